@@ -1,0 +1,1 @@
+"""Slurm on any Kubernetes, as Pulumi components."""
