@@ -32,7 +32,7 @@ def step(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def run(command: Callable[[], int | None]) -> int:
-    """Run a command's body and return its exit code: a UserError is printed, Ctrl-C says so, neither shows a traceback."""
+    """Run a command's body and return its exit code. A UserError and Ctrl-C are told in words."""
     try:
         return command() or 0
     except UserError as error:

@@ -1,0 +1,45 @@
+# What a developer types. The work is in tools/; `make up` and `make test` need nothing before them.
+PYTHON := .venv/bin/python
+STACK ?= local
+.DEFAULT_GOAL := help
+.PHONY: help up down env ssh images test check format bench soak lock
+
+help:  ## list these commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+up: .venv/.installed  ## start a cluster on this machine (or use the one of KUBECONFIG) and deploy Slurm
+	@$(PYTHON) -m tools.up --stack $(STACK)
+
+down: .venv/.installed  ## stop all that `make up` started
+	@$(PYTHON) -m tools.down --stack $(STACK)
+
+env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
+	@$(PYTHON) -m tools.env
+
+ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
+	@$(PYTHON) -m tools.ssh '$(subst ','\'',$(value CMD))'
+
+images: .venv/.installed  ## build the container images; REGISTRY=... pushes them there
+	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
+
+check: .venv/.installed  ## format, lint, types, layers, and the tests that take seconds
+	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports --no-logo
+	@$(PYTHON) -m pytest tests/unit tests/rendered
+
+test: check  ## everything that CI checks: `make check`, then engines and clusters for real
+	@$(PYTHON) -m pytest tests/engine tests/cluster
+
+bench: .venv/.installed  ## ratios against what one would use instead
+	@$(PYTHON) -m pytest -s tests/bench
+
+soak: .venv/.installed  ## the long series: kills and restarts, in full numbers
+	@SOAK=1 $(PYTHON) -m pytest -s tests/engine tests/cluster
+
+format: .venv/.installed  ## put the sources into shape
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+lock: .venv/.installed  ## renew requirements.lock from pyproject.toml
+	@tools/lock.sh
+
+.venv/.installed: requirements.lock pyproject.toml tools/venv.sh
+	@tools/venv.sh && touch $@

@@ -1,0 +1,1 @@
+"""The Pulumi program and the configuration of each environment."""

@@ -1,0 +1,24 @@
+"""What only a cluster on this machine has: images that were built here, and the key pair of `make ssh`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tools import images, ssh_key
+
+
+def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cluster's configuration with the local images and the local user's key filled in.
+
+    Args:
+        cluster: The stack's `soperator:cluster`, as it was written. What it says about images wins.
+        settings: The stack's `soperator:local`: `user`, the name of the user whom `make ssh` logs in as.
+
+    """
+    user_name = settings["user"]
+    users = [
+        {**user, "ssh_keys": [*user.get("ssh_keys", []), ssh_key.public_key()]}
+        if user.get("name") == user_name
+        else user
+        for user in cluster.get("users", [])
+    ]
+    return {"images": images.references(), **cluster, "users": users}

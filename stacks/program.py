@@ -1,0 +1,30 @@
+"""The program that every stack runs: one SlurmCluster from the stack's configuration."""
+
+import pulumi
+
+from soperator_pulumi import SlurmCluster
+from stacks import local
+
+
+def run() -> None:
+    """Create the cluster that `soperator:cluster` describes, and export how to reach it.
+
+    `soperator:local`, in the stack of a cluster on this machine, fills in the images that were built here and
+    the key of `make ssh` (see `stacks/local.py`). `soperator:kubeconfig` and `soperator:context` choose the
+    Kubernetes; without them it is the ambient one, as for every Kubernetes tool.
+    """
+    config = pulumi.Config("soperator")
+    cluster = config.require_object("cluster")
+    if (settings := config.get_object("local")) is not None:
+        cluster = local.complete(cluster, settings)
+
+    slurm = SlurmCluster(
+        cluster.get("name", "slurm") if isinstance(cluster, dict) else "slurm",
+        cluster,
+        kubeconfig=config.get_secret("kubeconfig"),
+        context=config.get("context"),
+    )
+    pulumi.export("namespace", slurm.namespace)
+    pulumi.export("login_host_key", slurm.login.host_public_key)
+    pulumi.export("login_host_key_fingerprint", slurm.login.host_key_fingerprint)
+    pulumi.export("login_endpoint", slurm.login.endpoint)

@@ -1,0 +1,72 @@
+"""An OpenSSH ProxyCommand (ssh_config(5)): joins standard input and output to sshd in a login pod.
+
+It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and nothing else:
+no route to the pods, no open port.
+"""
+
+import argparse
+import socket
+import sys
+import threading
+from typing import BinaryIO
+
+from kubernetes import client, config
+from kubernetes.stream import portforward
+
+SSHD_PORT = 2222
+CHUNK_BYTES = 65536
+API_TIMEOUT_SECONDS = 10
+
+
+def main() -> int:
+    """Forward until either side ends. Return 1, with a line on standard error, when there is nobody to talk to."""
+    options = _parse_arguments()
+    config.load_kube_config(options.kubeconfig, context=options.context)
+    api = client.CoreV1Api()
+    pod = _ready_login_pod(api, options.namespace)
+    if pod is None:
+        print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
+        return 1
+    forward = portforward(
+        api.connect_get_namespaced_pod_portforward, pod, options.namespace, ports=str(SSHD_PORT)
+    )
+    connection: socket.socket = forward.socket(SSHD_PORT)
+    connection.setblocking(True)  # noqa: FBT003 - the standard library's signature
+    # A daemon: when sshd has closed, nobody waits for more input.
+    threading.Thread(target=_send, args=(sys.stdin.buffer.raw, connection), daemon=True).start()
+    _receive(connection, sys.stdout.buffer)
+    return 0
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", required=True)
+    parser.add_argument("--context")
+    parser.add_argument("--namespace", required=True)
+    return parser.parse_args()
+
+
+def _ready_login_pod(api: client.CoreV1Api, namespace: str) -> str | None:
+    selector = "app.kubernetes.io/component=login"
+    pods = api.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=API_TIMEOUT_SECONDS)
+    for pod in pods.items:
+        conditions = pod.status.conditions or []
+        if any(condition.type == "Ready" and condition.status == "True" for condition in conditions):
+            return str(pod.metadata.name)
+    return None
+
+
+def _send(source: BinaryIO, connection: socket.socket) -> None:
+    while data := source.read(CHUNK_BYTES):
+        connection.sendall(data)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def _receive(connection: socket.socket, sink: BinaryIO) -> None:
+    while data := connection.recv(CHUNK_BYTES):
+        sink.write(data)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Makes .venv from requirements.lock. Debian splits pip off Python: where `ensurepip` is missing, pip's wheel is
+# taken from Debian's own package, unpacked into a temporary folder and not installed.
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+command -v python3 >/dev/null || fail "python3 is not here. Install Python 3.11 or newer: apt-get install python3"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$(command -v python3) is $(python3 -V). Put Python 3.11 or newer first on PATH."
+
+echo "==> Installing the locked Python packages into .venv (about a minute)" >&2
+rm -rf .venv
+if python3 -c 'import ensurepip' 2>/dev/null; then
+    python3 -m venv .venv
+else
+    temporary=$(mktemp -d)
+    trap 'rm -rf "$temporary"' EXIT
+    mkdir -p "$temporary/lists/partial" "$temporary/archives/partial"
+    options="-o Dir::State::lists=$temporary/lists -o Dir::Cache=$temporary"
+    (
+        cd "$temporary"
+        # shellcheck disable=SC2086 # the options are words
+        apt-get -qq $options update && apt-get -qq $options -o APT::Sandbox::User=root download python3-pip-whl
+        dpkg-deb -x python3-pip-whl_*.deb .
+    ) || fail "pip is missing and could not be fetched. Install it: apt-get install python3-venv"
+    python3 -m venv --without-pip .venv
+    PYTHONPATH=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl) .venv/bin/python -m pip --quiet install pip
+fi
+.venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements.lock
+.venv/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
