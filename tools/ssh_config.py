@@ -1,4 +1,4 @@
-"""The OpenSSH configuration with which one logs in: written by `make up`, used by `make ssh`, good for scp and rsync."""
+"""The OpenSSH configuration to log in with: written by `make up`, used by `make ssh`, good for scp and rsync."""
 
 import shlex
 import sys
@@ -51,7 +51,12 @@ def write(target: Target, login: Login) -> Path:
 
 
 def _proxy_command(target: Target, namespace: str) -> str:
-    words = [sys.executable, str(paths.ROOT / "tools" / "ssh_proxy.py"), "--kubeconfig", str(target.kubeconfig)]
+    words = [
+        sys.executable,
+        str(paths.ROOT / "tools" / "ssh_proxy.py"),
+        "--kubeconfig",
+        str(target.kubeconfig),
+    ]
     if target.context:
         words += ["--context", target.context]
     # ssh_config(5): a percent sign starts a token.

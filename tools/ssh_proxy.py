@@ -1,7 +1,7 @@
 """An OpenSSH ProxyCommand (ssh_config(5)): joins standard input and output to sshd in a login pod.
 
-It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and nothing else:
-no route to the pods, no open port.
+It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and nothing
+else: no route to the pods, no open port.
 """
 
 import argparse
@@ -19,7 +19,7 @@ API_TIMEOUT_SECONDS = 10
 
 
 def main() -> int:
-    """Forward until either side ends. Return 1, with a line on standard error, when there is nobody to talk to."""
+    """Forward until either side ends. Return 1, and say so, when there is nobody to talk to."""
     options = _parse_arguments()
     config.load_kube_config(options.kubeconfig, context=options.context)
     api = client.CoreV1Api()
@@ -31,7 +31,7 @@ def main() -> int:
         api.connect_get_namespaced_pod_portforward, pod, options.namespace, ports=str(SSHD_PORT)
     )
     connection: socket.socket = forward.socket(SSHD_PORT)
-    connection.setblocking(True)  # noqa: FBT003 - the standard library's signature
+    connection.setblocking(True)
     # A daemon: when sshd has closed, nobody waits for more input.
     threading.Thread(target=_send, args=(sys.stdin.buffer.raw, connection), daemon=True).start()
     _receive(connection, sys.stdout.buffer)

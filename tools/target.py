@@ -34,8 +34,8 @@ class Target:
 def choose() -> Target:
     """Return the cluster of `KUBECONFIG` or `CONTEXT`, the embedded Kubernetes when neither is set.
 
-    The embedded cluster's own kubeconfig counts as not set, so that the commands go on working in a shell that has
-    run `eval "$(make -s env)"`.
+    The embedded cluster's own kubeconfig counts as not set, so that the commands go on working in a shell
+    that has run `eval "$(make -s env)"`.
 
     Raises:
         UserError: The kubeconfig is not there, can't be read, or has no such context.
@@ -44,7 +44,7 @@ def choose() -> Target:
     embedded = EmbeddedKubernetes()
     chosen = os.environ.get("KUBECONFIG") or None
     context = os.environ.get(CONTEXT_VARIABLE) or None
-    if chosen is None and context is None or chosen == str(embedded.kubeconfig):
+    if (chosen is None and context is None) or chosen == str(embedded.kubeconfig):
         return Target(embedded.kubeconfig, None, embedded, paths.state_dir() / "engine" / "embedded")
     kubeconfig = Path(chosen) if chosen else Path.home() / ".kube" / "config"
     name = context or _current_context(kubeconfig)
@@ -56,7 +56,8 @@ def _current_context(kubeconfig: Path) -> str:
     name = _read(kubeconfig).get("current-context")
     if not isinstance(name, str) or not name:
         raise UserError(
-            f"{kubeconfig} has no current context. Choose one with `kubectl config use-context`, or give {CONTEXT_VARIABLE}=NAME."
+            f"{kubeconfig} has no current context. Choose one with `kubectl config use-context`, "
+            f"or give {CONTEXT_VARIABLE}=NAME."
         )
     return name
 
@@ -71,7 +72,8 @@ def _read(kubeconfig: Path) -> dict[str, object]:
     advice = "Set KUBECONFIG to the file of your cluster, or unset it to use the embedded Kubernetes."
     if os.pathsep in str(kubeconfig):
         raise UserError(
-            f"KUBECONFIG names several files ({kubeconfig}). Give one: merge them with `kubectl config view --flatten`."
+            f"KUBECONFIG names several files ({kubeconfig}). Give one: "
+            "merge them with `kubectl config view --flatten`."
         )
     try:
         content = yaml.safe_load(kubeconfig.read_text())

@@ -1,0 +1,21 @@
+"""`make env`: shell settings that point every tool at the cluster of `make up`: eval "$(make -s env)"."""
+
+import os
+import shlex
+import sys
+
+from tools import console, engine, target
+
+
+def main() -> None:
+    """Print export lines, and nothing else, to standard output."""
+    chosen = target.choose()
+    settings = {**chosen.environment(), **engine.cli_environment(chosen.state_dir)}
+    if chosen.embedded is not None:
+        settings["PATH"] = f"{chosen.embedded.bin_dir}{os.pathsep}{os.environ['PATH']}"
+    for name, value in settings.items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))
