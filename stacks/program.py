@@ -17,6 +17,7 @@ def run() -> None:
     cluster = config.require_object("cluster")
     if (settings := config.get_object("local")) is not None:
         cluster = local.complete(cluster, settings)
+        pulumi.export("login_user", settings["user"])
 
     slurm = SlurmCluster(
         cluster.get("name", "slurm") if isinstance(cluster, dict) else "slurm",

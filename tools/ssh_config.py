@@ -1,11 +1,11 @@
-"""The OpenSSH configuration to log in with: written by `make up`, used by `make ssh`, good for scp and rsync."""
+"""The OpenSSH configuration to log in with: `make up` writes it, `make ssh` uses it, so can scp and rsync."""
 
 import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import paths, ssh_key
+from tools import paths
 from tools.target import Target
 
 HOST = "slurm"
@@ -19,6 +19,8 @@ class Login:
     namespace: str
     host_key: str
     """The login pods' public host key, as a line of authorized_keys."""
+    identity: Path
+    """The file of the user's private key."""
 
 
 def config_file(target: Target) -> Path:
@@ -26,14 +28,13 @@ def config_file(target: Target) -> Path:
     return target.state_dir / "ssh_config"
 
 
-def write(target: Target, login: Login) -> Path:
-    """Write the configuration and the known hosts beside it, and return the configuration's file.
+def write(file: Path, target: Target, login: Login) -> None:
+    """Write the configuration, and the known hosts beside it.
 
     The host key comes from the deployment, so that the first login is checked like every other.
     """
-    file = config_file(target)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    known_hosts = file.with_name("known_hosts")
+    known_hosts = file.with_name(f"{file.name}.known_hosts")
     alias = f"login.{login.namespace}"
     known_hosts.write_text(f"{alias} {login.host_key}\n")
     file.write_text(
@@ -41,13 +42,12 @@ def write(target: Target, login: Login) -> Path:
         f"    HostName {alias}\n"
         f"    HostKeyAlias {alias}\n"
         f"    User {login.user}\n"
-        f"    IdentityFile {ssh_key.private_key_file()}\n"
+        f"    IdentityFile {login.identity}\n"
         f"    IdentitiesOnly yes\n"
         f"    UserKnownHostsFile {known_hosts}\n"
         f"    StrictHostKeyChecking yes\n"
         f"    ProxyCommand {_proxy_command(target, login.namespace)}\n"
     )
-    return file
 
 
 def _proxy_command(target: Target, namespace: str) -> str:

@@ -1,7 +1,7 @@
 """An OpenSSH ProxyCommand (ssh_config(5)): joins standard input and output to sshd in a login pod.
 
-It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and nothing
-else: no route to the pods, no open port.
+It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and no
+more: no route to the pods, no open port.
 """
 
 import argparse

@@ -1,0 +1,121 @@
+"""`make up`: from a bare machine, or a Kubernetes of the user's, to a Slurm that runs jobs."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools import console, engine, images, paths, ssh_config, ssh_key, target
+from tools.console import UserError, say, step
+from tools.ssh_config import Login
+from tools.target import Target
+
+FIRST_LOGIN_TIMEOUT_SECONDS = 60
+
+
+def main() -> None:
+    """Bring up Kubernetes, images and Slurm, each only where it is not there yet, and say how to go on."""
+    stack = parse_stack(__doc__)
+    chosen = target.choose()
+    if chosen.embedded is not None:
+        chosen.embedded.up()
+        images.build()
+        images.load(chosen.embedded)
+    else:
+        say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
+        require_images_that_can_be_pulled(stack)
+
+    outputs = deploy(stack, chosen)
+    if "login_user" in outputs:
+        tell_how_to_go_on(chosen, outputs)
+
+
+def parse_stack(description: str | None) -> str:
+    """Return the stack that the command line names, `local` without."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--stack", default="local", help="the stack: stacks/Pulumi.<stack>.yaml (default: local)"
+    )
+    return str(parser.parse_args().stack)
+
+
+def stack_config(stack: str) -> dict[str, Any]:
+    """Return the `config` of a stack's file.
+
+    Raises:
+        UserError: There is no such file, or it is not YAML.
+
+    """
+    file = paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml"
+    if not file.exists():
+        known = sorted(other.name.split(".")[1] for other in file.parent.glob("Pulumi.*.yaml"))
+        raise UserError(f'There is no stack "{stack}" ({_short(file)}). There are: {", ".join(known)}.')
+    try:
+        return (yaml.safe_load(file.read_text()) or {}).get("config", {})  # type: ignore[no-any-return] # from YAML
+    except yaml.YAMLError as error:
+        raise UserError(f"{_short(file)} is not YAML: {error}") from error
+
+
+def require_images_that_can_be_pulled(stack: str) -> None:
+    """Refuse to deploy images to a foreign cluster that are on this machine only.
+
+    Raises:
+        UserError: The stack names no images of a registry.
+
+    """
+    cluster = stack_config(stack).get("soperator:cluster", {})
+    if not cluster.get("images"):
+        raise UserError(
+            f"stacks/Pulumi.{stack}.yaml names no images, so they are those that were built on this machine, and "
+            "the chosen Kubernetes can't pull them. Push them to a registry of yours with "
+            "`make images REGISTRY=...`, and put the `images:` block that it prints into soperator:cluster."
+        )
+
+
+def deploy(stack: str, chosen: Target) -> dict[str, Any]:
+    """Deploy the stack and return its outputs."""
+    overrides = {"soperator:context": chosen.context} if chosen.context else {}
+    deployer, why = engine.choose(
+        paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment()
+    )
+    with step(f"Deploying Slurm with {why}"):
+        deployer.up()
+    return deployer.outputs()
+
+
+def tell_how_to_go_on(chosen: Target, outputs: dict[str, Any]) -> None:
+    """Log in once, which shows that it works, and print the nodes and what one may type next."""
+    namespace = outputs["namespace"]
+    config = ssh_config.config_file(chosen)
+    key = ssh_key.private_key_file()
+    ssh_config.write(
+        config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key)
+    )
+    with step("Logging in as a user"):
+        nodes = subprocess.run(
+            ["ssh", "-F", str(config), ssh_config.HOST, "sinfo"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=FIRST_LOGIN_TIMEOUT_SECONDS,
+        )
+        if nodes.returncode != 0:
+            raise UserError(f"The login node does not answer: {nodes.stderr.strip()}")
+    say(
+        f"\n{nodes.stdout}\n"
+        f"Log in     make ssh               or  ssh -F {config} {ssh_config.HOST}\n"
+        f"Run a job  make ssh CMD='srun -N2 hostname'\n"
+        f'Look       eval "$(make -s env)"  and  kubectl -n {namespace} get pods\n'
+        f"Stop       make down"
+    )
+
+
+def _short(file: Path) -> str:
+    return str(file.relative_to(paths.ROOT))
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))
