@@ -1,0 +1,3 @@
+#!/bin/sh
+# Packages never start their daemons while an image is built.
+exit 101
