@@ -1,0 +1,26 @@
+"""Build the container images, and push them where `--registry` says."""
+
+import argparse
+import sys
+
+from tools import console
+from tools.images import build, references
+
+
+def main() -> None:
+    """Build, push, and print what to write into a stack."""
+    parser = argparse.ArgumentParser(prog="python -m tools.images", description=__doc__)
+    parser.add_argument("--registry", help="push there: registry.example.org/hpc")
+    parser.add_argument("--base", help="a Debian trixie image to build on, instead of one made from packages")
+    parser.add_argument("--mirror", help="URL of a Debian mirror, instead of the one of this machine's apt")
+    parser.add_argument("--print", action="store_true", help="print the references only; nothing is built")
+    arguments = parser.parse_args()
+    if not arguments.print:
+        build(base=arguments.base, mirror=arguments.mirror)
+    print("images:")
+    for name, reference in references(arguments.registry, base=arguments.base).items():
+        print(f"  {name}: {reference}")
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))

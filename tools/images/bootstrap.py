@@ -1,0 +1,57 @@
+"""A minimal Debian from its packages, for machines that can pull no base image."""
+
+from pathlib import Path
+
+from tools.images.apt import BuildApt
+from tools.images.recipe import SUITE
+
+_REMOVED = (
+    # The builder's own: a pod gets its own from the kubelet, and the mirror is a matter of the build.
+    "etc/resolv.conf",
+    "etc/hostname",
+    "etc/machine-id",
+    "etc/apt/sources.list",
+    "etc/apt/apt.conf.d/99mmdebstrap",
+    "var/log/apt",
+    "var/log/*.log",
+    "var/cache/debconf/*-old",
+    "var/cache/ldconfig/aux-cache",
+    "var/lib/dpkg/*-old",
+)
+
+
+def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> list[str]:
+    """Return the arguments that make mmdebstrap write the base as a tar file.
+
+    Args:
+        target: The tar file to write.
+        dpkg_options: What is left out of packages; it stays in the image, for the packages of later layers.
+        apt: How to reach Debian.
+
+    """
+    removed = " ".join(f'"$1"/{path}' for path in _REMOVED)
+    return [
+        "--mode=root",
+        "--variant=minbase",
+        "--format=tar",
+        "--skip=output/dev",  # the runtime makes /dev; a layer with device nodes can't be unpacked without root
+        f"--aptopt={apt.host_settings()}",
+        f"--dpkgopt={dpkg_options}",
+        f"--customize-hook=rm -rf {removed}",
+        SUITE,
+        str(target),
+        *apt.host_lines(),
+    ]
+
+
+def default_sources_arguments() -> list[str]:
+    """Return the arguments that make mmdebstrap print the sources that it uses by itself, and do nothing else."""
+    return [
+        "--mode=root",
+        "--variant=custom",
+        "--format=null",
+        "--skip=update,cleanup",
+        """--setup-hook=cat "$1/etc/apt/sources.list" """,
+        SUITE,
+        "-",
+    ]

@@ -1,0 +1,169 @@
+"""The built images on disk: one OCI layout per image and tag, all of them over one folder of blobs.
+
+    <cache>/images/blobs/sha256/<digest>      layers, configurations, manifests: each once, whoever uses it
+    <cache>/images/<name>/<tag>/index.json    a finished image; the folder appears by a rename, so it is whole or absent
+    <cache>/images/storage, apt               what buildah and apt keep between builds
+    <cache>/images/tmp-*                      a build in progress, or what a killed one left
+"""
+
+import fcntl
+import io
+import json
+import os
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tools.console import UserError, say
+
+KEPT_TAGS = 3
+"""Finished tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""
+
+LOCK_TIMEOUT_SECONDS = 30 * 60
+"""Longer than any build takes."""
+
+_OCI_LAYOUT = '{"imageLayoutVersion": "1.0.0"}'
+
+
+class Store:
+    """The folder of finished images. Hold `lock()` around everything that changes it or relies on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.blobs = folder / "blobs"
+
+    @contextmanager
+    def lock(self) -> Iterator[int]:
+        """Keep other builds out, and give the descriptor that holds the lock: who inherits it holds it too.
+
+        Raises:
+            UserError: Another build held it for `LOCK_TIMEOUT_SECONDS`.
+
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("a+") as file:
+            deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+            waiting = False
+            while not _try_lock(file.fileno()):
+                if not waiting:
+                    say(f"    waiting for another build of images ({self._holder()})")
+                    waiting = True
+                if time.monotonic() > deadline:
+                    raise UserError(
+                        f"Another build of images ({self._holder()}) has held {file.name} for "
+                        f"{LOCK_TIMEOUT_SECONDS // 60} minutes. End it, then run this again."
+                    )
+                time.sleep(0.2)
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield file.fileno()
+
+    def _holder(self) -> str:
+        return f"process {(self.folder / 'lock').read_text().strip() or 'unknown'}"
+
+    def layout(self, name: str, tag: str) -> Path:
+        """Return the OCI layout of an image, finished or not."""
+        return self.folder / name / tag
+
+    def has(self, name: str, tag: str) -> bool:
+        """Tell whether an image is finished."""
+        return (self.layout(name, tag) / "index.json").exists()
+
+    @contextmanager
+    def work_folder(self) -> Iterator[Path]:
+        """Give a folder for the build in progress; what killed builds left goes first."""
+        for left in self.folder.glob("tmp-*"):
+            shutil.rmtree(left)
+        with TemporaryDirectory(prefix="tmp-", dir=self.folder) as folder:
+            yield Path(folder)
+
+    @contextmanager
+    def new_layout(self, name: str, tag: str, work: Path) -> Iterator[Path]:
+        """Give an empty OCI layout over the shared blobs; without an exception it becomes the finished image."""
+        layout = work / f"{name}-{tag}"
+        layout.mkdir()
+        (self.blobs / "sha256").mkdir(parents=True, exist_ok=True)
+        (layout / "blobs").symlink_to(self.blobs)
+        yield layout
+        (layout / "blobs").unlink()
+        (layout / "blobs").symlink_to("../../blobs")
+        final = self.layout(name, tag)
+        final.parent.mkdir(exist_ok=True)
+        layout.rename(final)
+
+    def archive(self, references: Mapping[str, str], target: Path) -> None:
+        """Write one OCI archive with several images, in which a shared layer is once.
+
+        Args:
+            references: The name that each image gets where it is imported, by `name/tag`.
+            target: The file to write.
+
+        """
+        manifests = [
+            self._descriptor(self.folder / image) | {"annotations": _names(reference)}
+            for image, reference in references.items()
+        ]
+        index = json.dumps({"schemaVersion": 2, "manifests": manifests})
+        with tarfile.open(target, "w") as tar:
+            _add_text(tar, "oci-layout", _OCI_LAYOUT)
+            _add_text(tar, "index.json", index)
+            for digest in sorted({d for image in references for d in self._digests(self.folder / image)}):
+                tar.add(self._blob(digest), arcname=f"blobs/{digest.replace(':', '/')}")
+
+    def use(self, name: str, tag: str) -> None:
+        """Note that an image is in use, which is what pruning goes by."""
+        os.utime(self.layout(name, tag))
+
+    def prune(self, current: Mapping[str, str]) -> None:
+        """Remove all but the current and the last used tags of each image, then blobs that none refers to."""
+        for name, tag in current.items():
+            tags = [path for path in (self.folder / name).glob("*") if path.name != tag]
+            tags.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+            for old in tags[KEPT_TAGS - 1 :]:
+                shutil.rmtree(old)
+        used = {
+            digest
+            for index in self.folder.glob("*/*/index.json")
+            for digest in self._digests(index.parent)
+        }
+        for blob in self.blobs.glob("sha256/*"):
+            if f"sha256:{blob.name}" not in used:
+                blob.unlink()
+
+    def _descriptor(self, layout: Path) -> dict[str, Any]:
+        descriptor: dict[str, Any] = json.loads((layout / "index.json").read_text())["manifests"][0]
+        return descriptor
+
+    def _digests(self, layout: Path) -> list[str]:
+        """Return the digests of an image's manifest, configuration and layers."""
+        manifest = self._descriptor(layout)["digest"]
+        content = json.loads(self._blob(manifest).read_text())
+        return [manifest, content["config"]["digest"], *(layer["digest"] for layer in content["layers"])]
+
+    def _blob(self, digest: str) -> Path:
+        return self.blobs / digest.replace(":", "/")
+
+
+def _names(reference: str) -> dict[str, str]:
+    """Return the annotations that give an image its name: containerd's own, and OCI's for other tools."""
+    return {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference}
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(text.encode())
+    tar.addfile(info, io.BytesIO(text.encode()))
