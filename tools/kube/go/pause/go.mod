@@ -1,0 +1,3 @@
+module soperator-pulumi/pause
+
+go 1.26.0

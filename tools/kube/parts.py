@@ -1,0 +1,299 @@
+"""The servers as data: command, the files that they read, and how each is asked whether it is well."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.kube import health
+from tools.kube.debs import Tool, tool
+from tools.kube.pki import Identity, Pair
+from tools.kube.settings import Settings
+from tools.kube.supervisor import Part
+
+
+_LIBRARIES = "LD_LIBRARY_PATH"
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Folders of the built programs."""
+
+    kubernetes: Path
+    etcd: Path
+    coredns: Path
+    node: Path = Path()
+
+
+def identities(settings: Settings) -> dict[str, Identity]:
+    """Return who has a certificate, by the name of its files."""
+    loopback = "127.0.0.1"
+    api_names = (
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        f"kubernetes.default.svc.{settings.domain}",
+    )
+    listed = (
+        Identity("admin", "admin", "system:masters"),
+        Identity("etcd", "etcd", names=("localhost", loopback)),
+        Identity("etcd-client", "kube-apiserver"),
+        Identity(
+            "apiserver",
+            "kube-apiserver",
+            names=("localhost", *api_names, loopback, settings.api_service, settings.address),
+        ),
+        Identity("apiserver-kubelet", "kube-apiserver-kubelet-client"),
+        Identity("controller-manager", "system:kube-controller-manager", names=(loopback,)),
+        Identity("scheduler", "system:kube-scheduler", names=(loopback,)),
+        Identity(
+            "kubelet", f"system:node:{settings.node}", "system:nodes", names=(settings.node, settings.address)
+        ),
+        Identity("kube-proxy", "system:kube-proxy"),
+        Identity("coredns", "soperator-pulumi:coredns"),
+        Identity("node-agent", "soperator-pulumi:node-agent"),
+    )
+    return {identity.file: identity for identity in listed}
+
+
+KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-proxy", "coredns", "node-agent")
+"""The identities that call the API server with a kubeconfig."""
+
+
+def parts(settings: Settings, programs: Programs) -> list[Part]:
+    """Return all servers in the order in which they are started."""
+    return [
+        etcd(settings, programs),
+        containerd(settings),
+        api_server(settings, programs),
+        controller_manager(settings, programs),
+        scheduler(settings, programs),
+        dns(settings, programs),
+        proxy(settings, programs),
+        kubelet(settings, programs),
+    ]
+
+
+def _pair(settings: Settings, name: str) -> Pair:
+    return Pair(settings.pki / f"{name}.crt", settings.pki / f"{name}.key")
+
+
+def _authority(settings: Settings) -> Path:
+    return settings.pki / "ca.crt"
+
+
+def _kubeconfig(settings: Settings, name: str) -> Path:
+    return settings.state / "kubeconfigs" / name
+
+
+def _serving(settings: Settings, name: str) -> list[str]:
+    pair = _pair(settings, name)
+    return [f"--tls-cert-file={pair.certificate}", f"--tls-private-key-file={pair.key}"]
+
+
+def etcd(settings: Settings, programs: Programs) -> Part:
+    """The cluster's database: on loopback, where other users are, so only with a client certificate."""
+    url = f"https://127.0.0.1:{settings.ports.etcd}"
+    peer = f"https://127.0.0.1:{settings.ports.etcd_peer}"
+    pair, authority = _pair(settings, "etcd"), _authority(settings)
+    return Part(
+        "etcd",
+        [
+            programs.etcd / "etcd",
+            f"--name={settings.node}",
+            f"--data-dir={settings.etcd_data}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster={settings.node}={peer}",
+            *(f"--{side}cert-file={pair.certificate}" for side in ("", "peer-")),
+            *(f"--{side}key-file={pair.key}" for side in ("", "peer-")),
+            *(f"--{side}trusted-ca-file={authority}" for side in ("", "peer-")),
+            "--client-cert-auth",
+            "--peer-client-cert-auth",
+            # The cluster is for trying out and for tests. What a loss of power may cost is worth half of each write's time.
+            "--unsafe-no-fsync",
+            "--auto-compaction-mode=periodic",
+            "--auto-compaction-retention=15m",
+        ],
+        well=lambda: health.http_ok(
+            f"{url}/health", authority=authority, client=_pair(settings, "etcd-client")
+        ),
+        reads=[authority, pair.certificate],
+        environment=_environment(),
+    )
+
+
+def api_server(settings: Settings, programs: Programs) -> Part:
+    """The API server, on the pod bridge: pods reach it there, and nothing beyond this machine does."""
+    authority, admin = _authority(settings), _pair(settings, "admin")
+    etcd_client, kubelet_client = _pair(settings, "etcd-client"), _pair(settings, "apiserver-kubelet")
+    return Part(
+        "kube-apiserver",
+        [
+            programs.kubernetes / "kube-apiserver",
+            f"--bind-address={settings.address}",
+            f"--secure-port={settings.ports.api}",
+            *_serving(settings, "apiserver"),
+            f"--client-ca-file={authority}",
+            f"--etcd-servers=https://127.0.0.1:{settings.ports.etcd}",
+            f"--etcd-cafile={authority}",
+            f"--etcd-certfile={etcd_client.certificate}",
+            f"--etcd-keyfile={etcd_client.key}",
+            f"--service-cluster-ip-range={settings.services}",
+            f"--service-account-issuer=https://kubernetes.default.svc.{settings.domain}",
+            f"--service-account-signing-key-file={settings.pki / 'service-accounts.key'}",
+            f"--service-account-key-file={settings.pki / 'service-accounts.pub'}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            f"--kubelet-certificate-authority={authority}",
+            f"--kubelet-client-certificate={kubelet_client.certificate}",
+            f"--kubelet-client-key={kubelet_client.key}",
+            "--kubelet-preferred-address-types=InternalIP",
+            "--allow-privileged=true",
+            "--profiling=false",
+        ],
+        well=lambda: health.http_ok(f"{settings.api_url}/readyz", authority=authority, client=admin),
+        reads=[authority, settings.pki / "service-accounts.pub"],
+        environment=_environment(),
+    )
+
+
+def controller_manager(settings: Settings, programs: Programs) -> Part:
+    """The controllers, on loopback."""
+    return Part(
+        "kube-controller-manager",
+        [
+            programs.kubernetes / "kube-controller-manager",
+            f"--kubeconfig={_kubeconfig(settings, 'controller-manager')}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={settings.ports.controller_manager}",
+            *_serving(settings, "controller-manager"),
+            f"--root-ca-file={_authority(settings)}",
+            f"--service-account-private-key-file={settings.pki / 'service-accounts.key'}",
+            "--use-service-account-credentials=true",
+            "--allocate-node-cidrs=true",
+            f"--cluster-cidr={settings.pods}",
+            f"--service-cluster-ip-range={settings.services}",
+            "--leader-elect=false",
+            "--profiling=false",
+        ],
+        well=_well_on_loopback(settings, settings.ports.controller_manager),
+        reads=[
+            _kubeconfig(settings, "controller-manager"),
+            _authority(settings),
+            settings.pki / "service-accounts.pub",
+        ],
+        environment=_environment(),
+    )
+
+
+def scheduler(settings: Settings, programs: Programs) -> Part:
+    """The scheduler, on loopback."""
+    return Part(
+        "kube-scheduler",
+        [
+            programs.kubernetes / "kube-scheduler",
+            f"--kubeconfig={_kubeconfig(settings, 'scheduler')}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={settings.ports.scheduler}",
+            *_serving(settings, "scheduler"),
+            "--leader-elect=false",
+            "--profiling=false",
+        ],
+        well=_well_on_loopback(settings, settings.ports.scheduler),
+        reads=[_kubeconfig(settings, "scheduler")],
+        environment=_environment(),
+    )
+
+
+def containerd(settings: Settings) -> Part:
+    """The container runtime with root, state and socket of its own: a Docker that is there goes on beside it."""
+    program, config = tool("containerd"), settings.config / "containerd.toml"
+    return Part(
+        "containerd",
+        [program.path, "--config", config],
+        well=lambda: health.socket_ok(settings.containerd_socket),
+        reads=[config],
+        environment=_environment(program, tool("containerd-shim-runc-v2"), tool("runc")),
+    )
+
+
+def kubelet(settings: Settings, programs: Programs) -> Part:
+    """The node."""
+    config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
+    return Part(
+        "kubelet",
+        [
+            programs.kubernetes / "kubelet",
+            f"--config={config}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={settings.node}",
+            f"--node-ip={settings.address}",
+            f"--root-dir={settings.kubelet_root}",
+        ],
+        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.kubelet_health}/healthz"),
+        reads=[config, kubeconfig, settings.pki / "kubelet.crt", settings.config / "resolv.conf"],
+        environment=_environment(),
+    )
+
+
+def proxy(settings: Settings, programs: Programs) -> Part:
+    """Services' virtual addresses, in nftables."""
+    config = settings.config / "kube-proxy.json"
+    return Part(
+        "kube-proxy",
+        [programs.kubernetes / "kube-proxy", f"--config={config}"],
+        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.proxy_health}/livez"),
+        reads=[config, _kubeconfig(settings, "kube-proxy")],
+        environment=_environment(tool("nft"), tool("conntrack")),
+    )
+
+
+def dns(settings: Settings, programs: Programs) -> Part:
+    """The cluster's nameserver, on the pod bridge."""
+    config = settings.config / "Corefile"
+    return Part(
+        "coredns",
+        [programs.coredns / "coredns", "-conf", config],
+        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.dns_ready}/ready"),
+        reads=[config, _kubeconfig(settings, "coredns")],
+        environment=_environment(),
+    )
+
+
+def node_agent(settings: Settings, programs: Programs) -> Part:
+    """Our own agent: enforces NetworkPolicies, and makes volumes for claims."""
+    nft = tool("nft")
+    return Part(
+        "node-agent",
+        [
+            programs.node / "node",
+            f"--kubeconfig={_kubeconfig(settings, 'node-agent')}",
+            f"--node={settings.node}",
+            f"--health=127.0.0.1:{settings.ports.node_agent}",
+            f"--nft={nft.path}",
+            f"--table={settings.table}_policy",
+            f"--volumes={settings.volumes}",
+        ],
+        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.node_agent}/healthz"),
+        reads=[_kubeconfig(settings, "node-agent")],
+        environment=_environment(nft),
+    )
+
+
+def _well_on_loopback(settings: Settings, port: int):  # type: ignore[no-untyped-def]
+    return lambda: health.http_ok(f"https://127.0.0.1:{port}/healthz", authority=_authority(settings))
+
+
+def _environment(*tools: Tool) -> dict[str, str]:
+    """Return a server's whole environment: nothing of the shell that it is started from, which may hold secrets."""
+    folders = dict.fromkeys(str(tool.path.parent) for tool in tools)
+    libraries = dict.fromkeys(
+        tool.environment[_LIBRARIES] for tool in tools if _LIBRARIES in tool.environment
+    )
+    return {
+        "PATH": ":".join([*folders, _SYSTEM_PATH]),
+        "HOME": "/root",
+        **{_LIBRARIES: path for path in libraries},
+    }

@@ -1,0 +1,141 @@
+"""What one embedded Kubernetes is made of: its addresses, ports, names and folders."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools import paths
+from tools.console import UserError
+
+_LONGEST_STATE_PATH = 64
+"""A UNIX socket's path is limited to 107 bytes, and containerd's longest is 40 bytes below the state folder."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports of the servers. Only `api`, `kubelet` and `node_ports` listen beyond loopback: on the pod bridge."""
+
+    api: int = 6443
+    kubelet: int = 10250
+    etcd: int = 12379
+    etcd_peer: int = 12380
+    kubelet_health: int = 10248
+    proxy_metrics: int = 10249
+    proxy_health: int = 10256
+    controller_manager: int = 10257
+    scheduler: int = 10259
+    dns_health: int = 10253
+    dns_ready: int = 10254
+    node_agent: int = 10255
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One embedded Kubernetes. The defaults are the cluster of `make up`."""
+
+    state: Path = field(default_factory=lambda: paths.state_dir() / "kube")
+    """Everything that belongs to the running cluster: data, disks, certificates, logs, sockets."""
+
+    name: str = "soperator-pulumi"
+    """Names the cgroup, the nft tables and the kubeconfig's entries, so that all of it is known as ours."""
+
+    node: str = "n1"
+    bridge: str = "soperator0"
+    pods: ipaddress.IPv4Network = ipaddress.IPv4Network("10.244.0.0/16")
+    node_pods: ipaddress.IPv4Network = ipaddress.IPv4Network("10.244.0.0/24")
+    services: ipaddress.IPv4Network = ipaddress.IPv4Network("10.96.0.0/16")
+    domain: str = "cluster.local"
+    ports: Ports = Ports()
+
+    def __post_init__(self) -> None:
+        """Refuse a state folder that is too deep for the sockets in it."""
+        if len(str(self.state)) > _LONGEST_STATE_PATH:
+            raise UserError(
+                f"the state folder {self.state} has {len(str(self.state))} characters, and sockets below it allow "
+                f"{_LONGEST_STATE_PATH}: set XDG_STATE_HOME to a shorter path"
+            )
+
+    @property
+    def address(self) -> str:
+        """The node's address: the bridge's own, so that no interface of the machine is needed or exposed."""
+        return str(self.node_pods[1])
+
+    @property
+    def api_url(self) -> str:
+        """Where the API server answers, for pods and for programs on this machine."""
+        return f"https://{self.address}:{self.ports.api}"
+
+    @property
+    def api_service(self) -> str:
+        """The virtual address of `kubernetes.default`: by definition the first of the services' range."""
+        return str(self.services[1])
+
+    @property
+    def table(self) -> str:
+        """The stem of our nft tables' names (nft allows no dash)."""
+        return self.name.replace("-", "_")
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.state / "kubeconfigs" / "admin"
+
+    @property
+    def pki(self) -> Path:
+        """Certificates and keys."""
+        return self.state / "pki"
+
+    @property
+    def config(self) -> Path:
+        """Rendered configuration files of the servers."""
+        return self.state / "config"
+
+    @property
+    def logs(self) -> Path:
+        """One log file a server."""
+        return self.state / "logs"
+
+    @property
+    def pod_logs(self) -> Path:
+        """Logs of containers."""
+        return self.state / "pod-logs"
+
+    @property
+    def run(self) -> Path:
+        """Process records of the servers, and sockets."""
+        return self.state / "run"
+
+    @property
+    def containerd_socket(self) -> Path:
+        """Where containerd answers."""
+        return self.run / "containerd.sock"
+
+    @property
+    def containerd_state(self) -> Path:
+        """What containerd keeps of running containers."""
+        return self.run / "containerd"
+
+    @property
+    def containerd_root(self) -> Path:
+        """Images and snapshots."""
+        return self.state / "containerd"
+
+    @property
+    def kubelet_root(self) -> Path:
+        """Volumes of pods."""
+        return self.state / "kubelet"
+
+    @property
+    def etcd_data(self) -> Path:
+        """The cluster's objects."""
+        return self.state / "etcd"
+
+    @property
+    def volumes(self) -> Path:
+        """A folder for each PersistentVolume."""
+        return self.state / "volumes"
+
+    @property
+    def cni_state(self) -> Path:
+        """Addresses given to pods."""
+        return self.state / "cni"

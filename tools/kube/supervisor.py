@@ -1,0 +1,183 @@
+"""Servers that run on after this program has ended: started, watched until well, and stopped.
+
+A server is known by its process id together with the time at which that process started, so that a process that later
+got the same id is never taken for it. What it was started with (command, environment, the files that it reads) is kept as
+a fingerprint: a server whose fingerprint has changed is started anew, all others are left alone.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from tools.console import UserError
+from tools.kube import files
+
+_LAST_LINES = 15
+_POLL_SECONDS = 0.1
+_LOG_KEPT_BYTES = 50_000_000
+
+# The shell puts itself into the cgroup, starts the server in the background and says its process id. The server is then
+# nobody's child but init's: it outlives us, and leaves no zombie in a program that goes on.
+_LAUNCH = 'echo $$ > "$1" || exit 1; log="$2"; shift 2; exec 3>&1 >> "$log" 2>&1 < /dev/null; "$@" 3>&- & echo $! >&3'
+
+
+@dataclass(frozen=True)
+class Part:
+    """A server: how it is started, and how it is asked whether it is well."""
+
+    name: str
+    command: Sequence[str | Path]
+    well: Callable[[], str | None]
+    """None when it serves, else why not."""
+
+    reads: Sequence[Path] = ()
+    """Files that it reads at its start only: when one changes, it is started anew."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """All that it gets: nothing of ours is passed on."""
+
+    start_seconds: float = 60
+    stop_seconds: float = 15
+
+    def fingerprint(self) -> str:
+        """A hash of all that decides how it runs."""
+        digest = sha256(
+            json.dumps([[str(word) for word in self.command], sorted(self.environment.items())]).encode()
+        )
+        for file in self.reads:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, told apart from a later one with the same id."""
+
+    pid: int
+    started_ticks: int
+    """Field 22 of /proc/<pid>/stat: clock ticks after boot."""
+
+    boot: str
+
+    @classmethod
+    def of(cls, pid: int) -> "Process | None":
+        """Return the live process with this id; None when there is none (a zombie is none)."""
+        try:
+            # The second field is the command's name, in parentheses, with anything in it.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        except OSError:
+            return None
+        return None if fields[0] in {"Z", "X"} else cls(pid, int(fields[19]), boot)
+
+    def alive(self) -> bool:
+        """Tell whether this very process still runs."""
+        return Process.of(self.pid) == self
+
+
+class Supervisor:
+    """Starts, watches and stops parts; records are below `run`, logs below `logs`."""
+
+    def __init__(self, run: Path, logs: Path, cgroup_procs: Path) -> None:
+        self._run = run
+        self._logs = logs
+        self._cgroup_procs = cgroup_procs
+
+    def process(self, name: str) -> Process | None:
+        """Return the part's process when it runs."""
+        record = self._read(name)
+        return record[0] if record and record[0].alive() else None
+
+    def current(self, part: Part) -> bool:
+        """Tell whether the part runs, and as it would be started now."""
+        record = self._read(part.name)
+        return bool(record and record[0].alive() and record[1] == part.fingerprint())
+
+    def ensure(self, part: Part) -> bool:
+        """Start the part when it does not run, or was started otherwise; return whether it was started."""
+        if self.current(part):
+            return False
+        self.stop(part.name, part.stop_seconds)
+        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = self.log(part.name)
+        if log.exists() and log.stat().st_size > _LOG_KEPT_BYTES:
+            log.replace(log.with_suffix(".log.old"))
+        with log.open("a") as file:
+            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} starting {part.name}\n")
+        launched = subprocess.run(
+            ["/bin/sh", "-c", _LAUNCH, "sh", self._cgroup_procs, log, *map(str, part.command)],
+            env=part.environment,
+            cwd="/",
+            start_new_session=True,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        process = Process.of(int(launched.stdout)) if launched.stdout.strip() else None
+        if launched.returncode or process is None:
+            raise UserError(
+                f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}"
+            )
+        record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
+        files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
+        return True
+
+    def wait(self, part: Part) -> None:
+        """Wait until the part is well; when it ends or takes too long, fail with the last lines of its log."""
+        deadline = time.monotonic() + part.start_seconds
+        while (problem := part.well()) is not None:
+            if self.process(part.name) is None:
+                raise UserError(f"{part.name} ended. {self.last_lines(part.name)}")
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"{part.name} was not well within {part.start_seconds:g} s ({problem}). {self.last_lines(part.name)}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self, name: str, seconds: float) -> bool:
+        """End the part, by force after `seconds`; return whether it ran."""
+        process = self.process(name)
+        if process:
+            _signal(process, signal.SIGTERM)
+            deadline = time.monotonic() + seconds
+            while process.alive() and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS / 2)
+            _signal(process, signal.SIGKILL)
+            while process.alive():
+                time.sleep(_POLL_SECONDS / 2)
+        self._record(name).unlink(missing_ok=True)
+        return process is not None
+
+    def log(self, name: str) -> Path:
+        """The part's log file."""
+        return self._logs / f"{name}.log"
+
+    def last_lines(self, name: str) -> str:
+        """Return the end of the part's log, with its path."""
+        log = self.log(name)
+        lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:] if log.exists() else []
+        return "\n".join([f"The last lines of {log}:", *(f"    {line}" for line in lines)])
+
+    def _record(self, name: str) -> Path:
+        return self._run / f"{name}.json"
+
+    def _read(self, name: str) -> tuple[Process, str] | None:
+        try:
+            record = json.loads(self._record(name).read_text())
+            return Process(record["pid"], record["started_ticks"], record["boot"]), record["fingerprint"]
+        except (OSError, ValueError, KeyError):  # none, or cut short by a crash of the machine
+            return None
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    if process.alive():
+        try:
+            os.kill(process.pid, number)
+        except ProcessLookupError:  # it ended just now
+            return
