@@ -101,7 +101,7 @@ ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", usual_seconds=50)
 COREDNS = Module("coredns", "github.com/coredns/coredns", usual_seconds=100)
 NODE = Module("node", "", usual_seconds=93)
 PAUSE = Module("pause", "", usual_seconds=5)
-MODULES = (KUBERNETES, ETCD, COREDNS)
+MODULES = (KUBERNETES, ETCD, COREDNS, NODE)
 
 
 def build(module: Module) -> Path:

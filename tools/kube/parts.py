@@ -21,7 +21,7 @@ class Programs:
     kubernetes: Path
     etcd: Path
     coredns: Path
-    node: Path = Path()
+    node: Path
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
@@ -69,6 +69,7 @@ def parts(settings: Settings, programs: Programs) -> list[Part]:
         scheduler(settings, programs),
         dns(settings, programs),
         proxy(settings, programs),
+        node_agent(settings, programs),
         kubelet(settings, programs),
     ]
 
