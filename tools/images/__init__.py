@@ -1,6 +1,7 @@
-"""The container images: their tags, building, loading into the Kubernetes on this machine, pushing to a registry."""
+"""The container images: tags, building, loading into the Kubernetes on this machine, pushing."""
 
-from tools.images.builder import Kube, build, load
+from tools.images.builder import build
+from tools.images.delivery import Kube, load, push
 from tools.images.recipe import references
 
-__all__ = ["Kube", "build", "load", "references"]
+__all__ = ["Kube", "build", "load", "push", "references"]

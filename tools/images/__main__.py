@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from tools import console
-from tools.images import build, references
+from tools.images import build, push, references
 
 
 def main() -> None:
@@ -17,6 +17,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.print:
         build(base=arguments.base, mirror=arguments.mirror)
+        if arguments.registry:
+            push(arguments.registry, base=arguments.base)
     print("images:")
     for name, reference in references(arguments.registry, base=arguments.base).items():
         print(f"  {name}: {reference}")

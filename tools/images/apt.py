@@ -1,6 +1,6 @@
-"""What the machine's apt knows about reaching Debian, for the apt that runs in a build: mirror, proxy, trust, credentials.
+"""What the machine's apt knows about reaching Debian, for the apt that runs in a build.
 
-All of it is mounted while a build runs, and none of it is in an image.
+Mirror, proxy, trust and credentials: all of it is mounted while a build runs, and none of it is in an image.
 """
 
 import re
@@ -20,7 +20,7 @@ _SETTINGS = re.compile(
     r"Acquire::(https?::|ftp::|Check-Valid-Until|Check-Date|Retries|ForceIPv4|ForceIPv6|Max-FutureTime)",
     re.IGNORECASE,
 )
-"""What says how to reach a mirror. Which indexes to fetch, hooks and the like are the machine's own business."""
+"""What says how to reach a mirror. Which indexes to fetch, hooks and the like are the machine's own."""
 
 _SCRIPTS = re.compile(r"Proxy-Auto-?Detect", re.IGNORECASE)
 """Programs of the machine, which a build can't run."""
@@ -66,7 +66,7 @@ def sources(mirror: str | None, apt: Path = APT, os_release: Path = Path("/etc/o
 
 
 def derive(configured: Iterable[Source], system: dict[str, str]) -> list[Source]:
-    """Turn the sources of a Debian machine into those of the images' suite: same places, updates and security too."""
+    """Turn the sources of a Debian machine into those of the images' suite, with updates and security."""
     if system.get("ID") != "debian":
         return []
     releases = (system.get("VERSION_CODENAME", SUITE), *_RELEASE_NAMES)
@@ -81,7 +81,9 @@ def derive(configured: Iterable[Source], system: dict[str, str]) -> list[Source]
 
 def parse_list(text: str) -> Iterator[Source]:
     """Read the sources of Debian's main component from a `.list` file: one line each."""
-    pattern = re.compile(r"deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>.*)")
+    pattern = re.compile(
+        r"deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>.*)"
+    )
     for line in text.splitlines():
         match = pattern.fullmatch(line.partition("#")[0].strip())
         if match and "main" in match["components"].split():
@@ -95,7 +97,9 @@ def parse_deb822(text: str) -> Iterator[Source]:
         lines = [line for line in paragraph.splitlines() if not line.startswith("#")]
         fields = {
             name.strip().lower(): " ".join(value.split())
-            for name, value in re.findall(r"^([^\s:]+):((?:.*)(?:\n[ \t].*)*)", "\n".join(lines), re.MULTILINE)
+            for name, value in re.findall(
+                r"^([^\s:]+):((?:.*)(?:\n[ \t].*)*)", "\n".join(lines), re.MULTILINE
+            )
         }
         enabled = fields.get("enabled", "yes").lower() not in {"no", "false", "0"}
         if not enabled or "deb" not in fields.get("types", "").split():

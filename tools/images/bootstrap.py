@@ -34,7 +34,7 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
         "--mode=root",
         "--variant=minbase",
         "--format=tar",
-        "--skip=output/dev",  # the runtime makes /dev; a layer with device nodes can't be unpacked without root
+        "--skip=output/dev",  # the runtime makes /dev; unpacking device nodes needs root
         f"--aptopt={apt.host_settings()}",
         f"--dpkgopt={dpkg_options}",
         f"--customize-hook=rm -rf {removed}",
@@ -45,7 +45,7 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
 
 
 def default_sources_arguments() -> list[str]:
-    """Return the arguments that make mmdebstrap print the sources that it uses by itself, and do nothing else."""
+    """Return the arguments that make mmdebstrap print the sources that it uses by itself, and no more."""
     return [
         "--mode=root",
         "--variant=custom",
@@ -55,3 +55,9 @@ def default_sources_arguments() -> list[str]:
         SUITE,
         "-",
     ]
+
+
+def interesting_line(line: str) -> str | None:
+    """Return what to show of a line of mmdebstrap: what it does, without the hooks' text."""
+    text = line.removeprefix("I: ")
+    return text if text != line and not text.startswith("running --") else None

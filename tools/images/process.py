@@ -1,11 +1,10 @@
-"""Running a build's programs: bounded, with progress, and so that nothing outlives us."""
+"""Running a build's programs: bounded, with progress, and so that nothing of them outlives us."""
 
-import signal
 import subprocess
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.console import UserError
@@ -13,13 +12,22 @@ from tools.console import UserError
 TIMEOUT_SECONDS = 15 * 60
 """Of one program. A whole base takes 20 seconds with a near mirror; a slow line may take minutes."""
 
+_SILENCE_SECONDS = 5
+"""After so long without progress, the program's own last line is shown."""
+
 _LAST_LINES = 15
+_LINE_LENGTH = 90
 
 CONFINED = (
-    # Dies with us, even by kill -9, and takes its children along: their mounts and processes are in namespaces of its own.
+    # Dies with us, even by kill -9, and takes its children along; their mounts are in an own namespace.
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
+"""What starts each program: util-linux, on every Debian."""
+
+Progress = Callable[[str], None]
+Interesting = Callable[[str], str | None]
+"""Gives what to show of a line that a program prints, if anything."""
 
 
 @dataclass(frozen=True)
@@ -28,65 +36,73 @@ class Runner:
 
     Attributes:
         environment: Of the programs, whole.
-        log: Where their output goes.
-        keep_open: Descriptors that they inherit: the lock, which so is held as long as any of them runs.
+        log: Where all of their output goes.
+        lock: The descriptor of the build's lock. They inherit it, so it is held as long as any of them runs.
 
     """
 
     environment: Mapping[str, str]
     log: Path
-    keep_open: Sequence[int] = field(default=())
+    lock: int
 
     def __call__(
-        self, what: str, command: Sequence[str], progress: Callable[[str], None] = lambda _: None, prefix: str = ""
+        self,
+        what: str,
+        command: Sequence[str],
+        progress: Progress = lambda _: None,
+        interesting: Interesting = lambda _: None,
     ) -> list[str]:
         """Run one program to its end and return the lines that it printed.
 
         Args:
-            what: Names the step in an error: "Building image login".
+            what: Names the step in an error: "Building the image login".
             command: The program and its arguments.
-            progress: Gets each line that starts with `prefix`.
-            prefix: Of the lines that say how far it is; none without.
+            progress: Is told how far it is.
+            interesting: Chooses the lines that say so.
 
         Raises:
-            UserError: It failed or took longer than `TIMEOUT_SECONDS`; says its last lines.
+            UserError: It failed or took longer than `TIMEOUT_SECONDS`; with its last lines.
 
         """
         printed: list[str] = []
-        with (
-            self.log.open("a") as log,
-            subprocess.Popen(
-                [*CONFINED, *command],
-                env=dict(self.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                pass_fds=tuple(self.keep_open),
-            ) as process,
-        ):
+        shown = time.monotonic()
+        with self.log.open("a") as log, self._start(command) as process:
             watchdog = threading.Timer(TIMEOUT_SECONDS, process.kill)
             watchdog.start()
             try:
-                assert process.stdout is not None
-                for line in process.stdout:
+                for line in process.stdout or ():
                     log.write(line)
-                    printed.append(line.rstrip("\n"))
-                    if prefix and line.startswith(prefix):
-                        progress(line.removeprefix(prefix).strip())
+                    printed.append(line.rstrip())
+                    text = interesting(line.strip())
+                    if text is None and time.monotonic() - shown > _SILENCE_SECONDS:
+                        text = line.strip()
+                    if text:
+                        progress(text[:_LINE_LENGTH])
+                        shown = time.monotonic()
             except BaseException:
                 process.kill()
                 raise
             finally:
+                late = watchdog.finished.is_set()
                 watchdog.cancel()
         if process.returncode != 0:
-            late = process.returncode == -signal.SIGKILL and not watchdog.is_alive()
-            raise UserError(_failure(what, process.returncode, printed, self.log, late=late))
+            how = (
+                f"took longer than {TIMEOUT_SECONDS // 60} minutes"
+                if late
+                else f"failed ({process.returncode})"
+            )
+            last = "\n".join(f"    {line}" for line in [line for line in printed if line][-_LAST_LINES:])
+            raise UserError(f"{what} {how}. Its last lines:\n{last}\nAll of its output: {self.log}")
         return printed
 
-
-def _failure(what: str, code: int, printed: Sequence[str], log: Path, *, late: bool) -> str:
-    how = f"took longer than {TIMEOUT_SECONDS // 60} minutes" if late else f"failed (exit code {code})"
-    last = "\n".join(f"    {line}" for line in deque((line for line in printed if line.strip()), _LAST_LINES))
-    return f"{what} {how}. Its last lines:\n{last}\nAll of its output: {log}"
+    def _start(self, command: Sequence[str]) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*CONFINED, *command],
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            pass_fds=[self.lock],
+        )

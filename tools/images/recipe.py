@@ -49,7 +49,7 @@ class Recipe:
     def as_of(self) -> int:
         """Return the time in seconds since 1970 that every file and image gets.
 
-        `images/AS_OF` holds a date. A later one gives new tags, and so images with Debian's packages of today.
+        `images/AS_OF` holds a date. A later one gives new tags, and so images with today's packages.
 
         Raises:
             UserError: The file holds something else.
@@ -67,7 +67,7 @@ class Recipe:
         return list(PARENTS) if self.base else ["base", *PARENTS]
 
     def tags(self) -> dict[str, str]:
-        """Return the tag of each image: a hash of its folder, the date, the architecture and its parent's tag."""
+        """Return the tag of each image: a hash of its folder, the date, the architecture and the parent's."""
         tags = {"base": self._tag("base", self.base)}
         for name, parent in PARENTS.items():
             tags[name] = self._tag(name, tags[parent])
@@ -90,7 +90,7 @@ class Recipe:
 
 
 def references(registry: str | None = None, *, base: str | None = None) -> dict[str, str]:
-    """Return what to write for each image of a cluster: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
+    """Return the image of each role: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
 
     Args:
         registry: Where the images were pushed, like `registry.example.org/hpc`; on this machine without.

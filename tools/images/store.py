@@ -1,9 +1,9 @@
 """The built images on disk: one OCI layout per image and tag, all of them over one folder of blobs.
 
-    <cache>/images/blobs/sha256/<digest>      layers, configurations, manifests: each once, whoever uses it
-    <cache>/images/<name>/<tag>/index.json    a finished image; the folder appears by a rename, so it is whole or absent
-    <cache>/images/storage, apt               what buildah and apt keep between builds
-    <cache>/images/tmp-*                      a build in progress, or what a killed one left
+<cache>/images/blobs/sha256/<digest>      layers, configurations, manifests: each once, whoever uses it
+<cache>/images/<name>/<tag>/index.json    a finished image: its folder appears whole, by a rename
+<cache>/images/storage, apt               what buildah and apt keep between builds
+<cache>/images/tmp-*                      a build in progress, or what a killed one left
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from typing import Any
 from tools.console import UserError, say
 
 KEPT_TAGS = 3
-"""Finished tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""
+"""Tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""
 
 LOCK_TIMEOUT_SECONDS = 30 * 60
 """Longer than any build takes."""
@@ -85,7 +85,7 @@ class Store:
 
     @contextmanager
     def new_layout(self, name: str, tag: str, work: Path) -> Iterator[Path]:
-        """Give an empty OCI layout over the shared blobs; without an exception it becomes the finished image."""
+        """Give an empty OCI layout over the shared blobs; at the end it becomes the finished image."""
         layout = work / f"{name}-{tag}"
         layout.mkdir()
         (self.blobs / "sha256").mkdir(parents=True, exist_ok=True)
@@ -128,9 +128,7 @@ class Store:
             for old in tags[KEPT_TAGS - 1 :]:
                 shutil.rmtree(old)
         used = {
-            digest
-            for index in self.folder.glob("*/*/index.json")
-            for digest in self._digests(index.parent)
+            digest for index in self.folder.glob("*/*/index.json") for digest in self._digests(index.parent)
         }
         for blob in self.blobs.glob("sha256/*"):
             if f"sha256:{blob.name}" not in used:

@@ -1,0 +1,124 @@
+"""buildah on a storage of its own: nothing of this machine's containers is read or changed."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tools.console import UserError
+from tools.images.process import Progress, Runner
+
+_CACHE_OF_BLOBS = Path("/var/lib/containers")
+"""Where buildah notes, as root and whatever its flags, which layer has which digest in a registry."""
+
+_ON_OUR_FOLDER = f'mount --bind "$1" {_CACHE_OF_BLOBS} && shift && exec "$@"'
+"""Runs a command with a folder of ours in that place; its mounts are its own (process.CONFINED)."""
+
+_STEP = re.compile(r"STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
+_MOUNTS = re.compile(r"--mount=\S+\s+")
+_REFERENCE = re.compile(r"\S+/\S+:\S+")
+
+
+class Buildah:
+    """Commands of buildah.
+
+    Attributes:
+        driver: How its storage keeps layers: `overlay`, or `vfs` where that does not work.
+
+    """
+
+    def __init__(self, program: Path, storage: Path, runner: Callable[[dict[str, str]], Runner]) -> None:
+        """Find out which driver works.
+
+        Args:
+            program: buildah.
+            storage: The folder of the storage; made where it is missing.
+            runner: Gives what runs a command with additional environment variables.
+
+        """
+        self._program = program
+        self._storage = storage
+        for folder in (storage / "containers", _CACHE_OF_BLOBS):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._policy = storage / "policy.json"
+        self._policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+        configuration = storage / "storage.conf"
+        configuration.write_text('[storage]\ndriver = "overlay"\n')
+        self._run = runner(
+            # Without these the machine's own files in /etc/containers would be read. The flags say the rest.
+            {"CONTAINERS_STORAGE_CONF": str(configuration), "CONTAINERS_CONF": "/dev/null"}
+        )
+        self.driver = "overlay"
+        try:
+            self("Trying overlay storage", "info")
+        except UserError:
+            # Slower, since vfs copies a parent for each image, but it works on any file system.
+            self.driver = "vfs"
+
+    def __call__(self, what: str, *arguments: str, progress: Progress = lambda _: None) -> list[str]:
+        """Run one command and return its lines."""
+        command = (
+            *("sh", "-c", _ON_OUR_FOLDER, "sh", str(self._storage / "containers")),
+            str(self._program),
+            f"--root={self._storage / self.driver}",
+            f"--runroot={self._storage / self.driver}-run",
+            f"--storage-driver={self.driver}",
+            *arguments,
+        )
+        return self._run(what, command, progress, interesting_step)
+
+    def images(self) -> set[str]:
+        """Return the references of the images in the storage."""
+        lines = self("Listing images", "images", "--format={{.Name}}:{{.Tag}}")
+        return {line for line in lines if _REFERENCE.fullmatch(line)}
+
+    def remove_containers(self) -> None:
+        """Remove the working containers of killed builds."""
+        self("Removing left-over builds", "rm", "--all")
+
+    def keep_only(self, references: Sequence[str]) -> None:
+        """Remove all other images."""
+        old = sorted(self.images() - set(references))
+        if old:
+            self("Removing old images", "rmi", "--force", *old)
+
+    def build(self, reference: str, folder: Path, options: Sequence[str], progress: Progress) -> None:
+        """Build the Containerfile of a folder into one layer over its parent."""
+        self(
+            f"Building {reference}",
+            "build",
+            *("--isolation=chroot", "--network=host", "--format=oci", "--layers=false"),
+            f"--signature-policy={self._policy}",
+            *options,
+            f"--tag={reference}",
+            str(folder),
+            progress=progress,
+        )
+
+    def export(self, reference: str, layout: Path) -> None:
+        """Write an image into an OCI layout."""
+        self(f"Writing {reference}", "push", f"--signature-policy={self._policy}", reference, f"oci:{layout}")
+
+    def push(self, archive: Path, local: str, remote: str) -> None:
+        """Push an image of an OCI archive, with the credentials of `docker login` or `podman login`."""
+        policy = f"--signature-policy={self._policy}"
+        tls = f"--tls-verify={str(not is_loopback(remote)).lower()}"
+        self(f"Reading {local}", "pull", policy, f"oci-archive:{archive}")
+        self(f"Pushing {remote}", "push", policy, tls, local, f"docker://{remote}")
+
+
+def interesting_step(line: str) -> str | None:
+    """Return what to show of a line of `buildah build`: its steps that take time."""
+    match = _STEP.fullmatch(line)
+    if match is None:
+        return None
+    return f"{match['instruction']} {_MOUNTS.sub('', match['rest'])}"
+
+
+def is_loopback(reference: str) -> bool:
+    """Tell whether a registry is on this machine itself. Such a one may speak plain HTTP, as for Docker."""
+    host = reference.partition("/")[0].rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
