@@ -1,0 +1,60 @@
+"""What can go wrong, as one tree of exceptions.
+
+    SoperatorError
+    └── SpecError        the user's description of a cluster has problems
+
+Every message says where, what was given, what is allowed and what to do next, and holds no secret.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a spec."""
+
+    path: str
+    """Where, as a person writes it: `node_sets[1].replicas`. Empty for the spec as a whole."""
+
+    text: str
+    """What was given, what is allowed, and the next step, as full sentences."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class SoperatorError(Exception):
+    """Base of all errors of this package."""
+
+
+class SpecError(SoperatorError):
+    """A spec has problems: all of them, in the order of their paths, in one message."""
+
+    def __init__(self, where: str, problems: Iterable[Problem]) -> None:
+        self.where = where
+        """What the spec was given as: a configuration key such as `soperator:cluster`, or a component."""
+        self.problems = tuple(problems)
+        """At least one problem."""
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__("\n".join([f"{where} has {count}:", *(f"  {problem}" for problem in self.problems)]))
+
+
+class TransportError(SoperatorError):
+    """A command was not run, or its answer did not arrive: nothing is known about what it did."""
+
+
+class SlurmError(SoperatorError):
+    """Slurm answered, and refused. The message holds its own words."""
+
+
+class KubernetesError(SoperatorError):
+    """The Kubernetes API is not reached, or refused a request."""
+
+
+class ConfigRefusedError(SoperatorError):
+    """A daemon refused its new configuration; the old one is in force again."""
+
+
+class NotReadyError(SoperatorError):
+    """What a bounded wait waited for did not come."""

@@ -1,0 +1,34 @@
+"""From a spec to the text of files: pure functions, the same text for the same spec."""
+
+from soperator_pulumi.render.layout import SRUN_PORTS
+from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf, plugstack_conf
+from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
+from soperator_pulumi.render.sshd_config import sshd_config
+from soperator_pulumi.render.users import authorized_keys, group, passwd, shadow, user_files
+from soperator_pulumi.spec.cluster import ClusterSpec
+
+__all__ = [
+    "SRUN_PORTS",
+    "authorized_keys",
+    "cgroup_conf",
+    "gres_conf",
+    "group",
+    "node_conf",
+    "passwd",
+    "plugstack_conf",
+    "shadow",
+    "slurm_conf",
+    "slurm_files",
+    "sshd_config",
+    "user_files",
+]
+
+
+def slurm_files(spec: ClusterSpec) -> dict[str, str]:
+    """Return the files of /etc/slurm on the controller, from where all nodes take them."""
+    return {
+        "slurm.conf": slurm_conf(spec),
+        "cgroup.conf": cgroup_conf(spec),
+        "gres.conf": gres_conf(spec),
+        "plugstack.conf": plugstack_conf(spec),
+    }

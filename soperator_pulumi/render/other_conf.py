@@ -1,0 +1,33 @@
+"""The small files beside slurm.conf."""
+
+from soperator_pulumi.render.text import HEADER, lines
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.slurm import Constrain
+
+
+def cgroup_conf(spec: ClusterSpec) -> str:
+    """Return cgroup.conf: what the kernel holds jobs to, as `slurm.constrain` says."""
+    if spec.slurm.constrain is Constrain.NONE:
+        return lines(HEADER, "CgroupPlugin=disabled")
+    return lines(
+        HEADER,
+        "CgroupPlugin=autodetect",
+        "# There is no systemd in a container to make the cgroups.",
+        "IgnoreSystemd=yes",
+        "EnableControllers=yes",
+        "ConstrainCores=yes",
+        "ConstrainRAMSpace=yes",
+        "ConstrainDevices=yes",
+    )
+
+
+def gres_conf(spec: ClusterSpec) -> str:
+    """Return gres.conf: no node set has GPUs, and slurmd is not to look for any."""
+    del spec  # the same for every cluster so far
+    return lines(HEADER, "AutoDetect=off")
+
+
+def plugstack_conf(spec: ClusterSpec) -> str:
+    """Return plugstack.conf: there, so that nodes take it from the controller and not from the image."""
+    del spec  # the same for every cluster so far
+    return lines(HEADER)

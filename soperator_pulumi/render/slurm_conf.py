@@ -1,0 +1,153 @@
+"""slurm.conf: dynamic nodes, configless, a node set's nodes found by their feature.
+
+Nothing in it depends on how many nodes there are, so scaling changes no file.
+"""
+
+from collections.abc import Mapping
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.text import HEADER, lines
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.partition import PartitionSpec
+from soperator_pulumi.spec.quantity import amount
+from soperator_pulumi.spec.slurm import Constrain
+
+_MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": ""}
+"""Comma-separated lists of which we need an entry: the user's entries are added to it."""
+
+_CONSTRAIN = {
+    Constrain.CGROUP: {
+        "ProctrackType": "proctrack/cgroup",
+        "TaskPlugin": "task/cgroup,task/affinity",
+        "JobAcctGatherType": "jobacct_gather/cgroup",
+    },
+    Constrain.NONE: {
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+    },
+}
+
+DEFAULTS: Mapping[str, tuple[str, str]] = {
+    "ReturnToService": ("2", "a worker pod that comes back, with whatever address, takes jobs again at once"),
+    "SlurmdTimeout": (
+        "120",
+        "a replaced pod is back in 2 to 4 s; longer, a lost machine's jobs would be shown as running for as long",
+    ),
+    "MessageTimeout": ("30", "a look-up on a dead name server takes 10 s, Slurm's own default"),
+    "KillWait": ("30", "seconds between SIGTERM and SIGKILL at the time limit"),
+    "UnkillableStepTimeout": ("180", "at least 5 times MessageTimeout, else nodes are drained for nothing"),
+    "EnforcePartLimits": ("ALL", "a job that can never run is refused when it is submitted"),
+    "PropagateResourceLimits": ("NONE", "the limits of a login pod say nothing about workers"),
+    "SelectTypeParameters": ("CR_Core_Memory", "cores and memory are what jobs get"),
+    "MpiDefault": ("none", "MPI programs say what they need by srun --mpi"),
+    "SrunPortRange": ("{}-{}".format(*layout.SRUN_PORTS), "NetworkPolicies open these"),
+}
+"""Our defaults where they differ from Slurm's or are worth saying, with the reason. `slurm.extra` replaces them."""
+
+
+def slurm_conf(spec: ClusterSpec) -> str:
+    """Return slurm.conf."""
+    extra = dict(spec.slurm.extra)
+    merged = _merged(spec, extra)
+    defaults = [
+        line
+        for name, (value, reason) in DEFAULTS.items()
+        if name not in extra
+        for line in (f"# {reason}", f"{name}={value}")
+    ]
+    return lines(
+        HEADER,
+        *_fixed(spec, merged),
+        "",
+        *defaults,
+        *(["", "# slurm.extra"] if extra else []),
+        *(f"{name}={quoted(extra[name])}" for name in sorted(extra)),
+        "",
+        "# Nodes register themselves, with the name of their node set as a feature.",
+        f"MaxNodeCount={spec.slurm.max_nodes}",
+        *(f"NodeSet={node_set.name} Feature={node_set.name}" for node_set in spec.node_sets),
+        "",
+        *(_partition(partition, spec.node_sets) for partition in spec.all_partitions),
+    )
+
+
+def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
+    """Return what a node of a set registers with: the value of slurmd's `--conf`."""
+    if node_set not in spec.node_sets:
+        raise ValueError(f"{node_set.name} is not a node set of {spec.name}")
+    features = ",".join((node_set.name, *node_set.features))
+    return f"Feature={features} CPUs={node_set.cpus} RealMemory={node_set.memory_mib}"
+
+
+def quoted(value: str) -> str:
+    """Return a value as slurm.conf takes it: in quotes when it has a blank."""
+    return f'"{value}"' if " " in value else value
+
+
+def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
+    settings = {
+        "ClusterName": spec.name,
+        "SlurmctldHost": layout.CONTROLLER_HOST,
+        "SlurmctldPort": str(layout.SLURMCTLD_PORT),
+        "SlurmdPort": str(layout.SLURMD_PORT),
+        "SlurmUser": "slurm",
+        "AuthType": "auth/munge",
+        "CredType": "cred/munge",
+        **merged,
+        "StateSaveLocation": layout.STATE_DIR,
+        "SlurmdSpoolDir": layout.SPOOL_DIR,
+        "SlurmctldPidFile": f"{layout.RUN_DIR}/slurmctld.pid",
+        "SlurmdPidFile": f"{layout.RUN_DIR}/slurmd.pid",
+        "DisableRootJobs": "YES",
+        "AccountingStorageType": "accounting_storage/none",
+        "TopologyPlugin": "topology/default",
+        "SelectType": "select/cons_tres",
+        **_CONSTRAIN[spec.slurm.constrain],
+    }
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
+    """Return the lists of which we need entries, and take them out of `extra`."""
+    ours = dict(_MERGED)
+    if any(_is_smaller(node_set) for node_set in spec.node_sets):
+        # Slurm is to believe the spec, not the machine, which may be smaller than what it schedules.
+        ours["SlurmdParameters"] = "config_overrides"
+    every = {name: [*own.split(","), *extra.pop(name, "").split(",")] for name, own in ours.items()}
+    return {
+        name: ",".join(filter(None, dict.fromkeys(entries)))
+        for name, entries in every.items()
+        if any(entries)
+    }
+
+
+def _is_smaller(node_set: NodeSetSpec) -> bool:
+    """Whether the pods of a set may have less than what Slurm schedules on them."""
+    if node_set.pod_resources is None:
+        return False
+    asked = node_set.pod_resources.requests
+    cpu, memory = amount(asked.cpu or "0"), amount(asked.memory or "0")
+    return cpu < node_set.cpus or memory < node_set.memory_mib * 1024**2
+
+
+def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> str:
+    """Return a partition's line. A job that asks for no memory gets its share by CPU: else it would get all."""
+    members = [node_set for node_set in node_sets if partition.name in node_set.partitions]
+    share = min(max(1, node_set.memory_mib // node_set.cpus) for node_set in members)
+    options = {
+        "Nodes": ",".join(node_set.name for node_set in members),
+        "Default": "YES" if partition.default else "NO",
+        "State": "UP",
+        "MaxTime": "INFINITE",
+        **(
+            {}
+            if partition.options.keys() & {"DefMemPerCPU", "DefMemPerNode", "DefMemPerGPU"}
+            else {"DefMemPerCPU": str(share)}
+        ),
+        **partition.options,
+    }
+    return " ".join(
+        [f"PartitionName={partition.name}", *(f"{name}={quoted(value)}" for name, value in options.items())]
+    )

@@ -1,0 +1,54 @@
+"""The user database that libnss-extrausers reads in all pods, and the users' public keys.
+
+Order is by id, so that listing users in another order changes nothing.
+"""
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.text import lines
+from soperator_pulumi.spec.cluster import ClusterSpec
+
+_LAST_CHANGE = 19_000
+"""Day of the last password change since 1970 in shadow: any day in the past, as there is no password."""
+
+
+def passwd(spec: ClusterSpec) -> str:
+    """Return passwd: SlurmUser, which every client must be able to look up, and the users."""
+    slurm = layout.SLURM_UID
+    return lines(
+        f"slurm:x:{slurm}:{slurm}::/nonexistent:/usr/sbin/nologin",
+        *(
+            f"{user.name}:x:{user.uid}:{user.gid}::/home/{user.name}:{user.shell}"
+            for user in sorted(spec.users, key=lambda user: user.uid)
+        ),
+    )
+
+
+def group(spec: ClusterSpec) -> str:
+    """Return group: slurm's, the declared ones with their members, and an own one of each user who needs it."""
+    declared = {each.gid for each in spec.groups}
+    rows = [
+        (each.gid, each.name, [u.name for u in spec.users if each.name in u.groups]) for each in spec.groups
+    ]
+    rows += [(user.gid, user.name, []) for user in spec.users if user.gid not in declared]
+    return lines(
+        f"slurm:x:{layout.SLURM_UID}:",
+        *(f"{name}:x:{gid}:{','.join(sorted(members))}" for gid, name, members in sorted(rows)),
+    )
+
+
+def shadow(spec: ClusterSpec) -> str:
+    """Return shadow: no password opens any account, and none expires. Holds no secret."""
+    users = sorted(spec.users, key=lambda user: user.uid)
+    return lines(
+        *(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in ("slurm", *(user.name for user in users)))
+    )
+
+
+def user_files(spec: ClusterSpec) -> dict[str, str]:
+    """Return the files of /var/lib/extrausers."""
+    return {"passwd": passwd(spec), "group": group(spec), "shadow": shadow(spec)}
+
+
+def authorized_keys(spec: ClusterSpec) -> dict[str, str]:
+    """Return each user's public keys, one a line; an empty file for a user without any."""
+    return {user.name: "".join(f"{key}\n" for key in user.ssh_keys) for user in spec.users}

@@ -1,0 +1,47 @@
+"""What a user may say about a cluster: frozen, documented, checked models. No resource is created here."""
+
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.controller import ControllerSpec
+from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.images import ImagesSpec, PullPolicy
+from soperator_pulumi.spec.login import LoginSpec, ServiceType
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.parse import parse_cluster
+from soperator_pulumi.spec.partition import PartitionSpec
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.scheduling import Scheduled, TaintEffect, Toleration, TolerationOperator
+from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SecretsSpec, SshHostKeyRef
+from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
+from soperator_pulumi.spec.storage import HomesVolume, StateVolume, StorageSpec, VolumeSpec
+from soperator_pulumi.spec.user import GroupSpec, UserSpec
+
+__all__ = [
+    "ClusterSpec",
+    "Constrain",
+    "ControllerSpec",
+    "GroupSpec",
+    "HomesVolume",
+    "ImagesSpec",
+    "LoginSpec",
+    "Maybe",
+    "MungeKeyRef",
+    "NodeSetSpec",
+    "PartitionSpec",
+    "PodResources",
+    "PullPolicy",
+    "ResourceAmounts",
+    "Scheduled",
+    "SecretRef",
+    "SecretsSpec",
+    "ServiceType",
+    "SlurmSpec",
+    "SshHostKeyRef",
+    "StateVolume",
+    "StorageSpec",
+    "TaintEffect",
+    "Toleration",
+    "TolerationOperator",
+    "UserSpec",
+    "VolumeSpec",
+    "parse_cluster",
+]

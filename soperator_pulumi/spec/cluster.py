@@ -1,0 +1,79 @@
+"""The whole cluster."""
+
+from collections.abc import Iterator
+
+from pydantic import Field, StrictBool, model_validator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec import login, node_set, partition, quantity, storage, user
+from soperator_pulumi.spec.base import Model, refused_quietly
+from soperator_pulumi.spec.controller import ControllerSpec
+from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.login import LoginSpec
+from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.partition import PartitionSpec
+from soperator_pulumi.spec.secrets import SecretsSpec
+from soperator_pulumi.spec.slurm import SlurmSpec
+from soperator_pulumi.spec.storage import StorageSpec
+from soperator_pulumi.spec.user import GroupSpec, UserSpec
+
+
+class ClusterSpec(Model):
+    """A Slurm cluster on Kubernetes."""
+
+    name: ClusterName
+    """Slurm's name of the cluster: lower case letters, digits and '-', at most 40 characters."""
+    namespace: DnsLabel = Field(default_factory=lambda fields: str(fields["name"]))
+    """Namespace of the cluster, which holds no other SlurmCluster. Default: the cluster's name."""
+    create_namespace: StrictBool = True
+    """Whether the namespace is made, or exists already."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels of all objects besides our own."""
+    annotations: dict[LabelKey, str] = {}
+    """Annotations of all objects besides our own."""
+    slurm: SlurmSpec = SlurmSpec()
+    """Slurm itself."""
+    controller: ControllerSpec = ControllerSpec()
+    """The pod that runs slurmctld."""
+    login: LoginSpec = LoginSpec()
+    """The pods that run sshd."""
+    node_sets: tuple[NodeSetSpec, ...]
+    """The worker nodes: at least one node set."""
+    partitions: tuple[PartitionSpec, ...] = ()
+    """Partitions with settings of their own. Others are made with defaults where node sets name them."""
+    users: tuple[UserSpec, ...] = ()
+    """People who may log in and run jobs."""
+    groups: tuple[GroupSpec, ...] = ()
+    """Groups of users. A user's own group needs no entry."""
+    storage: StorageSpec = StorageSpec()
+    """Volumes for homes and slurmctld's state."""
+    images: ImagesSpec
+    """Container images."""
+    secrets: SecretsSpec = SecretsSpec()
+    """The cluster's keys, when they are not to be generated."""
+
+    @property
+    def all_partitions(self) -> tuple[PartitionSpec, ...]:
+        """The partitions in Slurm's order, exactly one of them the default."""
+        return partition.all_partitions(self.partitions, self.node_sets)
+
+    @model_validator(mode="after")
+    def _follow_the_rules(self) -> "ClusterSpec":
+        found = [str(problem) for problem in rule_problems(self)]
+        if found:
+            raise refused_quietly("\n".join(found))
+        return self
+
+
+def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    """Yield all problems between the fields of a spec, of which some may be unknown."""
+    yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
+    if isinstance(spec.node_sets, tuple) and not spec.node_sets:
+        yield Problem("node_sets", "empty: a cluster needs at least one node set.")
+    yield from partition.problems(spec.partitions, spec.node_sets)
+    yield from user.problems(spec.users, spec.groups)
+    yield from login.problems(spec.login)
+    yield from quantity.problems(spec.login.pod_resources, "login.pod_resources")
+    yield from quantity.problems(spec.controller.pod_resources, "controller.pod_resources")
+    yield from storage.problems(spec.storage)

@@ -1,0 +1,45 @@
+"""`Maybe[T]`: a value that may be known only after another resource exists.
+
+Every field of the spec is one of two kinds. A field that decides which resources exist, their names or the
+structure of a file is plain. A field that only flows into a resource's inputs (an image, a storage class)
+may also be a `pulumi.Output`: it is then checked when it resolves.
+"""
+
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
+
+from pulumi import Output
+from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
+
+from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.spec.messages import problem_text
+
+T = TypeVar("T")
+
+
+class _Deferred:
+    """Check a plain value at once, and an Output's value when it is known (an unknown one of a preview is not)."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        plain, _ = get_args(source)
+        adapter: TypeAdapter[Any] = TypeAdapter(plain)
+
+        def validate(value: object, info: core_schema.ValidationInfo) -> object:
+            if not isinstance(value, Output):
+                return adapter.validate_python(value)
+            field = info.field_name or "value"
+
+            def when_known(resolved: object) -> object:
+                try:
+                    return adapter.validate_python(resolved)
+                except ValidationError as error:
+                    problems = [Problem(field, problem_text(each)) for each in error.errors()]
+                    raise SpecError("An Output given to the spec", problems) from None
+
+            return value.apply(when_known)
+
+        return core_schema.with_info_plain_validator_function(validate)
+
+
+Maybe: TypeAlias = Annotated[T | Output[T], _Deferred()]
+"""A `T`, or a `pulumi.Output[T]`. Never compare, format or branch on one: pass it on."""

@@ -1,0 +1,44 @@
+"""Container images of the cluster."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from soperator_pulumi.spec.base import Matches, Model
+from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.names import ObjectName
+
+ImageReference = Annotated[
+    str,
+    Matches(
+        r"[a-z0-9]([A-Za-z0-9._:-]*[a-z0-9])?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+        r"(@sha256:[0-9a-f]{64})?",
+        'needs an image reference, such as "registry.example.com/soperator/worker:1.2".',
+        512,
+    ),
+]
+"""`[registry/]repository[:tag][@digest]`."""
+
+
+class PullPolicy(StrEnum):
+    """When a machine pulls an image."""
+
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
+class ImagesSpec(Model):
+    """The four images, built from `images/` by `make images`, which prints their references."""
+
+    controller: Maybe[ImageReference]
+    """slurmctld and the client programs."""
+    worker: Maybe[ImageReference]
+    """slurmd and the client programs."""
+    login: Maybe[ImageReference]
+    """sshd and the client programs."""
+    munge: Maybe[ImageReference]
+    """munged, beside each of the others."""
+    pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    """When machines pull. Default: once, as the tags are hashes of the content."""
+    pull_secrets: tuple[Maybe[ObjectName], ...] = ()
+    """Names of Secrets in the namespace with the registry's credentials."""

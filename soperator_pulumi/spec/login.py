@@ -1,0 +1,73 @@
+"""Login nodes: where people come in by ssh."""
+
+import ipaddress
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import refused, whole
+from soperator_pulumi.spec.names import LabelKey
+from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.scheduling import Scheduled
+
+
+class ServiceType(StrEnum):
+    """How ssh is reached."""
+
+    CLUSTER_IP = "ClusterIP"
+    """From inside the Kubernetes cluster, and by `kubectl port-forward`."""
+    NODE_PORT = "NodePort"
+    """On a port of every machine."""
+    LOAD_BALANCER = "LoadBalancer"
+    """At an address of its own that the platform gives."""
+
+
+def _cidr(value: object) -> str:
+    wanted = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/32".'
+    if not isinstance(value, str):
+        raise refused(wanted)
+    try:
+        network = ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        raise refused(wanted) from None
+    if str(network) != value.lower():
+        raise refused(f'{wanted} Did you mean "{network}"?')
+    return str(network)
+
+
+Cidr = Annotated[str, BeforeValidator(_cidr)]
+"""A range of addresses, `10.0.0.0/8`."""
+
+
+class LoginSpec(Scheduled):
+    """The pods that run sshd."""
+
+    replicas: Annotated[int, whole(0, 64)] = 1
+    """Number of login pods. All have the same host key. 0 closes the door for a while."""
+    service: ServiceType = ServiceType.CLUSTER_IP
+    """How ssh is reached. Default: from inside the Kubernetes cluster only."""
+    service_annotations: dict[LabelKey, str] = {}
+    """Annotations of the login Service: how platforms are told about their load balancers."""
+    allowed_sources: tuple[Cidr, ...] = ()
+    """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need
+    at least one. `0.0.0.0/0` opens it to everybody."""
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
+    )
+    """What each sshd container asks for, for all sessions on it together. Default: half a CPU and 1 GiB, at most
+    8 GiB of memory."""
+
+
+def problems(login: LoginSpec) -> Iterator[Problem]:
+    """Yield what is wrong between the fields of `login`."""
+    opened = login.service in {ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER}
+    if known(login.allowed_sources) and opened and not login.allowed_sources:
+        yield Problem(
+            "login.allowed_sources",
+            f"empty, but login.service is {login.service}: nobody could connect. "
+            'List the addresses that may, such as ["10.0.0.0/8"].',
+        )

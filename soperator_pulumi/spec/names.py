@@ -1,0 +1,64 @@
+"""Names that Kubernetes and Slurm accept, as annotated types."""
+
+from typing import Annotated
+
+from soperator_pulumi.spec.base import Matches
+
+_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
+
+DnsLabel = Annotated[
+    str, Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 63)
+]
+"""An RFC 1035 label, what Kubernetes wants of names that become host names: 63 characters at most."""
+
+ObjectName = Annotated[
+    str,
+    Matches(
+        r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?",
+        "needs the name of a Kubernetes object: lower case letters, digits, '-' and '.'.",
+        253,
+    ),
+]
+"""An RFC 1123 subdomain, the name of most Kubernetes objects: 253 characters at most."""
+
+_QUALIFIED = r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+
+LabelKey = Annotated[
+    str,
+    Matches(
+        _QUALIFIED, "needs a label key: [prefix/]name, the name of at most 63 letters, digits, '-', '_', '.'."
+    ),
+]
+"""Key of a Kubernetes label or annotation."""
+
+LabelValue = Annotated[
+    str,
+    Matches(
+        r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?",
+        "needs a label value: letters, digits, '-', '_', '.', a letter or digit first and last.",
+        63,
+    ),
+]
+"""Value of a Kubernetes label: 63 characters at most."""
+
+SlurmName = Annotated[
+    str,
+    Matches(
+        r"[A-Za-z_][A-Za-z0-9_.-]*", "needs letters, digits, '_', '-' and '.', a letter or '_' first.", 63
+    ),
+]
+"""A name in slurm.conf that users type after an option: partition, feature."""
+
+ClusterName = Annotated[
+    str,
+    Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 40),
+]
+"""Slurm's ClusterName: 40 characters at most, as it is part of the accounting database's table names, and lower
+case (slurm.conf(5)); it is also the default namespace, so a DNS label."""
+
+LOGIN_NAME = Matches(
+    r"[a-z_][a-z0-9_-]*",
+    "needs lower case letters, digits, '_' and '-', a letter or '_' first.",
+    32,
+)
+"""What useradd and groupadd of Debian take by default, 32 characters at most."""

@@ -1,0 +1,139 @@
+"""Node sets: groups of equal worker pods, each a Slurm node."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import Matches, number, whole
+from soperator_pulumi.spec.names import SlurmName
+from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.quantity import PodResources
+from soperator_pulumi.spec.quantity import problems as resource_problems
+from soperator_pulumi.spec.scheduling import Scheduled
+
+MIB_PER_GIB = 1024
+
+MAX_NAME = 52
+"""Kubernetes labels each pod of a StatefulSet with `<name>-<hash of ten characters>`; a label has 63."""
+
+RESERVED = {
+    "controller": "the controller's pods have this name",
+    "login": "the login pods have this name",
+    "nodes": "the Service of all Slurm pods has this name",
+    "all": "Slurm takes it for every node of the cluster",
+}
+
+NodeSetName = Annotated[
+    str,
+    Matches(
+        r"[a-z]([a-z0-9-]*[a-z0-9])?",
+        "needs lower case letters, digits and '-', a letter first, no '-' at the end.",
+    ),
+]
+
+
+class NodeSetSpec(Scheduled):
+    """Worker pods that are all alike. Pod, host and Slurm node are `<name>-<ordinal>`."""
+
+    name: NodeSetName
+    """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
+    replicas: Annotated[int, whole(0)] = 1
+    """Number of nodes. 0 keeps the node set without nodes."""
+    cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
+    """CPUs of a node that Slurm schedules."""
+    memory_gib: Annotated[
+        float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")
+    ]
+    """Memory of a node that Slurm schedules, in GiB."""
+    partitions: tuple[SlurmName, ...] = ("main",)
+    """Partitions that the nodes belong to. One that is not declared is made with defaults."""
+    features: tuple[SlurmName, ...] = ()
+    """Slurm features of the nodes besides the node set's name, for `--constraint`."""
+    pod_resources: PodResources | None = None
+    """What the slurmd container asks for. Default: requests and limits of exactly `cpus` and `memory_gib`, which
+    makes the pod Guaranteed. In a pod that is not, the kernel kills slurmstepd before the job that eats the memory
+    and the job hangs (measured)."""
+    ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
+    """How long a deployment waits for new nodes to join Slurm, in seconds. Default: 10 minutes, which pulls a large
+    image and brings up a machine of most clouds."""
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory of a node that Slurm schedules, in MiB."""
+        return int(self.memory_gib * MIB_PER_GIB)
+
+
+def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Problem]:
+    """Yield what is wrong between node sets."""
+    first_with: dict[str, int] = {}
+    for index, node_set in enumerate(node_sets):
+        path = f"node_sets[{index}]"
+        yield from resource_problems(node_set.pod_resources, f"{path}.pod_resources")
+        if not known(node_set.name):
+            continue
+        yield from _name_problems(node_set.name, f"{path}.name")
+        if node_set.name in first_with:
+            yield Problem(
+                f"{path}.name",
+                f'"{node_set.name}" is also the name of node_sets[{first_with[node_set.name]}]. '
+                "Node sets need distinct names.",
+            )
+        first_with.setdefault(node_set.name, index)
+    for index, node_set in enumerate(node_sets):
+        yield from _clashes_with_others(node_set, f"node_sets[{index}]", first_with)
+    yield from _too_many(node_sets, max_nodes)
+
+
+def _name_problems(name: str, path: str) -> Iterator[Problem]:
+    if len(name) > MAX_NAME:
+        yield Problem(
+            path,
+            f'got "{name}", {len(name)} characters long; {MAX_NAME} at most are allowed, as Kubernetes labels the pods '
+            "with the name, a '-' and ten more characters, and a label has 63. Shorten it.",
+        )
+    if name in RESERVED:
+        yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
+    if re.fullmatch(r"(controller|login)-\d+", name):
+        yield Problem(
+            path, f'got "{name}", which is the name of a {name.split("-")[0]} pod. Choose another name.'
+        )
+
+
+def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
+    """Yield names that would be read as a node of another set, and features that would move nodes into one."""
+    if known(node_set.name):
+        base, _, ordinal = node_set.name.rpartition("-")
+        if ordinal.isdecimal() and base in first_with:
+            yield Problem(
+                f"{path}.name",
+                f'got "{node_set.name}", which a node of node_sets[{first_with[base]}] ("{base}") has as well: '
+                "Slurm wants the names of node sets and nodes distinct. Choose another name.",
+            )
+    for position, feature in enumerate(node_set.features):
+        if known(feature) and feature in first_with:
+            yield Problem(
+                f"{path}.features[{position}]",
+                f'got "{feature}", the name of node_sets[{first_with[feature]}]: these nodes would be taken for '
+                "nodes of it. A node has its own node set's name as a feature already; choose another one.",
+            )
+    for field, values in (("partitions", node_set.partitions), ("features", node_set.features)):
+        ordered = sorted((value, position) for position, value in enumerate(values))
+        for (value, _), (again, position) in pairwise(ordered):
+            if value == again:
+                yield Problem(f"{path}.{field}[{position}]", f'"{again}" is listed twice. Remove one.')
+    if known(node_set.partitions) and not node_set.partitions:
+        yield Problem(
+            f"{path}.partitions", "empty: no job could reach these nodes. Name at least one partition."
+        )
+
+
+def _too_many(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Problem]:
+    counts = [node_set.replicas for node_set in node_sets]
+    if known(max_nodes, *counts) and sum(counts) > max_nodes:
+        yield Problem(
+            "node_sets",
+            f"{sum(counts)} nodes in all, but slurm.max_nodes is {max_nodes}. "
+            "Lower the replicas or raise slurm.max_nodes.",
+        )

@@ -1,0 +1,77 @@
+"""From what the user wrote to a checked spec, or one error with all problems."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.spec.base import REFUSED_PARTS, Model
+from soperator_pulumi.spec.cluster import ClusterSpec, rule_problems
+from soperator_pulumi.spec.messages import problem_text, shown
+from soperator_pulumi.spec.partial import model_in, partial
+
+_MAX_KEY = 64
+
+
+def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
+    """Return the spec that `data` describes: a mapping as from a stack's configuration, or a spec already made.
+
+    Args:
+        data: mappings, lists and plain values; Outputs where a field takes them.
+        where: how the error calls it: a configuration key, or a component.
+
+    Raises:
+        SpecError: with all problems at once.
+    """
+    if isinstance(data, ClusterSpec):
+        return data
+    if not isinstance(data, Mapping):
+        raise SpecError(where, [Problem("", f"got {shown(data)}, needs a mapping that describes a cluster.")])
+    try:
+        return ClusterSpec.model_validate(data)
+    except ValidationError as error:
+        found = [*_field_problems(error), *rule_problems(partial(ClusterSpec, data))]
+        raise SpecError(where, sorted(dict.fromkeys(found), key=_order)) from None
+
+
+def _field_problems(error: ValidationError) -> Iterator[Problem]:
+    for each in error.errors(include_url=False):
+        if each["type"] == "default_factory_not_called" or not each["loc"]:
+            continue  # the one follows from another problem, the other are the rules, which run again on all there is
+        path = _path(each["loc"])
+        if each["type"] == REFUSED_PARTS:
+            for problem in each["ctx"]["problems"]:
+                yield Problem(f"{path}.{_key(problem.path)}", problem.text)
+        else:
+            yield Problem(path, problem_text(each, _allowed_keys(each)))
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Return a location as a person writes it: `node_sets[1].name`."""
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in location if part != "[key]"
+    ]
+    return "".join(parts).removeprefix(".")
+
+
+def _key(key: str) -> str:
+    return key if len(key) <= _MAX_KEY and key.isprintable() else f"<a key of {len(key)} characters>"
+
+
+def _allowed_keys(error: ErrorDetails) -> tuple[str, ...]:
+    """Return the keys that are allowed where an error lies."""
+    model: type[Model] | None = ClusterSpec
+    for part in error["loc"][:-1]:
+        if model is None:
+            return ()
+        if isinstance(part, str):
+            field = model.model_fields.get(part)
+            model = None if field is None else model_in(field.annotation)
+    return tuple(model.model_fields) if model is not None else ()
+
+
+def _order(problem: Problem) -> list[tuple[int, str]]:
+    """Sort by path, with numbers by their value: node_sets[2] before node_sets[10]."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", problem.path)]

@@ -1,0 +1,91 @@
+"""What can be read of a spec that has problems, so that the rules between fields run on it as well.
+
+pydantic runs a model's own validators only when all of its fields are right. People want all problems at once,
+so the rules between fields are pure functions over models, and get a model in which every field that could not
+be read is `UNKNOWN`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from soperator_pulumi.spec.base import Model
+
+M = TypeVar("M", bound=Model)
+
+
+class _Unknown:
+    """Stands for a value that could not be read: it is false, empty, and so is everything in it."""
+
+    def __getattr__(self, name: str) -> "_Unknown":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+UNKNOWN = _Unknown()
+"""The value of a field that could not be read."""
+
+
+def known(*values: object) -> bool:
+    """Whether all of these could be read."""
+    return not any(value is UNKNOWN for value in values)
+
+
+def partial(model: type[M], data: object) -> M:
+    """Return what can be read of `data` as a model; `UNKNOWN` where nothing can."""
+    if isinstance(data, model):
+        return data
+    if not isinstance(data, Mapping):
+        return cast("M", UNKNOWN)
+    values: dict[str, object] = {}
+    for name, field in model.model_fields.items():
+        values[name] = _read(field, data[name]) if name in data else _default(field, values)
+    return model.model_construct(**values)
+
+
+def _read(field: FieldInfo, value: object) -> object:
+    nested = model_in(field.annotation)
+    if nested is not None and isinstance(value, (list, tuple)):
+        return tuple(partial(nested, item) for item in value)
+    if nested is not None and value is not None:
+        return partial(nested, value)
+    try:
+        return _adapter(field).validate_python(value)
+    except ValidationError:
+        return UNKNOWN
+
+
+def _default(field: FieldInfo, values: dict[str, object]) -> object:
+    if field.is_required():
+        return UNKNOWN
+    try:
+        readable = {name: value for name, value in values.items() if known(value)}
+        default = field.get_default(call_default_factory=True, validated_data=readable)
+    except KeyError:
+        return UNKNOWN  # it is made of a field that could not be read
+    return cast("object", default)
+
+
+def model_in(annotation: object) -> type[Model] | None:
+    """Return the model of `Model`, `Model | None` and `tuple[Model, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    if get_origin(annotation) is Annotated:
+        return None
+    found = [each for argument in get_args(annotation) if (each := model_in(argument)) is not None]
+    return found[0] if found else None
+
+
+@cache
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation)

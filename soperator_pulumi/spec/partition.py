@@ -1,0 +1,82 @@
+"""Partitions: the queues that jobs are submitted to."""
+
+from collections.abc import Iterator
+
+from pydantic import StrictBool
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import Model
+from soperator_pulumi.spec.names import SlurmName
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.slurm_conf import PartitionOptions
+
+
+class PartitionSpec(Model):
+    """A queue. Its nodes are those of all node sets that name it."""
+
+    name: SlurmName
+    """Name of the partition, as users give it to `--partition`."""
+    default: StrictBool = False
+    """Whether jobs that name no partition go here. Default: the first partition is."""
+    options: PartitionOptions = {}
+    """More options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
+
+
+def all_partitions(
+    declared: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]
+) -> tuple[PartitionSpec, ...]:
+    """Return the partitions in Slurm's order: the declared ones, then those that only node sets name.
+
+    Exactly one is the default: the one that says so, else the first.
+    """
+    named = dict.fromkeys(name for node_set in node_sets for name in node_set.partitions)
+    missing = named.keys() - {partition.name for partition in declared}
+    every = (*declared, *(PartitionSpec(name=name) for name in named if name in missing))
+    if every and not any(partition.default for partition in every):
+        return (every[0].model_copy(update={"default": True}), *every[1:])
+    return every
+
+
+def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield what is wrong between partitions and node sets."""
+    named_by_sets = [node_set.partitions for node_set in node_sets]
+    reachable = {name for names in named_by_sets for name in names}
+    first_with: dict[str, int] = {}
+    default_at: int | None = None
+    for index, partition in enumerate(partitions):
+        path = f"partitions[{index}]"
+        if known(partition.default) and partition.default:
+            if default_at is not None:
+                yield Problem(
+                    f"{path}.default",
+                    f"partitions[{default_at}] is the default as well. Slurm has one: choose.",
+                )
+            default_at = index if default_at is None else default_at
+        if not known(partition.name):
+            continue
+        if partition.name in first_with:
+            yield Problem(
+                f"{path}.name",
+                f'"{partition.name}" is also the name of partitions[{first_with[partition.name]}]. '
+                "Partitions need distinct names.",
+            )
+        elif known(node_sets, *named_by_sets) and partition.name not in reachable:
+            yield Problem(
+                f"{path}.name",
+                f'"{partition.name}" is named by no node set. Add it to the partitions of a node set, or remove it.',
+            )
+        first_with.setdefault(partition.name, index)
+    for path, name in _names(partitions, node_sets):
+        if known(name) and name.upper() in {"DEFAULT", "ALL"}:
+            yield Problem(path, f'got "{name}", a word of slurm.conf. Choose another name.')
+
+
+def _names(
+    partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]
+) -> Iterator[tuple[str, str]]:
+    for index, partition in enumerate(partitions):
+        yield f"partitions[{index}].name", partition.name
+    for index, node_set in enumerate(node_sets):
+        for position, name in enumerate(node_set.partitions):
+            yield f"node_sets[{index}].partitions[{position}]", name

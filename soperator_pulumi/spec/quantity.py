@@ -1,0 +1,95 @@
+"""Amounts of CPU and memory as Kubernetes writes them, and what a pod asks for."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import Model, refused
+from soperator_pulumi.spec.partial import known
+
+_QUANTITY = re.compile(r"(?P<number>\d+(\.\d*)?|\.\d+)(?P<unit>m|[kMGTPE]i?|Ki|[eE][+-]?\d{1,2})?")
+_FACTORS = {"": Decimal(1), "m": Decimal("0.001"), "k": Decimal(1000)} | {
+    f"{prefix}{binary}": Decimal(base) ** power
+    for power, prefix in enumerate("KMGTPE", start=1)
+    for binary, base in (("", 1000), ("i", 1024))
+    if (prefix, binary) != ("K", "")
+}
+
+
+def amount(quantity: str) -> Decimal:
+    """Return a quantity as a number of CPUs or bytes: `500m` is 0.5, `1Gi` is 1073741824.
+
+    Raises:
+        ValueError: the text is no quantity.
+    """
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None:
+        raise ValueError(quantity)
+    unit = match["unit"] or ""
+    factor = (
+        Decimal(f"1{unit}") if unit[:1] in {"e", "E"} and unit != "E" and unit != "Ei" else _FACTORS[unit]
+    )
+    return Decimal(match["number"]) * factor
+
+
+def _cpu(value: object) -> str:
+    wanted = 'needs a quantity of CPUs as Kubernetes writes it, such as "2", "0.5" or "500m".'
+    text = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not re.fullmatch(r"(\d+(\.\d*)?|\.\d+)|\d+m", text) or amount(text) <= 0:
+        raise refused(wanted)
+    return text
+
+
+def _memory(value: object) -> str:
+    wanted = 'needs a quantity of memory with its unit as Kubernetes writes it, such as "512Mi" or "4Gi".'
+    if not isinstance(value, str) or not re.fullmatch(r"(\d+(\.\d*)?|\.\d+)[kMGTPE]i?|\d+Ki", value):
+        raise refused(wanted)
+    if amount(value) <= 0:
+        raise refused(wanted)
+    return value
+
+
+CpuQuantity = Annotated[str, BeforeValidator(_cpu)]
+"""CPUs: `"2"`, `"0.5"`, `"500m"`; numbers are taken as well."""
+
+MemoryQuantity = Annotated[str, BeforeValidator(_memory)]
+"""Memory with its unit: `"512Mi"`, `"4Gi"`. Bare numbers would be bytes, which nobody means, and are refused."""
+
+
+class ResourceAmounts(Model):
+    """Amounts of a container's resources."""
+
+    cpu: CpuQuantity | None = None
+    """CPUs. Left out: not asked for, or not limited."""
+    memory: MemoryQuantity | None = None
+    """Memory. Left out: not asked for, or not limited."""
+
+
+class PodResources(Model):
+    """What the main container of a pod asks Kubernetes for, and where it is cut off."""
+
+    requests: ResourceAmounts = ResourceAmounts()
+    """What the scheduler sets aside for the pod."""
+    limits: ResourceAmounts = ResourceAmounts()
+    """Above this CPU is throttled and memory ends the container."""
+
+
+def problems(resources: PodResources | None, path: str) -> Iterator[Problem]:
+    """Yield what is wrong between the fields of `pod_resources`: requests above limits."""
+    if resources is None:
+        return
+    pairs = (
+        ("cpu", resources.requests.cpu, resources.limits.cpu),
+        ("memory", resources.requests.memory, resources.limits.memory),
+    )
+    for name, request, limit in pairs:
+        if known(request, limit) and request and limit and amount(request) > amount(limit):
+            yield Problem(
+                f"{path}.requests.{name}",
+                f'got "{request}", more than {path}.limits.{name} = "{limit}". Kubernetes refuses such a pod: '
+                "lower the request or raise the limit.",
+            )

@@ -1,0 +1,81 @@
+"""Where Kubernetes may put the pods of a role."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.spec.base import Model, refused, whole
+from soperator_pulumi.spec.names import LabelKey, LabelValue, ObjectName
+
+_AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+_WHEN = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class TolerationOperator(StrEnum):
+    """How a toleration is compared with a taint."""
+
+    EQUAL = "Equal"
+    """Key and value are the taint's."""
+    EXISTS = "Exists"
+    """The key is the taint's, whatever its value."""
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Toleration(Model):
+    """A taint of machines that the pods put up with, as in a pod's `tolerations`."""
+
+    key: LabelKey | None = None
+    """The taint's key. Left out, with operator Exists: every taint."""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    """How key and value are compared."""
+    value: LabelValue | None = None
+    """The taint's value, with operator Equal."""
+    effect: TaintEffect | None = None
+    """The taint's effect. Left out: every effect."""
+    toleration_seconds: Annotated[int, whole(0)] | None = None
+    """Seconds that a pod stays after a NoExecute taint appears. Left out: for ever."""
+
+
+def _affinity(value: object) -> dict[str, Any]:
+    """Check the outer shape; what is in the terms is Kubernetes' to check."""
+    wanted = f"needs a mapping as in a pod's `affinity`, with the keys {', '.join(_AFFINITIES)}"
+    if not isinstance(value, Mapping):
+        raise refused(f"{wanted}.")
+    for kind, rules in value.items():
+        if kind not in _AFFINITIES:
+            raise refused(f"{wanted}; not {kind!r}.")
+        if not isinstance(rules, Mapping) or not rules or not set(rules) <= set(_WHEN):
+            raise refused(f"{wanted}; {kind} holds {' or '.join(_WHEN)}.")
+        for when, terms in rules.items():
+            by_node = kind == "nodeAffinity" and when.startswith("required")
+            listed = terms.get("nodeSelectorTerms") if by_node and isinstance(terms, Mapping) else terms
+            if not isinstance(listed, (list, tuple)) or not all(isinstance(term, Mapping) for term in listed):
+                shape = "a mapping with the list nodeSelectorTerms" if by_node else "a list of mappings"
+                raise refused(f"{wanted}; {kind}.{when} is {shape}.")
+    return dict(value)
+
+
+Affinity = Annotated[dict[str, Any], BeforeValidator(_affinity)]
+"""A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase."""
+
+
+class Scheduled(Model):
+    """Fields of every role: where its pods may run, and what gives way to them."""
+
+    node_selector: dict[LabelKey, LabelValue] = {}
+    """Labels that a machine must have. Default: any machine."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that the pods put up with. Default: none."""
+    affinity: Affinity | None = None
+    """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase. Default: what the role sets itself."""
+    priority_class: ObjectName | None = None
+    """Name of an existing PriorityClass. Default: the cluster's own default priority."""

@@ -1,0 +1,43 @@
+"""Keys of the cluster: generated, unless Secrets that exist are named. No value of a secret is part of a spec."""
+
+from typing import Annotated
+
+from soperator_pulumi.spec.base import Matches, Model
+from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.names import ObjectName
+
+SecretKey = Annotated[
+    str, Matches(r"[A-Za-z0-9._-]+", "needs the name of a Secret's key: letters, digits, '-', '_', '.'.", 253)
+]
+
+
+class SecretRef(Model):
+    """A key of a Secret that exists in the cluster's namespace."""
+
+    secret: Maybe[ObjectName]
+    """Name of the Secret."""
+    key: SecretKey
+    """Key in the Secret's data."""
+
+
+class MungeKeyRef(SecretRef):
+    """A Secret that holds a munge key: 32 to 1024 bytes."""
+
+    key: SecretKey = "munge.key"
+    """Key in the Secret's data. Default: munge.key."""
+
+
+class SshHostKeyRef(SecretRef):
+    """A Secret that holds an ed25519 private key in OpenSSH's format."""
+
+    key: SecretKey = "ssh_host_ed25519_key"
+    """Key in the Secret's data. Default: ssh_host_ed25519_key."""
+
+
+class SecretsSpec(Model):
+    """Where the cluster's keys come from."""
+
+    munge_key: MungeKeyRef | None = None
+    """Key by which the Slurm daemons know each other. Default: generated, 128 random bytes."""
+    ssh_host_key: SshHostKeyRef | None = None
+    """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""

@@ -1,0 +1,33 @@
+"""Slurm itself, for the whole cluster."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from soperator_pulumi.spec.base import Model, whole
+from soperator_pulumi.spec.slurm_conf import SlurmConfExtra
+
+MAX_NODES = 65_536
+
+
+class Constrain(StrEnum):
+    """How jobs are held to the CPUs and memory that they were given."""
+
+    CGROUP = "cgroup"
+    """By the kernel. Needs machines where slurmd can make cgroups; where it cannot, slurmd does not start."""
+    NONE = "none"
+    """Not at all: a job can use what the pod has. For trying out, and for machines without usable cgroups."""
+
+
+class SlurmSpec(Model):
+    """Settings of Slurm for the whole cluster."""
+
+    version: Literal["24.11"] = "24.11"
+    """Slurm's version, which the images hold."""
+    constrain: Constrain = Constrain.CGROUP
+    """How jobs are held to their CPUs and memory. Default: by cgroups, never silently by nothing."""
+    max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096
+    """How many nodes the cluster may grow to without a change of slurm.conf. Default: 4096; slurmctld needs room in
+    its tables for each."""
+    extra: SlurmConfExtra = {}
+    """More parameters of slurm.conf, checked against Slurm's own. They replace our defaults; what the cluster is
+    built on cannot be set."""

@@ -1,0 +1,96 @@
+"""Settings of slurm.conf that the user writes: names and values are checked against what Slurm knows."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import refused_parts, refused_quietly
+from soperator_pulumi.spec.slurm_parameters import (
+    OWNED_PARAMETERS,
+    OWNED_PARTITION_OPTIONS,
+    PARAMETERS,
+    PARTITION_OPTIONS,
+    Kind,
+)
+
+_NUMBER = re.compile(r"\d{1,19}|UNLIMITED|INFINITE", re.IGNORECASE)
+_BOOLEAN = re.compile(r"YES|NO|TRUE|FALSE|UP|DOWN|0|1", re.IGNORECASE)
+_UNSAFE = {"#": "starts a comment", '"': "cannot be quoted", "\\": "is an escape, or continues the line"}
+_MAX_VALUE = 4096
+
+
+def _as_text(value: object) -> object:
+    """Return numbers and booleans of YAML as Slurm writes them."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return value
+
+
+def settings_problems(
+    settings: Mapping[str, object], table: Mapping[str, Kind], owned: Mapping[str, str]
+) -> list[Problem]:
+    """Return what is wrong with settings, each with its key as path: never a value, as it may be a password."""
+    spelling = {name.lower(): name for name in table}
+    seen: dict[str, str] = {}
+    found = []
+    for key, value in settings.items():
+        name = key.lower()
+        if name in owned:
+            found.append(Problem(key, f"{owned[name]}. Remove it."))
+        elif name not in spelling:
+            near = get_close_matches(name, spelling, n=1, cutoff=0.75)
+            hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for those it has."
+            found.append(Problem(key, f"Slurm 24.11 has no such setting. {hint}"))
+        elif name in seen:
+            found.append(
+                Problem(key, f'is "{seen[name]}" again: Slurm does not tell case apart. Remove one.')
+            )
+        else:
+            text = _value_problem(_as_text(value), table[spelling[name]])
+            found.extend([Problem(key, text)] if text else [])
+        seen.setdefault(name, key)
+    return found
+
+
+def _value_problem(value: object, kind: Kind) -> str | None:
+    if not isinstance(value, str):
+        return "needs text or a number."
+    if not value.strip():
+        return "empty. Give a value, or remove the key: Slurm's default then holds."
+    if not value.isprintable() or len(value) > _MAX_VALUE:
+        return f"needs one line of at most {_MAX_VALUE} printable characters."
+    for character, reason in _UNSAFE.items():
+        if character in value:
+            return f"has the character {character}, which {reason} in slurm.conf. Remove it."
+    if kind is Kind.NUMBER and not _NUMBER.fullmatch(value):
+        return f"needs {Kind.NUMBER.value}, without a unit."
+    if kind is Kind.BOOLEAN and not _BOOLEAN.fullmatch(value):
+        return f"needs {Kind.BOOLEAN.value}."
+    return None
+
+
+def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeValidator:
+    spelling = {name.lower(): name for name in table}
+
+    def check(value: object) -> dict[str, str]:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise refused_quietly("needs a mapping of names to values.")
+        found = settings_problems(value, table, owned)
+        if found:
+            raise refused_parts(found)
+        return {spelling[key.lower()]: str(_as_text(setting)) for key, setting in value.items()}
+
+    return BeforeValidator(check)
+
+
+SlurmConfExtra = Annotated[dict[str, str], _settings(PARAMETERS, OWNED_PARAMETERS)]
+"""Parameters of slurm.conf, in Slurm's spelling. Numbers and booleans are taken as well."""
+
+PartitionOptions = Annotated[dict[str, str], _settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
+"""Options of a partition line, in Slurm's spelling. Numbers and booleans are taken as well."""

@@ -1,0 +1,111 @@
+"""Public keys of users: really parsed, so that a typo is found before somebody stands at a closed door."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.spec.base import refused_quietly
+
+_MIN_RSA_BITS = 2048
+_ED25519_BYTES = 32
+_POINT_BYTES = {"nistp256": 65, "nistp384": 97, "nistp521": 133}
+"""Length of an uncompressed point on each curve (RFC 5656)."""
+
+KEY_TYPES = (
+    "ssh-ed25519",
+    *(f"ecdsa-sha2-{curve}" for curve in _POINT_BYTES),
+    "ssh-rsa",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+"""Types of public keys that OpenSSH 10 takes from a user."""
+
+
+def check_public_key(value: object) -> str:
+    """Return a line of authorized_keys, `<type> <base64> [comment]`, without blanks around it.
+
+    Raises:
+        PydanticCustomError: it is no public key. The message never holds the value: what was pasted may be private.
+    """
+    if not isinstance(value, str):
+        raise refused_quietly('needs a public key as text: the line in a file such as "id_ed25519.pub".')
+    if "PRIVATE KEY" in value:
+        raise refused_quietly(
+            'is a private key. Give the public one, the line in the file that ends in ".pub", '
+            "and replace this key: it has been where it should not be."
+        )
+    line = value.strip()
+    if not line:
+        raise refused_quietly('empty. Give the line in a file such as "id_ed25519.pub", or remove the entry.')
+    if "\n" in line or "\r" in line:
+        raise refused_quietly("has more than one line. List each key as an entry of its own.")
+    kind, _, rest = line.partition(" ")
+    if kind not in KEY_TYPES:
+        raise refused_quietly(
+            f"does not start with a type of public key. Allowed: {', '.join(KEY_TYPES)}, then the key; "
+            "no options before it."
+        )
+    encoded = rest.split()[0] if rest.split() else ""
+    try:
+        blob = base64.b64decode(encoded, validate=True)
+        fields = _fields(blob)
+    except (binascii.Error, ValueError):
+        raise refused_quietly(
+            f"starts as {kind}, but the key after it is cut off or damaged. Copy the whole line again."
+        ) from None
+    _check_fields(kind, fields)
+    return line
+
+
+SshPublicKey = Annotated[str, BeforeValidator(check_public_key)]
+"""`<type> <base64> [comment]`, as in authorized_keys, without options."""
+
+
+def _fields(blob: bytes) -> list[bytes]:
+    """Return the length-prefixed fields of a key's wire format (RFC 4251, section 5)."""
+    fields = []
+    while blob:
+        length = int.from_bytes(blob[:4], "big")
+        if len(blob) < 4 + length or len(blob) < 4:
+            raise ValueError
+        fields.append(blob[4 : 4 + length])
+        blob = blob[4 + length :]
+    return fields
+
+
+def _check_fields(kind: str, fields: list[bytes]) -> None:
+    if not fields or fields[0] != kind.encode():
+        raise refused_quietly(
+            f"starts as {kind}, but the key after it is of another type. Copy the whole line again."
+        )
+    body = fields[1:]
+    hardware = kind.startswith("sk-")
+    if hardware and body and not body[-1]:
+        body = []  # the application, "ssh:" as a rule, is never empty
+    elif hardware:
+        body = body[:-1]
+    if not _body_is_right(kind, body):
+        raise refused_quietly(
+            f"starts as {kind}, but the key after it is cut off or damaged. Copy the whole line again."
+        )
+    if kind == "ssh-rsa" and int.from_bytes(body[1], "big").bit_length() < _MIN_RSA_BITS:
+        raise refused_quietly(
+            f"is an RSA key of {int.from_bytes(body[1], 'big').bit_length()} bits; {_MIN_RSA_BITS} at least are "
+            "needed. Make one of type ed25519: ssh-keygen -t ed25519."
+        )
+
+
+def _body_is_right(kind: str, body: list[bytes]) -> bool:
+    if "ed25519" in kind:
+        return len(body) == 1 and len(body[0]) == _ED25519_BYTES
+    if kind == "ssh-rsa":
+        return len(body) == 2 and all(body)  # exponent, modulus
+    curve = kind.partition("@")[0].rpartition("-")[2]
+    return (
+        len(body) == 2
+        and body[0] == curve.encode()
+        and len(body[1]) == _POINT_BYTES[curve]
+        and body[1][0] == 4
+    )

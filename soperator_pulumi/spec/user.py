@@ -1,0 +1,142 @@
+"""People who use the cluster, and their groups."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import Matches, Model, refused, whole
+from soperator_pulumi.spec.names import LOGIN_NAME
+from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.ssh_key import SshPublicKey
+from soperator_pulumi.spec.system_accounts import SYSTEM_GROUPS, SYSTEM_USERS
+
+_ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
+"""Debian's policy (9.2.2) for ids of people: from 1000; 65534 is nobody, 65535 and 4294967295 are -1 of 16 and of
+32 bits, 4294967294 is nobody elsewhere."""
+
+_TAKEN_IDS = {64030: "slurm", 64031: "munge"}
+"""Ids of our own in all images; 64030 is Debian's for slurm."""
+
+
+def _account_id(value: int) -> int:
+    if value in _TAKEN_IDS:
+        raise refused(f"which is the id of {_TAKEN_IDS[value]}. Choose another one.")
+    if not any(low <= value <= high for low, high in _ID_RANGES):
+        raise refused(
+            "needs a number from 1000 to 65533 or from 65536: lower ones are the system's, 65534 is nobody."
+        )
+    return value
+
+
+AccountId = Annotated[int, whole(0, 4_294_967_295), AfterValidator(_account_id)]
+"""A uid or gid of a person."""
+
+
+def _no_system_name(taken: frozenset[str], kind: str) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name in taken:
+            raise refused(f"which is a {kind} of the system in every image. Choose another name.")
+        return name
+
+    return check
+
+
+LoginName = Annotated[str, LOGIN_NAME]
+
+UserName = Annotated[LoginName, AfterValidator(_no_system_name(SYSTEM_USERS, "user"))]
+"""A user's name, as useradd takes it."""
+
+GroupName = Annotated[LoginName, AfterValidator(_no_system_name(SYSTEM_GROUPS, "group"))]
+"""A group's name, as groupadd takes it."""
+
+Shell = Annotated[
+    str,
+    Matches(
+        r"/[A-Za-z0-9._/-]+", 'needs the absolute path of a program in the images, such as "/bin/bash".', 255
+    ),
+]
+
+
+class GroupSpec(Model):
+    """A group that several users share."""
+
+    name: GroupName
+    """Name of the group."""
+    gid: AccountId
+    """Id of the group, the same on all nodes."""
+
+
+class UserSpec(Model):
+    """A person who may log in and run jobs. The home directory is `/home/<name>`, made at the first login."""
+
+    name: UserName
+    """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
+    uid: AccountId
+    """Id of the user, the same on all nodes, and owner of the files in the home directory: never change it."""
+    gid: AccountId = Field(default_factory=lambda fields: int(fields["uid"]))
+    """Id of the user's own group. Default: the uid. A group of this name is made unless `groups` has the id."""
+    groups: tuple[LoginName, ...] = ()
+    """Names of more groups, each declared in the cluster's `groups`."""
+    ssh_keys: tuple[SshPublicKey, ...] = ()
+    """Public keys that open the door, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    shell: Shell = "/bin/bash"
+    """Login shell."""
+
+
+def problems(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iterator[Problem]:
+    """Yield what is wrong between users and groups."""
+    yield from _twice("users", [(user.name, user.uid) for user in users], ("name", "uid"), "Users")
+    yield from _twice("groups", [(group.name, group.gid) for group in groups], ("name", "gid"), "Groups")
+    declared_names = [group.name for group in groups]
+    for index, user in enumerate(users):
+        for position, name in enumerate(user.groups):
+            if known(name, groups, *declared_names) and name not in declared_names:
+                yield Problem(
+                    f"users[{index}].groups[{position}]",
+                    f'"{name}" is not declared. Add it to the groups of the cluster, with its gid, or remove it.',
+                )
+    yield from _private_groups(users, groups)
+
+
+def _twice(what: str, rows: list[tuple[str, int]], fields: tuple[str, str], plural: str) -> Iterator[Problem]:
+    for column, field in enumerate(fields):
+        first_with: dict[object, int] = {}
+        for index, row in enumerate(rows):
+            value = row[column]
+            if not known(value):
+                continue
+            if value in first_with:
+                shown = f'"{value}"' if isinstance(value, str) else value
+                yield Problem(
+                    f"{what}[{index}].{field}",
+                    f"{shown} is also the {field} of {what}[{first_with[value]}]. {plural} need distinct {field}s.",
+                )
+            first_with.setdefault(value, index)
+
+
+def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iterator[Problem]:
+    """Yield clashes of the groups that users bring along with each other and with declared ones."""
+    gids = [group.gid for group in groups]
+    names = {group.name: index for index, group in enumerate(groups)}
+    owners: dict[int, int] = {}
+    if not known(groups, *gids):
+        return
+    for index, user in enumerate(users):
+        if not known(user.gid) or user.gid in gids:
+            continue
+        same_user = known(user.uid) and user.gid == user.uid and user.uid in {u.uid for u in users[:index]}
+        if user.gid in owners and not same_user:
+            yield Problem(
+                f"users[{index}].gid",
+                f"{user.gid} is also the gid of users[{owners[user.gid]}]. "
+                "Give each user one of their own, or declare it in the groups of the cluster.",
+            )
+        owners.setdefault(user.gid, index)
+        if known(user.name) and user.name in names:
+            yield Problem(
+                f"groups[{names[user.name]}].name",
+                f'"{user.name}" is also the name of the own group of users[{index}], with gid {user.gid}. '
+                "Choose another name, or give that user the group's gid.",
+            )
