@@ -1,0 +1,69 @@
+"""What every tier may ask for: the Kubernetes that tests run on."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kubernetes import client, config
+from tools import images, target
+from tools.kube import binaries
+from tools.target import Target
+
+_EXEC_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """The cluster that tests run on: the embedded one, or that of `KUBECONFIG` or `CONTEXT`."""
+
+    target: Target
+    kubectl: Path
+    api: client.ApiClient
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.target.kubeconfig
+
+    @property
+    def core(self) -> client.CoreV1Api:
+        return client.CoreV1Api(self.api)
+
+    def exec(self, namespace: str, pod: str, container: str | None, *command: str) -> str:
+        """Run a command in a pod and return its standard output; a failure fails the test with what was printed."""
+        where = ["--container", container] if container else []
+        return self.run("exec", "--namespace", namespace, pod, *where, "--", *command)
+
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl and return its standard output; a failure fails the test with what was printed."""
+        context = ["--context", self.target.context] if self.target.context else []
+        done = subprocess.run(
+            [self.kubectl, "--kubeconfig", self.kubeconfig, *context, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_EXEC_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, (
+            f"{' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        )
+        return done.stdout
+
+    def load_images(self) -> None:
+        """Bring our images to the embedded cluster; any other pulls them from a registry."""
+        if self.target.embedded:
+            images.build()
+            images.load(self.target.embedded)
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[Kubernetes]:
+    """The chosen cluster; the embedded one is started when it is not up, and is left up."""
+    chosen = target.choose()
+    if chosen.embedded:
+        chosen.embedded.up()
+    with config.new_client_from_config(str(chosen.kubeconfig), chosen.context) as api:
+        yield Kubernetes(chosen, binaries.build(binaries.KUBERNETES) / "kubectl", api)
