@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from kubernetes import client, config
+
 from tools import images, target
 from tools.kube import binaries
 from tools.target import Target
@@ -32,7 +32,7 @@ class Kubernetes:
         return client.CoreV1Api(self.api)
 
     def exec(self, namespace: str, pod: str, container: str | None, *command: str) -> str:
-        """Run a command in a pod and return its standard output; a failure fails the test with what was printed."""
+        """Run a command in a pod and return its standard output; fail the test when it fails."""
         where = ["--container", container] if container else []
         return self.run("exec", "--namespace", namespace, pod, *where, "--", *command)
 
@@ -65,5 +65,7 @@ def kubernetes() -> Iterator[Kubernetes]:
     chosen = target.choose()
     if chosen.embedded:
         chosen.embedded.up()
-    with config.new_client_from_config(str(chosen.kubeconfig), chosen.context) as api:
+    settings = client.Configuration()
+    config.load_kube_config(str(chosen.kubeconfig), chosen.context, settings, persist_config=False)
+    with client.ApiClient(settings) as api:
         yield Kubernetes(chosen, binaries.build(binaries.KUBERNETES) / "kubectl", api)
