@@ -1,0 +1,66 @@
+"""The cluster's configuration files: which there are, who reads them, and what follows a change of each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator_pulumi.cluster.controller import SLURM_FILES, USER_FILES
+from soperator_pulumi.cluster.login import SSHD_FILES
+from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.lifecycle import AfterSync, ConfigFiles, Connection, Reader
+from soperator_pulumi.render import authorized_keys, layout, slurm_files, sshd_config, user_files
+from soperator_pulumi.spec import ClusterSpec
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The cluster's ConfigMaps."""
+
+    slurm: ConfigFiles
+    users: ConfigFiles
+    ssh_keys: ConfigFiles
+    sshd: ConfigFiles
+
+    @property
+    def resources(self) -> tuple[ConfigFiles, ...]:
+        """All of them."""
+        return (self.slurm, self.users, self.ssh_keys, self.sshd)
+
+
+def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> Configuration:
+    """Create the ConfigMaps."""
+
+    def config_files(
+        config_map: str,
+        files: Mapping[str, str],
+        readers: Sequence[Reader],
+        after_sync: AfterSync = AfterSync.NOTHING,
+    ) -> ConfigFiles:
+        return ConfigFiles(
+            f"{name}-{config_map}",
+            config_map=config_map,
+            namespace=scope.namespace,
+            labels=scope.object_labels(),
+            annotations=scope.annotations,
+            files=files,
+            selector=scope.selector(),
+            readers=readers,
+            connection=connection,
+            after_sync=after_sync,
+            opts=scope.options(),
+        )
+
+    slurmctld = Reader(component="controller", container="slurmctld", path=SLURM_FILES)
+    knows_users = [
+        Reader(component="controller", container="slurmctld", path=USER_FILES),
+        Reader(component="login", container="sshd", path=USER_FILES),
+        # A job carries its user's identity; on the workers the files only show names, and there may be thousands.
+        Reader(component="worker", container="slurmd", path=USER_FILES, verified=False),
+    ]
+    sshd_keys = Reader(component="login", container="sshd", path=layout.SSH_KEYS_DIR)
+    sshd = Reader(component="login", container="sshd", path=SSHD_FILES)
+    return Configuration(
+        slurm=config_files("slurm-config", slurm_files(spec), [slurmctld], AfterSync.SLURM),
+        users=config_files("users", user_files(spec), knows_users),
+        ssh_keys=config_files("ssh-keys", authorized_keys(spec), [sshd_keys]),
+        sshd=config_files("sshd-config", {"sshd_config": sshd_config(spec)}, [sshd], AfterSync.SSHD),
+    )

@@ -1,0 +1,125 @@
+"""The pieces of which the containers of all roles are made.
+
+Why each is as it is was measured with Slurm 24.11 in pods; the reason stands beside it.
+"""
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_kubernetes.core.v1 import (
+    CapabilitiesArgs,
+    ContainerArgs,
+    ExecActionArgs,
+    ProbeArgs,
+    ResourceRequirementsArgs,
+    SeccompProfileArgs,
+    SecurityContextArgs,
+)
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.spec import ClusterSpec, PodResources, ResourceAmounts
+
+MUNGE_UID = 64031
+
+INIT = ["/usr/bin/tini", "-g", "--"]
+"""The first process of every container: slurmd in its place leaves one zombie slurmstepd per step."""
+
+_SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
+_GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
+_BURSTABLE = PodResources(
+    requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi")
+)
+
+_COPY_KEY_AND_RUN = (
+    "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key && exec munged --foreground"
+    " --key-file=/run/munge-key/munge.key --pid-file=/run/munge-key/munged.pid"
+    " --seed-file=/run/munge-key/munged.seed --num-threads=4"
+)
+
+
+def hardened(*, uid: int = 0, capabilities: Sequence[str] = ()) -> SecurityContextArgs:
+    """Return the security context of a container that may do no more than `capabilities`, also by setuid."""
+    return SecurityContextArgs(
+        run_as_user=uid,
+        run_as_group=uid,
+        run_as_non_root=uid != 0,
+        privileged=False,
+        allow_privilege_escalation=False,
+        read_only_root_filesystem=True,
+        capabilities=CapabilitiesArgs(drop=["ALL"], add=[*capabilities] or None),
+        seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"),
+    )
+
+
+def requirements(resources: PodResources) -> ResourceRequirementsArgs:
+    """Return what a container asks Kubernetes for."""
+
+    def amounts(given: ResourceAmounts) -> dict[str, pulumi.Input[str]]:
+        pairs = {"cpu": given.cpu, "memory": given.memory}
+        return {name: value for name, value in pairs.items() if value is not None}
+
+    return ResourceRequirementsArgs(
+        requests=amounts(resources.requests) or None, limits=amounts(resources.limits) or None
+    )
+
+
+def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeArgs:
+    """Return a probe that runs a command every `period` seconds. TCP probes fill slurmd's log with errors."""
+    return ProbeArgs(
+        exec_=ExecActionArgs(command=[*command]),
+        period_seconds=period,
+        timeout_seconds=timeout,
+        failure_threshold=failures,
+    )
+
+
+def munge_socket() -> Mount:
+    """Mount munged's socket in the container that uses it; connecting takes no right to write."""
+    return mounts.memory("munge-run", "/run/munge", "1Mi", read_only=True)
+
+
+def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[ContainerArgs, list[Mount]]:
+    """Return the sidecar that runs munged, and its mounts.
+
+    It starts before the daemon and stops after it. munged takes no key from a Secret's volume, where files
+    are symbolic links, so the key is copied into memory that no other container sees.
+    """
+    own = [
+        # Only this container mounts it: 0444 spares an fsGroup, which would change the shared claim's files.
+        mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),
+        mounts.memory("munge-key", "/run/munge-key", "1Mi"),
+        mounts.memory("munge-run", "/run/munge", "1Mi"),
+    ]
+    container = ContainerArgs(
+        name="munged",
+        image=spec.images.munge,
+        image_pull_policy=spec.images.pull_policy,
+        restart_policy="Always",
+        command=[*INIT, "/bin/sh", "-c", _COPY_KEY_AND_RUN],
+        security_context=hardened(uid=MUNGE_UID),
+        resources=requirements(_GUARANTEED if guaranteed else _BURSTABLE),
+        startup_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=1, failures=60),
+        liveness_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=30, failures=4),
+        volume_mounts=[mount.in_container() for mount in own],
+    )
+    return container, own
+
+
+def prepare(
+    spec: ClusterSpec, image: pulumi.Input[str], script: str, places: Sequence[Mount], *, guaranteed: bool
+) -> ContainerArgs:
+    """Return an init container that gives directories their owner and mode before the daemon starts.
+
+    Kubernetes makes empty directories 0777 without the sticky bit, where each user could replace the files of
+    the others. The script runs as root, who owns them, and so needs no capability.
+    """
+    return ContainerArgs(
+        name="prepare",
+        image=image,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "/bin/sh", "-ec", script],
+        security_context=hardened(),
+        resources=requirements(_GUARANTEED if guaranteed else _BURSTABLE),
+        volume_mounts=[place.in_container() for place in places],
+    )

@@ -1,0 +1,90 @@
+"""The controller: slurmctld with its state, and what keeps it from being evicted."""
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, requirements
+from soperator_pulumi.cluster.disruption import never_evicted
+from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.storage import Claims
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec import ClusterSpec
+
+SLURM_FILES = "/etc/slurm"
+USER_FILES = "/var/lib/extrausers"
+
+
+class Controller(pulumi.ComponentResource):
+    """slurmctld: one pod, `controller-0`, that holds the queue. Running jobs go on while it is replaced."""
+
+    stateful_set: StatefulSet
+    """The controller's StatefulSet, of one replica."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        spec: ClusterSpec,
+        munge_key: SecretFile,
+        claims: Claims,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("soperator-pulumi:index:Controller", name, {}, opts)
+        own = scope.within(self)
+        role = _role(spec, claims)
+        self.stateful_set = StatefulSet(
+            name,
+            metadata=own.metadata("controller", "controller"),
+            spec=StatefulSetSpecArgs(
+                service_name=NODES_SERVICE,
+                replicas=1,
+                selector=LabelSelectorArgs(match_labels=own.selector("controller")),
+                template=pod_template(own, spec, munge_key, role),
+            ),
+            opts=own.options(),
+        )
+        self.disruption_budget = never_evicted(name, own, "controller")
+        self.register_outputs({})
+
+
+def _role(spec: ClusterSpec, claims: Claims) -> Role:
+    places = _mounts(claims)
+    daemon = ContainerArgs(
+        name="slurmctld",
+        image=spec.images.controller,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "slurmctld", "-D"],
+        ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],
+        security_context=hardened(uid=layout.SLURM_UID),
+        resources=requirements(spec.controller.pod_resources),
+        # Recovering a large state takes minutes; nothing is restarted for it.
+        startup_probe=asks("scontrol", "ping", period=1, failures=600),
+        readiness_probe=asks("scontrol", "ping", period=5, failures=3),
+        liveness_probe=asks("scontrol", "ping", period=10, failures=6),
+        volume_mounts=[place.in_container() for place in places],
+    )
+    return Role(
+        component="controller",
+        daemon=daemon,
+        mounts=places,
+        scheduling=spec.controller,
+        volume_group=layout.SLURM_UID,
+        grace_seconds=60,  # slurmctld saves its state when it is told to stop
+    )
+
+
+def _mounts(claims: Claims) -> list[Mount]:
+    return [
+        munge_socket(),
+        mounts.config_files("slurm-config", SLURM_FILES),
+        mounts.config_files("users", USER_FILES),
+        mounts.claim("state", claims.state, layout.STATE_DIR),
+        mounts.memory("run", layout.RUN_DIR, "1Mi"),
+        mounts.memory("tmp", mounts.TMP, "16Mi"),
+    ]

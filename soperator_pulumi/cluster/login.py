@@ -1,0 +1,193 @@
+"""Login nodes: sshd, all with the same host key, behind one Service."""
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.core.v1 import (
+    AffinityArgs,
+    ContainerArgs,
+    ContainerPortArgs,
+    PodAffinityTermArgs,
+    PodAntiAffinityArgs,
+    ProbeArgs,
+    Service,
+    ServicePortArgs,
+    ServiceSpecArgs,
+    TCPSocketActionArgs,
+    WeightedPodAffinityTermArgs,
+)
+from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import INIT, hardened, munge_socket, prepare, requirements
+from soperator_pulumi.cluster.controller import USER_FILES
+from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.secrets import Keys
+from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR, Claims
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec import ClusterSpec, LoginSpec, ServiceType
+
+CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
+"""What sshd needs, bisected: its unprivileged part (SYS_CHROOT), becoming the user, and terminals."""
+
+SSHD_FILES = "/etc/ssh-config"
+
+_PUBLIC_PORT = 22
+
+_PREPARE = f"""\
+chmod 1777 /tmp
+install -d -m 0755 -o root -g root {SHARED_DIR}/{HOMES_DIRECTORY}
+"""
+
+
+class LoginNodes(pulumi.ComponentResource):
+    """sshd in `login-<ordinal>` pods, from which users submit jobs."""
+
+    endpoint: pulumi.Output[str]
+    """`host:port` where ssh is reached: the load balancer's address, `:port` of every machine (NodePort), or
+    the Service's address inside Kubernetes."""
+
+    host_public_key: pulumi.Output[str]
+    """`ssh-ed25519 AAAA...`, the key of all login nodes, for known_hosts."""
+
+    host_key_fingerprint: pulumi.Output[str]
+    """`SHA256:...`, what ssh shows at the first login."""
+
+    stateful_set: StatefulSet
+    """The login pods' StatefulSet."""
+
+    service: Service
+    """The Service `login`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        spec: ClusterSpec,
+        keys: Keys,
+        claims: Claims,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("soperator-pulumi:index:LoginNodes", name, {}, opts)
+        own = scope.within(self)
+        self.stateful_set = StatefulSet(
+            name,
+            metadata=own.metadata("login", "login"),
+            spec=StatefulSetSpecArgs(
+                service_name=NODES_SERVICE,
+                replicas=spec.login.replicas,
+                pod_management_policy="Parallel",
+                selector=LabelSelectorArgs(match_labels=own.selector("login")),
+                template=pod_template(own, spec, keys.munge, _role(own, spec, keys, claims)),
+            ),
+            opts=own.options(),
+        )
+        self.service = _service(name, own, spec.login)
+        self.endpoint = pulumi.Output.all(self.service.spec, self.service.status).apply(_endpoint_of)
+        self.host_public_key = keys.ssh_host_public_key
+        self.host_key_fingerprint = keys.ssh_host_fingerprint
+        self.register_outputs(
+            {
+                "endpoint": self.endpoint,
+                "hostPublicKey": self.host_public_key,
+                "hostKeyFingerprint": self.host_key_fingerprint,
+            }
+        )
+
+
+def _role(scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims) -> Role:
+    tmp = mounts.scratch("tmp", mounts.TMP)
+    shared = mounts.claim("shared", claims.shared, SHARED_DIR)
+    places = [
+        munge_socket(),
+        mounts.config_files("users", USER_FILES),
+        mounts.config_files("ssh-keys", layout.SSH_KEYS_DIR),
+        mounts.config_files("sshd-config", SSHD_FILES),
+        mounts.secret_file("ssh-host-key", keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
+        mounts.claim("shared", claims.shared, "/home", sub_path=HOMES_DIRECTORY),
+        tmp,
+    ]
+    daemon = ContainerArgs(
+        name="sshd",
+        image=spec.images.login,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"],
+        ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
+        security_context=hardened(capabilities=CAPABILITIES),
+        resources=requirements(spec.login.pod_resources),
+        startup_probe=_answers(period=1, failures=120),
+        readiness_probe=_answers(period=10, failures=3),
+        # Restarting the container ends all sessions.
+        liveness_probe=_answers(period=30, failures=6),
+        volume_mounts=[place.in_container() for place in places],
+    )
+    return Role(
+        component="login",
+        daemon=daemon,
+        mounts=[*places, shared],
+        scheduling=spec.login,
+        prepare=prepare(spec, spec.images.login, _PREPARE, [tmp, shared], guaranteed=False),
+        affinity=_apart(scope),
+    )
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, file_name = path.rpartition("/")
+    return directory, file_name
+
+
+def _answers(*, period: int, failures: int) -> ProbeArgs:
+    return ProbeArgs(
+        tcp_socket=TCPSocketActionArgs(port=layout.SSH_PORT),
+        period_seconds=period,
+        timeout_seconds=5,
+        failure_threshold=failures,
+    )
+
+
+def _apart(scope: Scope) -> AffinityArgs:
+    """Prefer a machine for each login pod, so that one machine's end does not close the door."""
+    term = PodAffinityTermArgs(
+        label_selector=LabelSelectorArgs(match_labels=scope.selector("login")),
+        topology_key="kubernetes.io/hostname",
+    )
+    weighted = WeightedPodAffinityTermArgs(weight=100, pod_affinity_term=term)
+    return AffinityArgs(
+        pod_anti_affinity=PodAntiAffinityArgs(preferred_during_scheduling_ignored_during_execution=[weighted])
+    )
+
+
+def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
+    opened = login.service is not ServiceType.CLUSTER_IP
+    # It is awaited for the address of its load balancer alone; without pods that would be in vain.
+    awaited = login.service is ServiceType.LOAD_BALANCER and login.replicas > 0
+    return Service(
+        f"{name}-service",
+        metadata=scope.metadata(
+            "login", "login", annotations={**login.service_annotations, **({} if awaited else SKIP_AWAIT)}
+        ),
+        spec=ServiceSpecArgs(
+            type=login.service,
+            selector=scope.selector("login"),
+            ports=[ServicePortArgs(name="ssh", port=_PUBLIC_PORT, target_port=layout.SSH_PORT)],
+            session_affinity="ClientIP",  # a user finds his tmux again
+            # Otherwise sshd and the NetworkPolicy see a machine of the cluster instead of the client.
+            external_traffic_policy="Local" if opened else None,
+            load_balancer_source_ranges=[*login.allowed_sources]
+            if login.service is ServiceType.LOAD_BALANCER
+            else None,
+        ),
+        opts=scope.options(),
+    )
+
+
+def _endpoint_of(service: list[ServiceSpec | ServiceStatus | None]) -> str:
+    spec, status = service
+    if isinstance(status, ServiceStatus) and status.load_balancer and status.load_balancer.ingress:
+        ingress = status.load_balancer.ingress[0]
+        return f"{ingress.hostname or ingress.ip}:{_PUBLIC_PORT}"
+    if isinstance(spec, ServiceSpec) and spec.type == ServiceType.NODE_PORT and spec.ports:
+        return f":{spec.ports[0].node_port}"
+    return f"{spec.cluster_ip}:{_PUBLIC_PORT}" if isinstance(spec, ServiceSpec) else f"login:{_PUBLIC_PORT}"

@@ -1,0 +1,107 @@
+"""What all children of a cluster share: no resource can forget its parent, its labels or its order."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pulumi
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+
+PART_OF = "soperator-pulumi"
+"""Value of `app.kubernetes.io/part-of` on everything that this package creates."""
+
+OWNER_LABEL = "soperator-pulumi/owner"
+"""Label that says which stack and component an object belongs to; see `owner_of`."""
+
+NODE_SET_LABEL = "soperator-pulumi/node-set"
+
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
+"""Annotation of objects that Pulumi is not to wait for; the reason stands where it is used."""
+
+_DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
+_LABEL_LIMIT = 63
+
+
+def owner_of(component_name: str) -> str:
+    """Return a label value that is the same for one component of one stack, and different for all others."""
+    full = f"{pulumi.get_project()}.{pulumi.get_stack()}.{component_name}"
+    if len(full) <= _LABEL_LIMIT and re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", full):
+        return full
+    digest = hashlib.sha256(full.encode()).hexdigest()[:16]
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "-", full)[: _LABEL_LIMIT - len(digest) - 1].strip("._-")
+    return f"{readable}.{digest}"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The surroundings of a component's children: parent, provider, order, namespace and labels.
+
+    Every resource of the package gets its options from `options` and its metadata from `metadata`.
+    """
+
+    parent: pulumi.Resource
+    cluster: str
+    namespace: str
+    owner: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    provider: pulumi.ProviderResource | None = None
+    after: tuple[pulumi.Resource, ...] = ()
+
+    def within(self, parent: pulumi.Resource) -> "Scope":
+        """Return the same surroundings for the children of `parent`."""
+        return replace(self, parent=parent)
+
+    def through(self, provider: pulumi.ProviderResource) -> "Scope":
+        """Return the same surroundings for children that go to the cluster of `provider`."""
+        return replace(self, provider=provider)
+
+    def following(self, *resources: pulumi.Resource) -> "Scope":
+        """Return the same surroundings for children that wait for `resources` as well."""
+        return replace(self, after=(*self.after, *resources))
+
+    def options(
+        self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()
+    ) -> pulumi.ResourceOptions:
+        """Return the options of one child; `extra` adds what is special to it."""
+        base = pulumi.ResourceOptions(
+            parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on]
+        )
+        return pulumi.ResourceOptions.merge(base, extra)
+
+    def selector(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
+        """Return the labels that find the pods of the cluster, of one component, or of one node set."""
+        labels = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/instance": self.cluster}
+        if component is not None:
+            labels["app.kubernetes.io/component"] = component
+        if node_set is not None:
+            labels[NODE_SET_LABEL] = node_set
+        return labels
+
+    def pod_labels(self, component: str, node_set: str | None = None) -> dict[str, str]:
+        """Return all labels of the pods of one component."""
+        name = {"app.kubernetes.io/name": _DAEMONS[component]}
+        return {**self.labels, **self.selector(component, node_set), **name}
+
+    def object_labels(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
+        """Return all labels of an object that is not a pod."""
+        labels = (
+            self.selector(component, node_set) if component is None else self.pod_labels(component, node_set)
+        )
+        return {**self.labels, **labels, OWNER_LABEL: self.owner}
+
+    def metadata(
+        self,
+        name: str,
+        component: str | None = None,
+        node_set: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> ObjectMetaArgs:
+        """Return the metadata of the object `name` in the cluster's namespace."""
+        return ObjectMetaArgs(
+            name=name,
+            namespace=self.namespace,
+            labels=self.object_labels(component, node_set),
+            annotations={**self.annotations, **(annotations or {})},
+        )

@@ -1,0 +1,226 @@
+"""SlurmCluster: everything that one Slurm cluster needs, in one namespace."""
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.core.v1 import Namespace, Service, ServiceSpecArgs
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+
+from soperator_pulumi.cluster.args import SlurmClusterArgs
+from soperator_pulumi.cluster.configuration import create_configuration
+from soperator_pulumi.cluster.controller import Controller
+from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
+from soperator_pulumi.cluster.login import LoginNodes
+from soperator_pulumi.cluster.network import create_network_policies
+from soperator_pulumi.cluster.node_set import NodeSet
+from soperator_pulumi.cluster.options import OWNER_LABEL, PART_OF, SKIP_AWAIT, Scope, owner_of
+from soperator_pulumi.cluster.pods import NODES_SERVICE
+from soperator_pulumi.cluster.references import references
+from soperator_pulumi.cluster.secrets import Keys, create_keys
+from soperator_pulumi.cluster.storage import Claims, create_claims, kept
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.lifecycle import Connection, Prerequisites
+from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
+
+WHERE = "soperator:cluster"
+"""What messages call the spec."""
+
+
+class SlurmCluster(pulumi.ComponentResource):
+    """A Slurm cluster on Kubernetes.
+
+    Example::
+
+        cluster = SlurmCluster(
+            "hpc",
+            images=images,
+            users=[{"name": "alice", "uid": 2001, "ssh_keys": ["ssh-ed25519 AAAA..."]}],
+            node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
+        )
+        pulumi.export("login", cluster.login.endpoint)
+
+    It acts on the live cluster with dynamic resources and so is for Python programs only.
+    """
+
+    namespace: pulumi.Output[str]
+    """Namespace that holds the cluster."""
+
+    controller: Controller
+    """slurmctld."""
+
+    node_sets: Mapping[str, NodeSet]
+    """The worker nodes, by the node sets' names."""
+
+    login: LoginNodes
+    """sshd, and how it is reached."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        args: SlurmClusterArgs | ClusterSpec | Mapping[str, Any] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+        **kwargs: Unpack[SlurmClusterArgs],
+    ) -> None:
+        """Create the cluster.
+
+        Args:
+            resource_name: Name of the component, and of the cluster where the description has none.
+            args: The cluster's description, as in a stack's configuration.
+            opts: Options of the component. `protect` and `providers` reach the children.
+            kwargs: The same keys as `args`; these win.
+
+        Raises:
+            InvalidClusterError: the description has problems: all of them in one message. Pulumi prints it alone.
+        """
+        name = resource_name
+        spec, connection = _understand(name, args, kwargs)
+        super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
+        scope = self._surroundings(name, spec, connection)
+        self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
+        scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
+        claims = create_claims(name, scope, spec.storage)
+        keys = create_keys(name, scope, spec.secrets, self.prerequisites)
+        configuration = create_configuration(name, scope, spec, connection)
+        self.network_policies = create_network_policies(name, scope, spec.login)
+        self.nodes_service = self._create_nodes_service(name, scope)
+        ready = scope.following(
+            *claims.created,
+            *keys.created,
+            *configuration.resources,
+            *self.network_policies,
+            self.nodes_service,
+        )
+        self.controller = self._create_controller(name, ready, spec, keys, claims)
+        self.node_sets = self._create_node_sets(
+            name, ready.following(self.controller), spec, keys, claims, connection
+        )
+        self.login = self._create_login(name, ready, spec, keys, claims)
+        self.namespace = pulumi.Output.from_input(spec.namespace)
+        self.register_outputs({"namespace": self.namespace})
+
+    def _surroundings(self, name: str, spec: ClusterSpec, connection: Connection) -> Scope:
+        """Return what all children share; a kubeconfig given to the component gets a provider of its own."""
+        provider = self.get_provider("kubernetes:core/v1:Pod")
+        if provider is not None and not connection:
+            raise ClusterArgumentsError(
+                f"SlurmCluster {name!r}: an explicit Kubernetes provider was given without kubeconfig or context. "
+                "The cluster talks to Slurm itself and cannot read the provider's credentials, so it might act on "
+                "another Kubernetes. Give the component the same kubeconfig (and context), or no provider at all."
+            )
+        scope = Scope(
+            parent=self,
+            cluster=spec.name,
+            namespace=spec.namespace,
+            owner=owner_of(name),
+            labels=spec.labels,
+            annotations=spec.annotations,
+            provider=provider,
+        )
+        if provider is not None or not connection:
+            return scope
+        own = kubernetes.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=connection.kubeconfig,
+            context=connection.context,
+            enable_secret_mutable=True,  # a changed Secret is changed in place
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return scope.through(own)
+
+    def _check_prerequisites(
+        self, name: str, scope: Scope, spec: ClusterSpec, connection: Connection
+    ) -> Prerequisites:
+        return Prerequisites(
+            f"{name}-prerequisites",
+            where=WHERE,
+            namespace=spec.namespace,
+            create_namespace=spec.create_namespace,
+            owner=scope.owner,
+            owner_label=OWNER_LABEL,
+            part_of={"app.kubernetes.io/part-of": PART_OF},
+            references=references(spec),
+            connection=connection,
+            opts=scope.options(),
+        )
+
+    def _create_namespace(self, name: str, scope: Scope, spec: ClusterSpec) -> Scope:
+        """Create the namespace, unless it exists, and return the surroundings of what comes after it."""
+        if not spec.create_namespace:
+            return scope
+        # The hostPath of cgroups is what the baseline level forbids; nothing of ours is privileged in either case.
+        level = "privileged" if spec.slurm.constrain is Constrain.CGROUP else "baseline"
+        labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": level}
+        namespace = Namespace(
+            f"{name}-namespace",
+            metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations}),
+            opts=scope.options(kept(keep=spec.storage.keep)),
+        )
+        return scope.following(namespace)
+
+    def _create_nodes_service(self, name: str, scope: Scope) -> Service:
+        return Service(
+            f"{name}-nodes",
+            # It has no port to wait for, and the pods wait for it.
+            metadata=scope.metadata(NODES_SERVICE, annotations=SKIP_AWAIT),
+            spec=ServiceSpecArgs(
+                cluster_ip="None", publish_not_ready_addresses=True, selector=scope.selector()
+            ),
+            opts=scope.options(),
+        )
+
+    def _create_controller(
+        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims
+    ) -> Controller:
+        return Controller(
+            f"{name}-controller",
+            scope=scope,
+            spec=spec,
+            munge_key=keys.munge,
+            claims=claims,
+            opts=scope.options(),
+        )
+
+    def _create_node_sets(
+        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims, connection: Connection
+    ) -> dict[str, NodeSet]:
+        return {
+            node_set.name: NodeSet(
+                f"{name}-{node_set.name}",
+                scope=scope,
+                spec=spec,
+                node_set=node_set,
+                munge_key=keys.munge,
+                claims=claims,
+                connection=connection,
+                opts=scope.options(),
+            )
+            for node_set in spec.node_sets
+        }
+
+    def _create_login(
+        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims
+    ) -> LoginNodes:
+        return LoginNodes(
+            f"{name}-login", scope=scope, spec=spec, keys=keys, claims=claims, opts=scope.options()
+        )
+
+
+def _understand(
+    name: str, args: Mapping[str, Any] | ClusterSpec | None, kwargs: Mapping[str, Any]
+) -> tuple[ClusterSpec, Connection]:
+    """Return the checked spec, and the Kubernetes cluster that it goes to."""
+    given = {**kwargs} if args is None or isinstance(args, ClusterSpec) else {**args, **kwargs}
+    connection = Connection(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
+    if isinstance(args, ClusterSpec):
+        if given:
+            raise ClusterArgumentsError(
+                f"SlurmCluster {name!r}: got a ClusterSpec and also {', '.join(sorted(given))}. "
+                "Put them into the ClusterSpec."
+            )
+        return args, connection
+    try:
+        return parse_cluster({"name": name, **given}, where=WHERE), connection
+    except SpecError as error:
+        raise InvalidClusterError(error.where, error.problems) from None

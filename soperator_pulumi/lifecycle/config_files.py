@@ -1,0 +1,124 @@
+"""The resource that owns a ConfigMap of configuration files and changes it as a transaction.
+
+Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints the files' unified diff.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.activations import Nothing, Sshd
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.files import AfterSync, DesiredFiles, Reader, differences
+from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.slurmctld import Slurmctld
+from soperator_pulumi.lifecycle.transaction import Activation, Transaction
+
+_KNOWN_GOOD = "known_good"
+"""Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
+
+
+class ConfigFilesProvider(LiveProvider):
+    """Create, change and remove the ConfigMap."""
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Accept what the component has made: it was checked as part of the spec."""
+        return CheckResult(news, [])
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with what is live, and print how the files will change."""
+        if has_unknown(news):
+            return DiffResult(changes=True)
+        desired = DesiredFiles.model_validate(news)
+        if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
+            return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
+        try:
+            live = _transaction(self.kube(news), desired).live(desired)
+        except KubernetesError as error:
+            say(f"{desired.name}: cannot be compared with the live files: {error}")
+            return DiffResult(changes=True)
+        before = {} if live is None else live.files
+        for line in differences(desired.name, before, desired.files):
+            say(line)
+        if live is not None and live.is_as(desired):
+            return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
+        if live is not None and live.files == desired.files:
+            say(f"{desired.name}: an interrupted change is completed")
+        return DiffResult(changes=True)
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
+        desired = DesiredFiles.model_validate(props)
+        _transaction(self.kube(props), desired).put(desired)
+        return CreateResult(f"{desired.namespace}/{desired.name}", _outputs(props))
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Return the live files."""
+        recorded = DesiredFiles.model_validate(props)
+        live = _transaction(self.kube(props), recorded).live(recorded)
+        if live is None:
+            return ReadResult("", {})
+        return ReadResult(id_, {**props, "files": live.files})
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Change the files as a transaction; what is recorded are the last files that went well."""
+        desired = DesiredFiles.model_validate(news)
+        _transaction(self.kube(news), desired).put(desired, known_good=olds[_KNOWN_GOOD])
+        return UpdateResult(_outputs(news))
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """Delete the ConfigMap."""
+        recorded = DesiredFiles.model_validate(props)
+        self.kube(props, deleting=True).delete(recorded.path)
+
+
+def _outputs(props: dict[str, Any]) -> dict[str, Any]:
+    return {**props, _KNOWN_GOOD: props["files"]}
+
+
+def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
+    clock = MachineClock()
+    login_path = next((reader.path for reader in desired.readers if reader.component == "login"), "")
+    activations: dict[AfterSync, Activation] = {
+        AfterSync.NOTHING: Nothing(),
+        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, say, clock),
+        AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector, login_path),
+    }
+    return Transaction(kube, activations, say, clock)
+
+
+class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles"):
+    """A ConfigMap whose changes are in force when the resource is up to date."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        config_map: str,
+        namespace: str,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        files: Mapping[str, str],
+        selector: Mapping[str, str],
+        readers: Sequence[Reader],
+        connection: Connection,
+        after_sync: AfterSync = AfterSync.NOTHING,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        inputs = {
+            "namespace": namespace,
+            "name": config_map,
+            "labels": {**labels},
+            "annotations": {**annotations},
+            "files": {**files},
+            "selector": {**selector},
+            "readers": [reader.model_dump() for reader in readers],
+            "after_sync": after_sync.value,
+            **connection.inputs(),
+        }
+        super().__init__(ConfigFilesProvider(), resource_name, inputs, opts)

@@ -1,0 +1,66 @@
+"""To which Kubernetes cluster a resource of ours belongs, and how its provider finds it again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import Config
+
+KUBECONFIG = "kubeconfig"
+CONTEXT = "context"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What the program says about the cluster: nothing, to use the ambient KUBECONFIG."""
+
+    kubeconfig: pulumi.Input[str] | None = None
+    """Content of a kubeconfig file, or the path of one."""
+    context: pulumi.Input[str] | None = None
+    """A context in it."""
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return self.kubeconfig is not None or self.context is not None
+
+    def inputs(self) -> dict[str, pulumi.Input[str] | None]:
+        """Return the inputs of a dynamic resource: the kubeconfig is encrypted in Pulumi's state."""
+        secret = None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
+        return {KUBECONFIG: secret, CONTEXT: self.context}
+
+
+@dataclass(frozen=True)
+class Access:
+    """The same, known: what a provider connects with. None of both is the ambient KUBECONFIG."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Access(context={self.context!r})"  # a kubeconfig holds credentials
+
+
+def access(props: Mapping[str, Any], config: Config | None, *, deleting: bool = False) -> Access:
+    """Return how to reach the cluster of a resource with these inputs or outputs.
+
+    What is recorded in state may have expired when a resource is deleted, so that the stack's configuration comes first
+    then. Where neither says anything, `kubernetes:kubeconfig` and `kubernetes:context` hold, which choose the cluster of
+    Pulumi's own Kubernetes resources as well, and else the ambient KUBECONFIG.
+    """
+    recorded = Access(_text(props, KUBECONFIG), _text(props, CONTEXT))
+    configured = _configured(config, "soperator")
+    order = [configured, recorded] if deleting else [recorded, configured]
+    return next((each for each in [*order, _configured(config, "kubernetes")] if each != Access()), Access())
+
+
+def _configured(config: Config | None, namespace: str) -> Access:
+    if config is None:
+        return Access()
+    values = {key: config.get(f"{namespace}:{key}") for key in (KUBECONFIG, CONTEXT)}
+    return Access(_text(values, KUBECONFIG), _text(values, CONTEXT))
+
+
+def _text(values: Mapping[str, Any], key: str) -> str | None:
+    value = values.get(key)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,105 @@
+"""The resource after a node set's StatefulSet: it is up to date when the nodes have joined Slurm."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pydantic import BaseModel, ConfigDict
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.joining import Joining
+from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+
+
+class NodeSetSize(BaseModel):
+    """What is waited for. Numbers arrive as floats."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    namespace: str
+    node_set: str
+    replicas: int
+    selector: dict[str, str]
+    """Labels of the node set's pods."""
+    timeout_seconds: int
+
+
+class NodesReadyProvider(LiveProvider):
+    """Wait on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Accept what the component has made: it was checked as part of the spec."""
+        return CheckResult(news, [])
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with who is there now."""
+        if has_unknown(news):
+            return DiffResult(changes=True)
+        wanted, recorded = NodeSetSize.model_validate(news), NodeSetSize.model_validate(olds)
+        if wanted != recorded:
+            return DiffResult(changes=True)
+        try:
+            roll = self._joining(news, wanted).roll(wanted.replicas)
+        except KubernetesError as error:
+            say(f"{wanted.node_set}: its nodes cannot be looked at: {error}")
+            return DiffResult(changes=True)
+        if roll.missing:
+            say(f"{wanted.node_set}: {roll.joined} of {roll.size} nodes have joined")
+            for line in roll.lines():
+                say(f"  {line}")
+        return DiffResult(changes=bool(roll.missing))
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Wait for the nodes."""
+        wanted = self._wait(props)
+        return CreateResult(f"{wanted.namespace}/{wanted.node_set}", {**props})
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Return what is recorded: who is there is looked at by every diff."""
+        return ReadResult(id_, props)
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Wait for the nodes."""
+        self._wait(news)
+        return UpdateResult({**news})
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Remove nothing."""
+
+    def _wait(self, props: Mapping[str, Any]) -> NodeSetSize:
+        wanted = NodeSetSize.model_validate(props)
+        self._joining(props, wanted).wait(wanted.replicas, wanted.timeout_seconds)
+        return wanted
+
+    def _joining(self, props: Mapping[str, Any], wanted: NodeSetSize) -> Joining:
+        kube = self.kube(props)
+        return Joining(kube, wanted.namespace, wanted.node_set, wanted.selector, say, MachineClock())
+
+
+class NodesReady(pulumi.dynamic.Resource, module="soperator", name="NodesReady"):
+    """The nodes of one node set, joined to Slurm."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: str,
+        node_set: str,
+        replicas: int,
+        selector: Mapping[str, str],
+        timeout_seconds: int,
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        inputs = {
+            "namespace": namespace,
+            "node_set": node_set,
+            "replicas": replicas,
+            "selector": {**selector},
+            "timeout_seconds": timeout_seconds,
+            **connection.inputs(),
+        }
+        super().__init__(NodesReadyProvider(), resource_name, inputs, opts)

@@ -1,0 +1,129 @@
+"""What Kubernetes says about a pod, and in one sentence why it is not ready."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.lifecycle.kube import Json, Kube, pods_path
+
+STUCK_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "CrashLoopBackOff",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""Reasons of a waiting container that waiting alone seldom cures."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod, read from the API's JSON."""
+
+    path: str
+    name: str
+    uid: str
+    body: Json
+
+    @classmethod
+    def of(cls, body: Json) -> "Pod":
+        """Read a pod."""
+        meta = body["metadata"]
+        return cls(f"{pods_path(meta['namespace'])}/{meta['name']}", meta["name"], meta["uid"], body)
+
+    @property
+    def going(self) -> bool:
+        """Whether it is being deleted."""
+        return "deletionTimestamp" in self.body["metadata"]
+
+    @property
+    def ready(self) -> bool:
+        """Whether its probes succeed."""
+        return self._condition("Ready").get("status") == "True"
+
+    def runs(self, container: str) -> bool:
+        """Whether the container's process is there, so that commands can be run beside it."""
+        return "running" in self._status(container).get("state", {})
+
+    def crashed(self, container: str) -> bool:
+        """Whether the container has ended by itself and is not back."""
+        status = self._status(container)
+        ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
+        return ended and not self.runs(container)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it will hardly start by itself: no machine for it, no image, or it crashes."""
+        return bool(self._unscheduled()) or any(
+            status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS
+            for status in self._statuses()
+        )
+
+    def why_not_ready(self, kube: Kube) -> str:
+        """Return what keeps the pod from being ready, with the last line of a crashed container's log."""
+        if self.going:
+            return "is being deleted"
+        if unscheduled := self._unscheduled():
+            return f"waits for a machine: {unscheduled}"
+        for status in self._statuses():
+            if words := _trouble(status):
+                return f"{status['name']}: {words}{self._last_words(kube, status)}"
+        if all("running" in status.get("state", {}) for status in self._statuses(main_only=True)):
+            return "runs, but its probe does not succeed yet"
+        return self._warning(kube) or "starts"
+
+    def _statuses(self, *, main_only: bool = False) -> list[Json]:
+        status = self.body.get("status", {})
+        kinds = ["containerStatuses"] if main_only else ["initContainerStatuses", "containerStatuses"]
+        return [each for kind in kinds for each in status.get(kind) or []]
+
+    def _status(self, container: str) -> Json:
+        return next((status for status in self._statuses() if status["name"] == container), {})
+
+    def _condition(self, kind: str) -> dict[str, Any]:
+        conditions = self.body.get("status", {}).get("conditions") or []
+        return next((each for each in conditions if each["type"] == kind), {})
+
+    def _unscheduled(self) -> str:
+        scheduled = self._condition("PodScheduled")
+        return str(scheduled.get("message") or "") if scheduled.get("status") == "False" else ""
+
+    def _last_words(self, kube: Kube, status: Json) -> str:
+        if not status.get("lastState", {}).get("terminated") and not status["state"].get("terminated"):
+            return ""
+        previous = "terminated" not in status["state"]
+        lines = kube.log(self.path, status["name"], previous=previous).strip().splitlines()
+        return f"; its last words: {lines[-1]}" if lines else ""
+
+    def _warning(self, kube: Kube) -> str:
+        """Return the newest warning about the pod, such as a volume that cannot be mounted."""
+        namespace = self.body["metadata"]["namespace"]
+        about = {"involvedObject.uid": self.uid, "type": "Warning"}
+        events = kube.find(f"/api/v1/namespaces/{namespace}/events", fields=about)
+        newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default={})
+        return f"{newest['reason']}: {newest['message']}" if newest else ""
+
+
+def _trouble(status: Json) -> str:
+    """Return what is wrong with a container, if anything is."""
+    state = status.get("state", {})
+    waiting = state.get("waiting", {})
+    ended = state.get("terminated") or status.get("lastState", {}).get("terminated") or {}
+    if waiting.get("reason") in STUCK_REASONS:
+        words = waiting["reason"] + (f": {waiting['message']}" if waiting.get("message") else "")
+        return f"{words} (exit code {ended['exitCode']})" if "exitCode" in ended else words
+    terminated = state.get("terminated", {})
+    if terminated and terminated.get("exitCode") != 0:
+        return f"ended with exit code {terminated.get('exitCode')}"
+    return ""
+
+
+def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]:
+    """Return the pods that have these labels, in the order of their names."""
+    found = [Pod.of(body) for body in kube.find(pods_path(namespace), selector)]
+    return sorted(found, key=lambda pod: pod.name)

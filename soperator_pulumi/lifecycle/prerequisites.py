@@ -1,0 +1,113 @@
+"""The first resource of a cluster: its check looks at the live Kubernetes before anything is applied, in previews too."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+
+from soperator_pulumi.errors import KubernetesError, SpecError
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, problems, ssh_host_public_key
+
+_PUBLIC_KEY = "ssh_host_public_key"
+_FINGERPRINT = "ssh_host_fingerprint"
+
+
+class PrerequisitesProvider(LiveProvider):
+    """Check only: nothing is made, and nothing is removed."""
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment."""
+        if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
+            return CheckResult(news, [])
+        try:
+            found = list(problems(self.kube(news), Surroundings.model_validate(news)))
+        except KubernetesError as error:
+            return CheckResult(news, [CheckFailure("", str(error))])
+        failures = [CheckFailure("", str(SpecError(news["where"], found)))] if found else []
+        return CheckResult(news, failures)
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare what is asked for, and the host key that is there."""
+        if has_unknown(news) or _asked(olds) != _asked(news):
+            return DiffResult(changes=True)
+        return DiffResult(
+            changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)}
+        )
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Record what was found."""
+        return CreateResult(props["namespace"], {**props, **self._found(props)})
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Return what is recorded: there is nothing of ours to read."""
+        return ReadResult(id_, props)
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Record what was found."""
+        return UpdateResult({**news, **self._found(news)})
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Remove nothing."""
+
+    def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
+        """Return the public half of a host key that the user has made."""
+        wanted = Surroundings.model_validate(props)
+        for reference in wanted.references:
+            if reference.holds == "ssh host key":
+                blob = ssh_host_public_key(self.kube(props), wanted.namespace, reference)
+                digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+                return {
+                    _PUBLIC_KEY: f"ssh-ed25519 {base64.b64encode(blob).decode()}",
+                    _FINGERPRINT: f"SHA256:{digest}",
+                }
+        return {_PUBLIC_KEY: "", _FINGERPRINT: ""}
+
+
+def _asked(props: Mapping[str, Any]) -> Surroundings:
+    return Surroundings.model_validate(props)
+
+
+class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequisites"):
+    """What must exist in Kubernetes before the cluster can: Secrets, claims, classes, and a namespace to itself."""
+
+    ssh_host_public_key: pulumi.Output[str]
+    """Public half of the host key in the user's own Secret; empty when the key is generated."""
+
+    ssh_host_fingerprint: pulumi.Output[str]
+    """Fingerprint of the same."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        where: str,
+        namespace: str,
+        create_namespace: bool,
+        owner: str,
+        owner_label: str,
+        part_of: Mapping[str, str],
+        references: Sequence[Mapping[str, pulumi.Input[str]]],
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        inputs = {
+            "where": where,
+            "namespace": namespace,
+            "create_namespace": create_namespace,
+            "owner": owner,
+            "owner_label": owner_label,
+            "part_of": {**part_of},
+            "references": [*references],
+            _PUBLIC_KEY: None,
+            _FINGERPRINT: None,
+            **connection.inputs(),
+        }
+        super().__init__(PrerequisitesProvider(), resource_name, inputs, opts)
+
+
+__all__ = ["Prerequisites", "PrerequisitesProvider", "Reference"]

@@ -1,0 +1,56 @@
+"""What a provider shows while it works, and how it waits."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time, as a parameter: tests do not wait."""
+
+    def now(self) -> float:
+        """Return seconds that only grow."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        ...
+
+
+@dataclass(frozen=True)
+class MachineClock:
+    """The machine's own."""
+
+    def now(self) -> float:
+        """Return seconds since some moment."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
+
+Say = Callable[[str], None]
+
+
+def say(text: str) -> None:
+    """Print lines that Pulumi shows beside the resource as soon as they are written.
+
+    The provider's process is asked for its port on standard output first; after that the stream is free.
+    """
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 2.0) -> Iterator[float]:
+    """Yield the seconds left, once at least, with growing pauses between, until `deadline` has come."""
+    pause = first
+    while True:
+        left = deadline - clock.now()
+        yield max(0.0, left)
+        if left <= 0:
+            return
+        clock.sleep(min(pause, left))
+        pause = min(pause * 1.5, longest)

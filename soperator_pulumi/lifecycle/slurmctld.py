@@ -1,0 +1,133 @@
+"""How Slurm's files come to count: slurmctld reads them, and hands them on to every slurmd (configless)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.pods import Pod, find_pods
+from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.slurm import SlurmClient
+
+CONTROLLER_POD = "controller-0"
+CONTROLLER_CONTAINER = "slurmctld"
+
+START_SECONDS = 60
+"""How long a controller that is just starting may take until its container runs."""
+
+ANSWER_SECONDS = 300
+"""How long slurmctld may take until it answers: after a restart it recovers its state."""
+
+_TELL_SECONDS = 10
+_JOBS_TOLD = 10
+
+
+@dataclass(frozen=True)
+class Slurmctld:
+    """For Slurm's files."""
+
+    kube: Kube
+    namespace: str
+    selector: Mapping[str, str]
+    say: Say
+    clock: Clock
+
+    @property
+    def _slurm(self) -> SlurmClient:
+        return SlurmClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
+
+    def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Refuse changes that would kill jobs while there are any, or while nobody can tell."""
+        killing: list[str] = []  # INTERIM
+        if not killing or self._pod() is None:
+            return
+        what = "; ".join(killing)
+        try:
+            jobs = self._slurm.running_jobs()
+        except (SlurmError, TransportError) as error:
+            raise ConfigRefusedError(
+                f"This change would kill running jobs: {what}. Whether there are any is not known: {error}"
+            ) from error
+        if jobs:
+            listed = ", ".join(f"{job.job_id} ({job.user}, on {job.nodes})" for job in jobs[:_JOBS_TOLD])
+            more = f" and {len(jobs) - _JOBS_TOLD} more" if len(jobs) > _JOBS_TOLD else ""
+            raise ConfigRefusedError(
+                f"This change would kill running jobs: {what}.\nRunning: {listed}{more}.\n"
+                "Nothing was changed. Wait until they have ended, or cancel them, and run again."
+            )
+
+    def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Reconfigure slurmctld, or restart it where that is needed. Jobs go on either way."""
+        pod = self._started()
+        if pod is None:
+            return
+        if pod.crashed(CONTROLLER_CONTAINER):
+            self._restart(pod, "slurmctld is down")
+        else:
+            self._await_answer(pod, started=self.clock.now())
+            self._reconfigure(pod)
+
+    def _pod(self) -> Pod | None:
+        selector = {**self.selector, "app.kubernetes.io/component": "controller"}
+        return next(iter(find_pods(self.kube, self.namespace, selector)), None)
+
+    def _started(self) -> Pod | None:
+        """Return the controller's pod; None when it isn't there, or will read the files when it starts."""
+        for left in until(self.clock.now() + START_SECONDS, self.clock):
+            pod = self._pod()
+            if pod is None:
+                return None
+            if not pod.going and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
+                return pod
+            if pod.stuck or left <= 0:
+                self.say(
+                    f"slurmctld does not run yet, it will read the files when it starts: {pod.name} "
+                    f"{pod.why_not_ready(self.kube)}"
+                )
+                return None
+        return None
+
+    def _reconfigure(self, pod: Pod) -> None:
+        began = self.clock.now()
+        try:
+            self._slurm.reconfigure()
+        except SlurmError as error:
+            raise self._refusal(pod, str(error), began) from error
+
+    def _restart(self, pod: Pod, why: str) -> None:
+        self.say(f"restarting slurmctld ({why}); jobs go on")
+        began = self.clock.now()
+        self.kube.delete(pod.path)
+        self._await_answer(pod, started=began, replaced=True)
+
+    def _await_answer(self, before: Pod, *, started: float, replaced: bool = False) -> None:
+        """Wait until slurmctld answers, in a new pod if the old one was deleted."""
+        told = started
+        for left in until(started + ANSWER_SECONDS, self.clock):
+            pod = self._pod()
+            current = pod is not None and not (replaced and pod.uid == before.uid)
+            if pod is not None and current:
+                if pod.crashed(CONTROLLER_CONTAINER):
+                    raise self._refusal(pod, "slurmctld ends as soon as it starts", started)
+                if pod.runs(CONTROLLER_CONTAINER) and self._slurm.is_up():
+                    return
+            if self.clock.now() - told > _TELL_SECONDS:
+                told = self.clock.now()
+                self.say(f"waits for slurmctld, {left:.0f} s left")
+        why = "its pod is missing" if pod is None else pod.why_not_ready(self.kube)
+        raise NotReadyError(
+            f"slurmctld does not answer after {ANSWER_SECONDS} s: pod {self.namespace}/{CONTROLLER_POD} {why}. "
+            "Mend that and run again."
+        )
+
+    def _refusal(self, pod: Pod, words: str, since: float) -> ConfigRefusedError:
+        """Return Slurm's own words: those of the command, and of slurmctld's log, which often say more."""
+        seconds = int(self.clock.now() - since) + 2
+        text = "".join(
+            self.kube.log(pod.path, CONTROLLER_CONTAINER, previous=previous, since_seconds=seconds)
+            for previous in (True, False)
+        )
+        said = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
+        return ConfigRefusedError(
+            "\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)])
+        )

@@ -1,0 +1,201 @@
+"""What must be true of a Kubernetes cluster before anything is applied to it, checked all at once."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
+from pulumi.runtime.rpc import UNKNOWN
+from pydantic import BaseModel, ConfigDict
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.lifecycle.kube import Json, Kube
+
+_MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
+
+_CLUSTER_WIDE = {
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+class Reference(BaseModel):
+    """An object that the spec names and that must exist."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    """Where the spec names it."""
+    kind: str
+    """`Secret`, `PersistentVolumeClaim`, `StorageClass` or `PriorityClass`."""
+    name: str
+    """Empty: the cluster's default, of a StorageClass."""
+    key: str = ""
+    """What a Secret must hold."""
+    holds: str = ""
+    """What that must be: `munge key` or `ssh host key`; or the access mode that a claim must have."""
+
+
+class Surroundings(BaseModel):
+    """What a cluster is about to be put into."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    namespace: str
+    create_namespace: bool
+    owner: str
+    """Value of the label `owner_label` on everything that is ours."""
+    owner_label: str
+    part_of: dict[str, str]
+    """Label of everything that this package makes, whoever owns it."""
+    references: tuple[Reference, ...]
+
+
+def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
+    """Yield what is wrong; values that are not known yet are passed over.
+
+    Raises:
+        KubernetesError: the cluster does not answer, or refuses to tell.
+    """
+    namespace = kube.get(f"/api/v1/namespaces/{wanted.namespace}")
+    yield from _namespace_problems(namespace, wanted)
+    if namespace is not None:
+        yield from _tenant_problems(kube, wanted)
+    for reference in wanted.references:
+        if reference.name != UNKNOWN:
+            yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
+
+
+def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:
+    """Return the binary public half of the host key in a Secret that has been checked."""
+    secret = kube.get(f"/api/v1/namespaces/{namespace}/secrets/{reference.name}") or {}
+    key = _ed25519(_value(secret, reference.key) or b"")
+    if key is None:
+        raise ValueError(reference.path)
+    line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return base64.b64decode(line.split()[1])
+
+
+def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterator[Problem]:
+    name = wanted.namespace
+    if namespace is None:
+        if not wanted.create_namespace:
+            text = f'"{name}" does not exist, and create_namespace is false. Create it, or set create_namespace: true.'
+            yield Problem("namespace", text)
+        return
+    metadata = namespace["metadata"]
+    if "deletionTimestamp" in metadata:
+        yield Problem(
+            "namespace", f'"{name}" is being deleted. Wait until it is gone, or choose another one.'
+        )
+    elif wanted.create_namespace and _label(namespace, wanted.owner_label) != wanted.owner:
+        yield Problem(
+            "namespace",
+            f'"{name}" exists already and was not made by this stack. '
+            "Set create_namespace: false to use it as it is, or choose another one.",
+        )
+
+
+def _tenant_problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
+    """Yield that another SlurmCluster lives here, or has left its data here."""
+    kinds = {
+        "runs in it": f"/apis/apps/v1/namespaces/{wanted.namespace}/statefulsets",
+        "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",
+    }
+    for what, path in kinds.items():
+        others = [
+            each
+            for each in kube.find(path, wanted.part_of)
+            if _label(each, wanted.owner_label) != wanted.owner
+        ]
+        if others:
+            cluster = _label(others[0], "app.kubernetes.io/instance")
+            owner = _label(others[0], wanted.owner_label)
+            yield Problem(
+                "namespace",
+                f'got "{wanted.namespace}", but the SlurmCluster "{cluster}" ({owner}) {what}. '
+                "A namespace holds one SlurmCluster: choose another namespace.",
+            )
+            return
+
+
+def _reference_problems(
+    kube: Kube, wanted: Surroundings, reference: Reference, *, namespace_exists: bool
+) -> Iterator[Problem]:
+    if reference.kind == "StorageClass" and not reference.name:
+        yield from _default_class_problems(kube, reference)
+        return
+    body = kube.get(_path(wanted.namespace, reference))
+    if body is None:
+        where = "" if reference.kind in _CLUSTER_WIDE else f' in the namespace "{wanted.namespace}"'
+        hint = (
+            " The namespace does not exist yet: create it and the object, and set create_namespace: false."
+            if where and not namespace_exists
+            else ""
+        )
+        text = f'got "{reference.name}", but there is no {reference.kind} of that name{where}. Create it first.{hint}'
+        yield Problem(reference.path, text)
+    elif reference.kind == "Secret" and reference.key:
+        yield from _secret_problems(body, reference)
+    elif reference.kind == "PersistentVolumeClaim":
+        modes = body.get("spec", {}).get("accessModes") or []
+        if reference.holds not in modes:
+            text = f'got "{reference.name}", a claim with {", ".join(modes)}; it needs {reference.holds}.'
+            yield Problem(reference.path, text)
+
+
+def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:
+    classes = kube.find(_CLUSTER_WIDE["StorageClass"])
+    if any((each["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for each in classes):
+        return
+    names = ", ".join(sorted(each["metadata"]["name"] for each in classes)) or "none at all"
+    text = (
+        f"not given, and the Kubernetes cluster has no default StorageClass. Choose one; there are: {names}."
+    )
+    yield Problem(reference.path, text)
+
+
+def _secret_problems(secret: Json, reference: Reference) -> Iterator[Problem]:
+    value = _value(secret, reference.key)
+    if value is None:
+        there = ", ".join(sorted(secret.get("data") or {})) or "none"
+        text = f'the Secret "{reference.name}" has no key "{reference.key}". Its keys: {there}.'
+        yield Problem(reference.path, text)
+    elif reference.holds == "munge key" and len(value) not in _MUNGE_KEY_BYTES:
+        text = (
+            f'"{reference.key}" of the Secret "{reference.name}" holds {len(value)} bytes; '
+            "a munge key has 32 to 1024. Make one with `mungekey`."
+        )
+        yield Problem(reference.path, text)
+    elif reference.holds == "ssh host key" and _ed25519(value) is None:
+        text = (
+            f'"{reference.key}" of the Secret "{reference.name}" is no ed25519 private key in OpenSSH\'s format '
+            "without a passphrase. Make one with `ssh-keygen -t ed25519 -N ''`."
+        )
+        yield Problem(reference.path, text)
+
+
+def _path(namespace: str, reference: Reference) -> str:
+    if reference.kind in _CLUSTER_WIDE:
+        return f"{_CLUSTER_WIDE[reference.kind]}/{reference.name}"
+    return f"/api/v1/namespaces/{namespace}/{reference.kind.lower()}s/{reference.name}"
+
+
+def _value(secret: Json, key: str) -> bytes | None:
+    data: Mapping[str, Any] = secret.get("data") or {}
+    return base64.b64decode(data[key]) if key in data else None
+
+
+def _ed25519(text: bytes) -> Ed25519PrivateKey | None:
+    try:
+        key = load_ssh_private_key(text, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, Ed25519PrivateKey) else None
+
+
+def _label(body: Json, key: str) -> str:
+    return str((body["metadata"].get("labels") or {}).get(key, ""))

@@ -1,0 +1,119 @@
+"""A typed client of a live Slurm over a transport."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.errors import SlurmError, TransportError
+from soperator_pulumi.slurm.transport import Answer, Transport
+
+_USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
+_UNUSABLE_FLAGS = frozenset(
+    {"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE", "PLANNED_DOWN"}
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as slurmctld sees it now."""
+
+    name: str
+    state: frozenset[str]
+    """Base state and flags: IDLE, DRAIN, NOT_RESPONDING, ..."""
+    features: frozenset[str]
+    reason: str
+
+    @property
+    def joined(self) -> bool:
+        """Whether its slurmd has registered and answers. A drained node has joined: somebody wants it idle."""
+        return bool(self.state & _USABLE) and not self.state & _UNUSABLE_FLAGS
+
+    @property
+    def condition(self) -> str:
+        """The state as `sinfo` would spell it out, with the reason if there is one."""
+        state = "+".join(sorted(self.state, key=lambda flag: (flag not in _USABLE, flag))).lower()
+        return f"{state} ({self.reason})" if self.reason else state
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that holds nodes."""
+
+    job_id: int
+    user: str
+    partition: str
+    nodes: str
+    """Hostlist expression."""
+
+
+class SlurmClient:
+    """Asks and tells slurmctld, each call bounded in time."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def is_up(self) -> bool:
+        """Whether slurmctld answers."""
+        try:
+            return self._transport.run(["scontrol", "ping"], timeout_seconds=10).returncode == 0
+        except TransportError:
+            return False
+
+    def reconfigure(self) -> None:
+        """Have slurmctld and all slurmds read their files again.
+
+        Raises:
+            SlurmError: it refused; the message is Slurm's.
+        """
+        self._run(["scontrol", "reconfigure"], timeout_seconds=60)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return all nodes that slurmctld knows."""
+        answer = self._run(["scontrol", "show", "nodes", "--json"])
+        return tuple(
+            Node(
+                name=str(node["name"]),
+                state=frozenset(node["state"]),
+                features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
+                reason=str(node.get("reason") or ""),
+            )
+            for node in _listed(answer, "nodes")
+        )
+
+    def running_jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that hold nodes now: running, suspended and completing ones."""
+        holding = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED,SIGNALING"
+        answer = self._run(["squeue", "--json", "--all", f"--states={holding}"])
+        return tuple(
+            Job(
+                job_id=int(job["job_id"]),
+                user=str(job.get("user_name") or ""),
+                partition=str(job.get("partition") or ""),
+                nodes=str(job.get("nodes") or ""),
+            )
+            for job in _listed(answer, "jobs")
+        )
+
+    def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        answer = self._transport.run(command, timeout_seconds=timeout_seconds)
+        if answer.returncode != 0:
+            raise SlurmError(
+                answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}."
+            )
+        return answer
+
+
+def _listed(answer: Answer, key: str) -> list[dict[str, Any]]:
+    """Return the list `key` of a JSON answer."""
+    try:
+        content = json.loads(answer.stdout)
+        return [dict(each) for each in content[key]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SlurmError(f"The answer is not Slurm's JSON with {key!r}: {answer.stdout[:200]!r}.") from error
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [word for word in value.split(",") if word]
+    return [str(word) for word in value] if isinstance(value, (list, tuple)) else []

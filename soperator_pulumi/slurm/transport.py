@@ -1,0 +1,151 @@
+"""How commands reach Slurm: run in the controller's pod by the Kubernetes API.
+
+Everything above knows only `Transport`, so that another way (slurmrestd) can take its place.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import urllib3
+import websocket
+from kubernetes import client
+from kubernetes.stream import stream
+from kubernetes.stream.ws_client import ERROR_CHANNEL
+
+from soperator_pulumi.errors import TransportError
+
+_POLL_SECONDS = 1.0
+_SILENCE_SECONDS = (
+    15  # to connect, and within one frame; the time between frames is bounded by the command's limit
+)
+_ANSWER_SECONDS = 5  # how much longer than the command itself its answer may take
+_KILL_AFTER_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def words(self) -> str:
+        """What the command printed to say why it failed: standard error, or standard output when that is empty."""
+        return self.stderr.strip() or self.stdout.strip()
+
+
+class Transport(Protocol):
+    """Runs one command where Slurm's client programs are."""
+
+    def run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        """Run `command` and return its answer, whatever its exit code.
+
+        Raises:
+            TransportError: the command was not run, or its answer did not arrive in time. It may have been run.
+        """
+        ...
+
+
+class ExecTransport:
+    """Runs commands in a container of a pod, as `kubectl exec` does. About 60 ms a command."""
+
+    def __init__(self, configuration: client.Configuration, namespace: str, pod: str, container: str) -> None:
+        self._configuration = configuration
+        self._namespace = namespace
+        self._pod = pod
+        self._container = container
+
+    def __str__(self) -> str:
+        """Where commands run, for messages."""
+        return f"pod {self._namespace}/{self._pod}"
+
+    def run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        """Run `command`; it is ended in the pod as well when it takes longer than `timeout_seconds`."""
+        bounded = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds), *command]
+        socket = self._open(bounded)
+        try:
+            return self._read(socket, command, timeout_seconds + _KILL_AFTER_SECONDS + _ANSWER_SECONDS)
+        except (websocket.WebSocketException, OSError) as error:
+            raise TransportError(
+                f"{self}: the connection broke while `{_name(command)}` ran: {error}."
+            ) from error
+        finally:
+            socket.close()
+
+    def _open(self, command: Sequence[str]) -> Any:  # noqa: ANN401 the client library has no types
+        # `stream` replaces the client's way to make requests for a moment: no other thread may use this client.
+        api = client.CoreV1Api(client.ApiClient(self._configuration))
+        websocket.setdefaulttimeout(_SILENCE_SECONDS)
+        try:
+            return stream(
+                api.connect_get_namespaced_pod_exec,
+                self._pod,
+                self._namespace,
+                container=self._container,
+                command=[*command],
+                stdout=True,
+                stderr=True,
+                stdin=False,
+                tty=False,
+                binary=True,  # or a letter that falls between two frames would be lost
+                _preload_content=False,
+            )
+        except client.ApiException as error:
+            raise TransportError(f"{self}: no command can be run there: {_reason(error)}.") from error
+        except (websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise TransportError(f"{self}: not reached: {error}.") from error
+
+    def _read(self, socket: Any, command: Sequence[str], limit_seconds: float) -> Answer:  # noqa: ANN401
+        deadline = time.monotonic() + limit_seconds
+        stdout: list[bytes] = []
+        stderr: list[bytes] = []
+        while socket.is_open():
+            if time.monotonic() > deadline:
+                raise TransportError(f"{self}: `{_name(command)}` gave no answer in {limit_seconds:.0f} s.")
+            socket.update(timeout=_POLL_SECONDS)
+            if socket.peek_stdout():
+                stdout.append(socket.read_stdout())
+            if socket.peek_stderr():
+                stderr.append(socket.read_stderr())
+        stdout.append(socket.read_stdout())
+        stderr.append(socket.read_stderr())
+        returncode = exit_code(_text([socket.read_channel(ERROR_CHANNEL)]))
+        if isinstance(returncode, str):
+            raise TransportError(f"{self}: `{_name(command)}` was not run: {returncode}")
+        return Answer(returncode, _text(stdout), _text(stderr))
+
+
+def exit_code(status: str) -> int | str:
+    """Return the exit code in the last message of an exec, or the words that stand in its place.
+
+    The client library's own `returncode` raises ValueError for a program that does not exist.
+    """
+    try:
+        message = json.loads(status)
+    except ValueError:
+        return status.strip() or "the connection ended before its exit code came."
+    if message.get("status") == "Success":
+        return 0
+    for cause in (message.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdecimal():
+            return int(cause["message"])
+    return str(message.get("message") or status)
+
+
+def _text(parts: Sequence[bytes]) -> str:
+    return b"".join(parts).decode(errors="replace")
+
+
+def _name(command: Sequence[str]) -> str:
+    """Return a command for a message: what it was given may be long."""
+    return " ".join(command[:2])
+
+
+def _reason(error: client.ApiException) -> str:
+    # A refused WebSocket carries the server's words in the middle of the library's own.
+    return str(error.reason or error).strip().rstrip(".")

@@ -1,0 +1,195 @@
+"""Helpers for tests of programs that use this package: deploy under recorded mocks, then look at everything.
+
+Example::
+
+    from soperator_pulumi.testing import deploy
+
+    deployment = deploy(lambda: SlurmCluster("hpc", my_args))
+    controller = deployment.one("hpc-controller", "StatefulSet")
+    assert controller.inputs["spec"]["replicas"] == 1
+    assert deployment.request("hpc-shared").protect
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf import empty_pb2
+from pulumi.runtime import mocks, rpc, settings, stack
+from pulumi.runtime import config as stack_config
+from pulumi.runtime.proto import resource_pb2
+
+PROJECT = "project"
+STACK = "test"
+
+_STACK_TYPE = "pulumi:pulumi:Stack"
+
+Outputs = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+"""From type, name and inputs of a resource to what its provider adds to the inputs as outputs."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that Pulumi encrypts in its state."""
+
+    value: Any = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A resource as the program registered it."""
+
+    type: str
+    name: str
+    parent: str
+    """Logical name of the parent; empty for the stack."""
+    inputs: Mapping[str, Any]
+    """Keys as the provider gets them, camelCase for Kubernetes. What is secret is a `Secret`."""
+    request: resource_pb2.RegisterResourceRequest
+    """All that was sent, options included."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Everything that a program registered, in the order in which it did."""
+
+    recorded: tuple[Recorded, ...]
+    exports: Mapping[str, Any]
+    """What the program exported. What is secret is a `Secret`."""
+
+    def resources(self, type_: str = "") -> tuple[Recorded, ...]:
+        """Return all resources, or those whose type ends with `type_`."""
+        return tuple(each for each in self.recorded if each.type.endswith(type_))
+
+    def one(self, name: str, type_: str = "") -> Recorded:
+        """Return the resource of this logical name, and of this type if it is given.
+
+        Raises:
+            LookupError: there is none, or more than one; with the names that there are.
+        """
+        found = [each for each in self.resources(type_) if each.name == name]
+        if len(found) != 1:
+            names = ", ".join(sorted({each.name for each in self.resources(type_)}))
+            raise LookupError(f"{len(found)} resources are named {name!r}. There are: {names}.")
+        return found[0]
+
+    def request(self, name: str, type_: str = "") -> resource_pb2.RegisterResourceRequest:
+        """Return a resource's registration with its options: protect, dependencies, aliases and so on."""
+        return self.one(name, type_).request
+
+
+def no_outputs(_type: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add nothing to any resource's inputs."""
+    return {}
+
+
+def deploy(
+    program: Callable[[], object],
+    *,
+    outputs: Outputs = no_outputs,
+    preview: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> Deployment:
+    """Run `program` as Pulumi would, against mocks that create nothing, and return what it registered.
+
+    Args:
+        program: Creates resources. What it returns is ignored.
+        outputs: What providers would answer besides the inputs.
+        preview: Whether the program is told that it runs in a preview.
+        config: The stack's configuration, keys with their namespace.
+
+    Raises:
+        Exception: whatever the program raised.
+    """
+    monitor = _Monitor(_Mocks(outputs))
+
+    def run() -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            stack_config.set_all_config(dict(config or {}))
+            settings.configure(_settings(monitor, preview=preview))
+            loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    contextvars.copy_context().run(run)  # Pulumi's settings live in the context: nothing is left behind
+    return Deployment(tuple(monitor.recorded), monitor.exports)
+
+
+def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
+    """Return what `pulumi.runtime.set_mocks` would set, without the stack that it creates: exports need their own."""
+    features = set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures)
+    return mocks.MockSettings(
+        monitor=monitor,
+        monitor_features=features,
+        engine=mocks.MockEngine(None),
+        project=PROJECT,
+        stack=STACK,
+        dry_run=preview,
+        organization="organization",
+        callbacks=None,
+    )
+
+
+def _discard(_result: object) -> None:
+    """Forget what a program returns: Pulumi would take an awaitable for its continuation."""
+
+
+class _Mocks(mocks.Mocks):
+    """Answers as a provider that keeps what it is given."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+        """Answer no call: the package makes none."""
+        raise LookupError(f"no answer is known for the call {args.token}")
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        """Return the inputs as outputs, with what the test adds."""
+        return f"{args.name}-id", {**args.inputs, **self._outputs(args.typ, args.name, args.inputs)}
+
+
+class _Monitor(mocks.MockMonitor):
+    """Keeps the raw requests: mocks never see a resource's options."""
+
+    def __init__(self, answers: mocks.Mocks) -> None:
+        super().__init__(answers)
+        self.recorded: list[Recorded] = []
+        self.exports: dict[str, Any] = {}
+
+    def RegisterResource(  # noqa: N802 the protocol's name
+        self, request: resource_pb2.RegisterResourceRequest
+    ) -> resource_pb2.RegisterResourceResponse:
+        if request.type != _STACK_TYPE:
+            _, _, parent_type, parent = request.parent.rsplit("::", 3) if request.parent else ("", "", "", "")
+            inputs = _plain(rpc.deserialize_properties(request.object))
+            self.recorded.append(
+                Recorded(
+                    request.type, request.name, "" if parent_type == _STACK_TYPE else parent, inputs, request
+                )
+            )
+        response: resource_pb2.RegisterResourceResponse = super().RegisterResource(request)
+        return response
+
+    def RegisterResourceOutputs(  # noqa: N802 the protocol's name
+        self, request: resource_pb2.RegisterResourceOutputsRequest
+    ) -> empty_pb2.Empty:
+        if request.urn.split("::")[-2] == _STACK_TYPE:
+            self.exports |= _plain(rpc.deserialize_properties(request.outputs))
+        return empty_pb2.Empty()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
+    """Return a tree of values with Pulumi's marks of secrets replaced by `Secret`."""
+    if rpc.is_rpc_secret(value):
+        return Secret(_plain(rpc.unwrap_rpc_secret(value)))
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
