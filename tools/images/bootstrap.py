@@ -5,6 +5,8 @@ from pathlib import Path
 from tools.images.apt import BuildApt
 from tools.images.recipe import SUITE
 
+_KEYRING = "keyrings/debian-archive-keyring.gpg"
+
 _REMOVED = (
     # The builder's own: a pod gets its own from the kubelet, and the mirror is a matter of the build.
     "etc/resolv.conf",
@@ -35,12 +37,12 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
         "--variant=minbase",
         "--format=tar",
         "--skip=output/dev",  # the runtime makes /dev; unpacking device nodes needs root
-        f"--aptopt={apt.host_settings()}",
+        f"--aptopt={apt.settings}",
         f"--dpkgopt={dpkg_options}",
         f"--customize-hook=rm -rf {removed}",
         SUITE,
         str(target),
-        *apt.host_lines(),
+        *(source.line() for source in apt.sources),
     ]
 
 
@@ -58,6 +60,14 @@ def default_sources_arguments() -> list[str]:
 
 
 def interesting_line(line: str) -> str | None:
-    """Return what to show of a line of mmdebstrap: what it does, without the hooks' text."""
+    """Return what to show of a line of mmdebstrap: "I: installing essential packages..." and the like."""
     text = line.removeprefix("I: ")
-    return text if text != line and not text.startswith("running --") else None
+    return text if text != line and text.endswith("...") and "/" not in text else None
+
+
+def keyring(mmdebstrap: Path) -> Path | None:
+    """Return the file of Debian's keys on this machine: installed, or unpacked where mmdebstrap was."""
+    for share in (Path("/usr/share"), mmdebstrap.parent.parent / "share"):
+        if (share / _KEYRING).exists():
+            return share / _KEYRING
+    return None

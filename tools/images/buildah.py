@@ -2,11 +2,12 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tools.console import UserError
 from tools.images.process import Progress, Runner
+from tools.images.recipe import LOCAL_REPOSITORY
 
 _CACHE_OF_BLOBS = Path("/var/lib/containers")
 """Where buildah notes, as root and whatever its flags, which layer has which digest in a registry."""
@@ -76,11 +77,12 @@ class Buildah:
         """Remove the working containers of killed builds."""
         self("Removing left-over builds", "rm", "--all")
 
-    def keep_only(self, references: Sequence[str]) -> None:
-        """Remove all other images."""
-        old = sorted(self.images() - set(references))
+    def keep_only(self, references: Iterable[str]) -> None:
+        """Remove all other images of ours, and those that have lost their name."""
+        old = {image for image in self.images() if image.startswith(f"{LOCAL_REPOSITORY}/")} - set(references)
         if old:
-            self("Removing old images", "rmi", "--force", *old)
+            self("Removing old images", "rmi", "--force", *sorted(old))
+        self("Removing old images", "rmi", "--prune")
 
     def build(self, reference: str, folder: Path, options: Sequence[str], progress: Progress) -> None:
         """Build the Containerfile of a folder into one layer over its parent."""
@@ -102,9 +104,8 @@ class Buildah:
     def push(self, archive: Path, local: str, remote: str) -> None:
         """Push an image of an OCI archive, with the credentials of `docker login` or `podman login`."""
         policy = f"--signature-policy={self._policy}"
-        tls = f"--tls-verify={str(not is_loopback(remote)).lower()}"
         self(f"Reading {local}", "pull", policy, f"oci-archive:{archive}")
-        self(f"Pushing {remote}", "push", policy, tls, local, f"docker://{remote}")
+        self(f"Pushing {remote}", "push", policy, tls_verify(remote), local, f"docker://{remote}")
 
 
 def interesting_step(line: str) -> str | None:
@@ -112,13 +113,14 @@ def interesting_step(line: str) -> str | None:
     match = _STEP.fullmatch(line)
     if match is None:
         return None
-    return f"{match['instruction']} {_MOUNTS.sub('', match['rest'])}"
+    return f"{match['instruction']} {' '.join(_MOUNTS.sub('', match['rest']).split())}"
 
 
-def is_loopback(reference: str) -> bool:
-    """Tell whether a registry is on this machine itself. Such a one may speak plain HTTP, as for Docker."""
+def tls_verify(reference: str) -> str:
+    """Return the flag that lets a registry on this machine itself speak plain HTTP, as Docker does."""
     host = reference.partition("/")[0].rpartition(":")[0].strip("[]")
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
+        loopback = False
+    return f"--tls-verify={str(not loopback).lower()}"

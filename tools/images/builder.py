@@ -3,14 +3,15 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from tools import paths
 from tools.console import step
 from tools.images import apt, bootstrap
-from tools.images.buildah import Buildah
+from tools.images.buildah import Buildah, tls_verify
+from tools.images.mirror import parse_list, sources
 from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
 from tools.images.store import Store
@@ -105,20 +106,23 @@ class Build:
     def _options(self, name: str) -> list[str]:
         options = [f"--timestamp={self.recipe.as_of}"]
         if name in PARENTS:
-            options.append(f"--build-arg=BASE={self._reference(PARENTS[name])}")
+            parent = self._reference(PARENTS[name])
+            options += [f"--build-arg=BASE={parent}", tls_verify(parent)]
             options.append(f"--build-arg=SOURCE_DATE_EPOCH={self.recipe.as_of}")
-            options += [f"--volume={volume}" for volume in self._apt.volumes()]
+            options += [f"--volume={volume}" for volume in self._apt.volumes]
         return options
 
     @cached_property
     def _apt(self) -> apt.BuildApt:
-        found = apt.sources(self.mirror)
+        found = sources(self.mirror)
         if not found:
             lines = self._mmdebstrap(
                 "Asking mmdebstrap for its mirror", bootstrap.default_sources_arguments()
             )
-            found = list(apt.parse_list("\n".join(lines)))
-        return apt.prepare(self.work / "apt", found)
+            found = list(parse_list("\n".join(lines)))
+        keyring = bootstrap.keyring(tool("mmdebstrap").path)
+        keyed = [replace(source, signed_by=source.signed_by or keyring) for source in found]
+        return apt.prepare(self.work / "apt", keyed)
 
     def _bootstrap(self, progress: Progress) -> Path:
         """Make the base's packages into a folder that its Containerfile can be built in."""

@@ -53,7 +53,7 @@ def push(registry: str, *, base: str | None = None) -> None:
                 archive = work / f"{name}.tar"
                 store.archive(_by_layout(recipe, {name: local[name]}), archive)
                 build.buildah.push(archive, local[name], remote[name])
-        build.buildah.keep_only(sorted(stored))
+        build.buildah.keep_only(stored)
 
 
 def _by_layout(recipe: Recipe, references: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,108 @@
+"""Where Debian's packages come from: a mirror that was given, or the one that this machine's apt uses."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tools.images.recipe import SUITE
+
+_RELEASE_NAMES = ("stable", "oldstable", "oldoldstable", "testing")
+_SUFFIXES = ("", "-updates", "-security")
+
+_LINE = re.compile(
+    r"deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>\S.*)"
+)
+_FIELD = re.compile(r"^([^\s:]+):(.*(?:\n[ \t].*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place to get the packages of a suite from, and the file of its keys (None: those that apt trusts)."""
+
+    uri: str
+    suite: str
+    signed_by: Path | None = None
+
+    def line(self) -> str:
+        """Return the source as a line of a sources.list."""
+        return f"deb {f'[signed-by={self.signed_by}] ' if self.signed_by else ''}{self.uri} {self.suite} main"
+
+
+def sources(
+    mirror: str | None, apt: Path = Path("/etc/apt"), os_release: Path = Path("/etc/os-release")
+) -> list[Source]:
+    """Return where to get Debian's packages from.
+
+    Args:
+        mirror: A Debian mirror's URL. Without one it is what this machine's apt uses, when that is a Debian.
+        apt: The folder of apt's configuration.
+        os_release: The file that says which system this is.
+
+    Returns:
+        The sources; none when nothing is given and this machine is no Debian.
+
+    """
+    found = derive(configured(apt), _os_release(os_release))
+    if mirror is None:
+        return found
+    key = next((source.signed_by for source in found if source.uri == mirror), None)
+    security = [source for source in found if source.suite.endswith("-security")]
+    return [Source(mirror, SUITE, key), Source(mirror, f"{SUITE}-updates", key), *security]
+
+
+def derive(found: Iterable[Source], system: dict[str, str]) -> list[Source]:
+    """Turn the sources of a Debian machine into those of the images' suite, with updates and security."""
+    if system.get("ID") != "debian":
+        return []
+    releases = (system.get("VERSION_CODENAME", SUITE), *_RELEASE_NAMES)
+    suites = {release + suffix: SUITE + suffix for release in releases for suffix in _SUFFIXES}
+    wanted = [
+        replace(source, suite=suites[source.suite])
+        for source in found
+        if source.suite in suites and source.uri.startswith(("http://", "https://"))
+    ]
+    return list(dict.fromkeys(wanted)) if any(source.suite == SUITE for source in wanted) else []
+
+
+def configured(apt: Path) -> Iterator[Source]:
+    """Read the sources of the main component that a folder like /etc/apt configures."""
+    for file in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
+        if file.suffix == ".list" and file.is_file():
+            yield from parse_list(file.read_text())
+        elif file.suffix == ".sources":
+            yield from parse_deb822(file.read_text())
+
+
+def parse_list(text: str) -> Iterator[Source]:
+    """Read the sources of the main component from a `.list` file: one line each."""
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line.partition("#")[0].strip())
+        if match and "main" in match["components"].split():
+            options = dict(part.split("=", 1) for part in (match["options"] or "").split() if "=" in part)
+            yield Source(match["uri"], match["suite"], _key(options.get("signed-by", "")))
+
+
+def parse_deb822(text: str) -> Iterator[Source]:
+    """Read the sources of the main component from a `.sources` file: paragraphs of fields."""
+    uncommented = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for paragraph in re.split(r"\n[ \t]*\n", uncommented):
+        fields = {name.lower(): value.split() for name, value in _FIELD.findall(paragraph)}
+        disabled = fields.get("enabled", ["yes"])[0].lower() in {"no", "false", "0"}
+        if disabled or "deb" not in fields.get("types", ()) or "main" not in fields.get("components", ()):
+            continue
+        key = _key(" ".join(fields.get("signed-by", ())))
+        for uri in fields.get("uris", ()):
+            for suite in fields.get("suites", ()):
+                yield Source(uri, suite, key)
+
+
+def _key(signed_by: str) -> Path | None:
+    """Return the file that a Signed-By names. A key written in place or a fingerprint is left to apt."""
+    return Path(signed_by) if signed_by.startswith("/") else None
+
+
+def _os_release(file: Path) -> dict[str, str]:
+    pairs = (line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+    return {name: "".join(shlex.split(value)) for name, value in pairs}
