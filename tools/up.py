@@ -69,8 +69,8 @@ def require_images_that_can_be_pulled(stack: str) -> None:
     cluster = stack_config(stack).get("soperator:cluster", {})
     if not cluster.get("images"):
         raise UserError(
-            f"stacks/Pulumi.{stack}.yaml names no images, so they are those that were built on this machine, and "
-            "the chosen Kubernetes can't pull them. Push them to a registry of yours with "
+            f"stacks/Pulumi.{stack}.yaml names no images, so they are those that were built on this machine, "
+            "and the chosen Kubernetes can't pull them. Push them to a registry of yours with "
             "`make images REGISTRY=...`, and put the `images:` block that it prints into soperator:cluster."
         )
 
