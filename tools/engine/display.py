@@ -1,0 +1,116 @@
+"""What a person sees of a run: each step when it is done, what providers say under it, and a summary."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from tools.engine.protocol import Change, Failure, Operation
+
+Say = Callable[[str], None]
+
+_SIGNS = {
+    Operation.CREATE: "+",
+    Operation.UPDATE: "~",
+    Operation.REPLACE: "+-",
+    Operation.DELETE: "-",
+    Operation.READ: ">",
+    Operation.SAME: "",
+}
+_DONE = {
+    Operation.CREATE: "created",
+    Operation.UPDATE: "updated",
+    Operation.REPLACE: "replaced",
+    Operation.DELETE: "deleted",
+    Operation.READ: "read",
+    Operation.SAME: "unchanged",
+}
+_PATHS_SHOWN = 6
+
+
+class Display:
+    """Collects what happens to each resource, and shows it as it comes."""
+
+    def __init__(self, say: Say, *, preview: bool) -> None:
+        self._say = say
+        self._preview = preview
+        self._started = time.monotonic()
+        self._began: dict[str, float] = {}
+        self._messages: dict[str, list[str]] = {}
+        self._changes: dict[tuple[str, Operation], Change] = {}
+        self._under = ""
+        self.failures: list[Failure] = []
+
+    @property
+    def seconds(self) -> float:
+        """How long the run takes already."""
+        return time.monotonic() - self._started
+
+    def begin(self, urn: str) -> None:
+        """Note that something is done to a resource from now on."""
+        self._began[urn] = time.monotonic()
+
+    def say(self, urn: str, line: str) -> None:
+        """Show a line under a resource, or under none."""
+        self._messages.setdefault(urn, []).append(line)
+        if urn and urn != self._under:
+            self._say(f"{self._clock()}      {_title(urn)}")
+        self._under = urn
+        self._say(f"{self._clock()}          {line}")
+
+    def step(self, urn: str, operation: Operation, paths: Sequence[str] = ()) -> None:
+        """Show that a step is through, or, in a preview, that it would be made."""
+        key = (urn, operation)
+        self._changes[key] = Change(
+            urn=urn, type=urn.split("::")[2].rpartition("$")[2], name=urn.rpartition("::")[2], operation=operation,
+            paths=tuple(paths),
+        )  # fmt: skip
+        if operation is not Operation.SAME:
+            word = str(operation) if self._preview else _DONE[operation]
+            took = time.monotonic() - self._began.get(urn, time.monotonic())
+            took_text = f" ({took:.1f} s)" if took >= 0.1 and not self._preview else ""
+            self._under = urn
+            self._say(f"{self._clock()}  {_SIGNS[operation]:>2}  {_title(urn)}  {word}{took_text}{_diff(paths)}")
+
+    def fail(self, urn: str, message: str) -> None:
+        """Show that something failed."""
+        self.failures.append(Failure(urn=urn, message=message))
+        title = _title(urn) if urn else "the program"
+        self._under = ""
+        self._say(f"{self._clock()}  !!  {title}  failed:")
+        for line in message.splitlines():
+            self._say(f"{'':19}{line}")
+
+    def changes(self) -> tuple[Change, ...]:
+        """Return what happened, each change with what was said under its resource."""
+        return tuple(
+            Change(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
+            for change in self._changes.values()
+        )
+
+    def messages(self) -> tuple[str, ...]:
+        """Return what was said under no resource."""
+        return tuple(self._messages.get("", ()))
+
+    def summary(self) -> str:
+        """Show and return how much was done, and how long it took."""
+        counts = Counter(change.operation for change in self._changes.values())
+        words = [f"{counts[o]} {'to ' + o if self._preview else _DONE[o]}" for o in _DONE if counts[o]]
+        if self._preview:
+            words = [word.replace("to same", "unchanged") for word in words]
+        text = f"{', '.join(words) or 'nothing to do'}; {self.seconds:.1f} s"
+        self._say(f"{self._clock()}      {text}")
+        return text
+
+    def _clock(self) -> str:
+        return f"{self.seconds:7.1f} s"
+
+
+def _title(urn: str) -> str:
+    return f"{urn.split('::')[2].rpartition('$')[2]}  {urn.rpartition('::')[2]}"
+
+
+def _diff(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
+    return f"  [diff: {', '.join(paths[:_PATHS_SHOWN])}{more}]"

@@ -1,0 +1,128 @@
+"""The local engine: deploys a program where the Pulumi CLI can't be had. For trying out and for tests, no more."""
+
+import asyncio
+import signal
+from pathlib import Path
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tools.console import UserError
+from tools.engine import project, secrets, steps
+from tools.engine.deployment import Deployment
+from tools.engine.display import Display, Say
+from tools.engine.lock import stack_lock
+from tools.engine.project import Project
+from tools.engine.protocol import DeployError, Plan, ResourceState, Result, Target
+from tools.engine.state import STACK_TYPE, State
+from tools.engine.values import plain_map
+
+_THREADS = 32
+HIDDEN = "[secret]"
+
+
+class LocalDeployer:
+    """Deploys with the local engine."""
+
+    def __init__(self, target: Target, say: Say) -> None:
+        self._target = target
+        self._say = say
+
+    def preview(self) -> Plan:
+        """Say what `up` would do."""
+        result = self._run("preview", lambda run: run.run_program())
+        return Plan(changes=result.changes, messages=result.messages)
+
+    def up(self) -> Result:
+        """Make what the program asks for."""
+        return self._run("up", lambda run: run.run_program())
+
+    def refresh(self) -> Result:
+        """Bring the state in line with what is really there."""
+        return self._run("refresh", lambda run: run.refresh())
+
+    def destroy(self, *, exclude_protected: bool = False) -> Result:
+        """Delete everything in the state, or what is not protected."""
+
+        def refuse(state: State) -> None:
+            protected = [r.name for r in state.resources if r.protect and not r.delete]
+            if protected and not exclude_protected:
+                raise DeployError(
+                    f"protected: {', '.join(protected)}. Nothing was deleted. Set protect to false in the program and "
+                    "run up, or destroy with exclude_protected, which leaves them."
+                )
+
+        async def destroy(run: Deployment) -> None:
+            resources = run.state.resources
+            kept = steps.kept_with(resources, lambda r: r.protect and not r.delete)
+            await run.delete([r for r in resources if r.delete or r.urn not in kept])
+
+        return self._run("destroy", destroy, refuse)
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs."""
+        stack = next((r for r in self._load(self._project()).resources if r.type == STACK_TYPE), None)
+        return dict(plain_map(stack.outputs)) if stack else {}
+
+    def state(self) -> list[ResourceState]:
+        """Return the resources in the state."""
+
+        def hidden(_: object) -> str:
+            return HIDDEN
+
+        return [
+            ResourceState(
+                urn=r.urn, type=r.type, name=r.name, id=r.id, protect=r.protect,
+                inputs=plain_map(r.inputs, hidden), outputs=plain_map(r.outputs, hidden),
+            )
+            for r in self._load(self._project()).resources
+        ]  # fmt: skip
+
+    def _project(self) -> Project:
+        return project.load(self._target)
+
+    def _load(self, loaded: Project) -> State:
+        file = state_file(self._target, loaded.name)
+        return State.load(file, secrets.passphrase(self._target.state))
+
+    def _run(
+        self,
+        command: str,
+        work: Callable[[Deployment], Awaitable[None]],
+        before: Callable[[State], None] = lambda _: None,
+    ) -> Result:
+        loaded = self._project()
+        lock = state_file(self._target, loaded.name).with_suffix(".lock")
+        with stack_lock(lock, f"{command} of {self._target.stack}", self._target.lock_timeout_seconds, self._say):
+            state = self._load(loaded)
+            before(state)
+            preview = command == "preview"
+            display = Display(self._say, preview=preview)
+            deployment = Deployment(loaded, self._target, state, display, preview=preview)
+            asyncio.run(_work(deployment, work, display))
+        display.summary()
+        result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)
+        if display.failures:
+            lines = [f"{f.name}: {f.message}" if f.urn else f.message for f in display.failures]
+            raise DeployError(f"{command} failed:\n" + "\n".join(lines), failures=display.failures, result=result)
+        return result
+
+
+async def _work(
+    deployment: Deployment, work: Callable[[Deployment], Awaitable[None]], display: Display
+) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
+    loop.add_signal_handler(signal.SIGINT, deployment.interrupt)
+    try:
+        await deployment.recover()
+        await work(deployment)
+    except UserError as error:
+        display.fail("", str(error))
+    finally:
+        await deployment.close()
+
+
+def state_file(target: Target, project_name: str) -> Path:
+    """Return the file of a stack's state."""
+    return target.state / "local" / project_name / f"{target.stack}.json"

@@ -1,0 +1,61 @@
+"""Starts the program and the server for dynamic resources as child processes, and reads what they print."""
+
+import asyncio
+import json
+import os
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.engine.project import Project
+from tools.engine.protocol import Target
+
+_CHILD = Path(__file__).with_name("child.py")
+_LINE_LIMIT_BYTES = 2**20
+
+
+async def start(
+    role: str, project: Project, target: Target, settings: Mapping[str, object] | None = None
+) -> Process:
+    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources."""
+    everything = {
+        "parent": os.getpid(),
+        "project": project.name,
+        "stack": target.stack,
+        "root": str(project.root.resolve()),
+        "program": str(project.program.resolve()),
+        **(settings or {}),
+    }
+    environment = {
+        **os.environ,
+        **target.environment,
+        "PULUMI_CONFIG": json.dumps(dict(project.config)),
+        "PULUMI_CONFIG_SECRET_KEYS": json.dumps(project.secret_keys),
+        "PULUMI_PROJECT": project.name,
+        "PULUMI_STACK": target.stack,
+        "PYTHONUNBUFFERED": "1",
+    }
+    return await asyncio.create_subprocess_exec(
+        str(project.python), "-u", str(_CHILD), role, json.dumps(everything),
+        stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE,
+        env=environment, limit=_LINE_LIMIT_BYTES, start_new_session=True,
+    )  # fmt: skip
+
+
+async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None]) -> None:
+    """Hand on each line that a child prints."""
+    if stream is None:
+        return
+    async for raw in stream:
+        line(raw.decode(errors="replace").rstrip("\n"))
+
+
+async def stop(process: Process) -> None:
+    """End a child and wait until it has gone."""
+    if process.returncode is None:
+        try:
+            process.kill()
+        except ProcessLookupError:
+            pass
+        await process.wait()
+

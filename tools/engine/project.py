@@ -1,0 +1,119 @@
+"""The project folder as Pulumi lays it out: `Pulumi.yaml`, the stack's configuration, the program and its interpreter."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools.console import UserError
+from tools.engine.protocol import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What the engine needs to know of a project and one of its stacks.
+
+    Attributes:
+        name: The project's name.
+        root: Folder of `Pulumi.yaml`.
+        program: Folder of the program (`main:`).
+        python: The interpreter (`runtime.options.virtualenv`, or the one that runs this).
+        config: Configuration by full key, as text; objects are JSON.
+        secret_keys: Which of them are secret.
+    """
+
+    name: str
+    root: Path
+    program: Path
+    python: Path
+    config: Mapping[str, str]
+    secret_keys: tuple[str, ...] = ()
+
+
+def load(target: Target) -> Project:
+    """Read a project and the configuration of a stack.
+
+    Raises:
+        UserError: A file is missing, is no YAML, or asks for what is not supported.
+    """
+    path = target.project / "Pulumi.yaml"
+    data = _yaml(path)
+    if not isinstance(name := data.get("name"), str):
+        raise UserError(f"{path}: `name` is missing")
+    runtime = data.get("runtime")
+    options: Mapping[str, Any] = {}
+    if isinstance(runtime, Mapping):
+        runtime, options = runtime.get("name"), runtime.get("options") or {}
+    if runtime != "python":
+        raise UserError(f"{path}: runtime {runtime!r} is not supported, only python")
+    return Project(
+        name=name,
+        root=target.project,
+        program=target.project / (data.get("main") or ""),
+        python=_interpreter(target.project, options.get("virtualenv")),
+        config=_config(name, path, data, target),
+    )
+
+
+def _interpreter(root: Path, virtualenv: str | None) -> Path:
+    if virtualenv is None:
+        return Path(sys.executable)
+    python = root / virtualenv / "bin" / "python"
+    return python if python.exists() else Path(sys.executable)
+
+
+def stack_file(target: Target) -> Path:
+    """Return the path of the stack's configuration, whether it exists or not."""
+    folder = _yaml(target.project / "Pulumi.yaml").get("stackConfigDir") or ""
+    return target.project / folder / f"Pulumi.{target.stack}.yaml"
+
+
+def _config(project: str, path: Path, data: Mapping[str, Any], target: Target) -> dict[str, str]:
+    values: dict[str, object] = {}
+    for key, declared in (data.get("config") or {}).items():
+        if isinstance(declared, Mapping):
+            declared = declared.get("value", declared.get("default"))
+        if declared is not None:
+            values[_full(project, key)] = declared
+    file = stack_file(target)
+    if file.exists():
+        stack = _yaml(file)
+        if unsupported := stack.keys() & {"environment"}:
+            raise UserError(f"{file}: {', '.join(sorted(unsupported))} is not supported by the local engine")
+        values |= {_full(project, key): value for key, value in (stack.get("config") or {}).items()}
+    elif not target.config:
+        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create it.")
+    values |= target.config
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value.keys() == {"secure"}:
+            raise UserError(
+                f"{file}: {key} was encrypted by the Pulumi CLI, which the local engine cannot read. "
+                "Take it from a Kubernetes Secret, or use the CLI."
+            )
+    return {key: _text(value) for key, value in values.items()}
+
+
+def _full(project: str, key: str) -> str:
+    return key if ":" in key else f"{project}:{key}"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is not YAML: {error}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: expected keys and values")
+    return data

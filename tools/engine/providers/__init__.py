@@ -1,0 +1,90 @@
+"""Which provider makes a resource of which type."""
+
+from collections.abc import Mapping
+
+from tools.console import UserError
+from tools.engine.monitor import unsupported
+from tools.engine.project import Project
+from tools.engine.protocol import Target
+from tools.engine.providers.base import LocalProvider, Progress, UnconfiguredProvider
+from tools.engine.providers.dynamic import DynamicProvider
+from tools.engine.providers.kubernetes import KubernetesProvider, KubernetesSettings, settings_of
+from tools.engine.providers.random import RandomProvider
+from tools.engine.state import Resource
+from tools.engine.values import Properties, has_unknown, plain_map
+
+PROVIDER_TYPE = "pulumi:providers:"
+_KUBERNETES = "kubernetes"
+
+
+class Providers:
+    """The providers of a run: one for each package, and one for each explicit provider of the program."""
+
+    def __init__(self, project: Project, target: Target, identity: str, progress: Progress) -> None:
+        self._project = project
+        self._target = target
+        self._identity = identity
+        self._progress = progress
+        self._loaded: dict[str, LocalProvider] = {}
+
+    def check(self, resource_type: str, inputs: Properties) -> None:
+        """Refuse an explicit provider of a package, or with inputs, that are not supported.
+
+        Raises:
+            UserError: What is not supported, by name.
+        """
+        package = resource_type.removeprefix(PROVIDER_TYPE)
+        if package != _KUBERNETES:
+            raise UserError(unsupported(f"an explicit provider of package {package!r}: not supported"))
+        settings_of(plain_map(inputs))
+
+    def configure(self, reference: str, inputs: Properties) -> None:
+        """Make the explicit provider of a reference."""
+        plain = plain_map(inputs)
+        self._loaded[reference] = (
+            UnconfiguredProvider() if has_unknown(plain) else self._kubernetes(settings_of(plain))
+        )
+
+    def of(self, resource: Resource, explicit: Mapping[str, Resource]) -> LocalProvider:
+        """Return the provider of a resource.
+
+        Args:
+            resource: The resource.
+            explicit: The explicit providers in the state, by reference.
+        """
+        if resource.provider:
+            if resource.provider not in self._loaded:
+                self.configure(resource.provider, explicit[resource.provider].inputs)
+            return self._loaded[resource.provider]
+        package = resource.type.partition(":")[0]
+        if package not in self._loaded:
+            self._loaded[package] = self._default(package, resource.type)
+        return self._loaded[package]
+
+    def _default(self, package: str, resource_type: str) -> LocalProvider:
+        match package:
+            case "kubernetes":
+                prefix = f"{_KUBERNETES}:"
+                config = self._project.config
+                given = {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
+                return self._kubernetes(settings_of(given))
+            case "random":
+                return RandomProvider()
+            case "pulumi-python":
+                return DynamicProvider(self._project, self._target, self._progress)
+            case _:
+                raise UserError(unsupported(f"type {resource_type}: not supported"))
+
+    def _kubernetes(self, settings: KubernetesSettings) -> KubernetesProvider:
+        return KubernetesProvider(settings, self._target.environment, self._identity, self._progress)
+
+    def warm_up(self, resources: list[Resource]) -> None:
+        """Begin to start what the resources in the state will need."""
+        dynamic = next((r for r in resources if r.type.startswith("pulumi-python:")), None)
+        if dynamic is not None and isinstance(provider := self.of(dynamic, {}), DynamicProvider):
+            provider.start()
+
+    async def close(self) -> None:
+        """Let go of connections and processes."""
+        for provider in self._loaded.values():
+            await provider.close()

@@ -1,0 +1,183 @@
+"""Dynamic resources: the SDK's own server in a child process, spoken to as the engine does."""
+
+import asyncio
+import itertools
+import re
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf import struct_pb2
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import (
+    CheckFailure, CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
+    ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
+)  # fmt: skip
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from tools.console import UserError
+from tools.engine import program
+from tools.engine.monitor import MESSAGE_LIMIT_BYTES
+from tools.engine.project import Project
+from tools.engine.protocol import Target
+from tools.engine.providers.base import LocalProvider, Progress
+from tools.engine.values import from_struct, mark_secrets, to_struct
+
+START_TIMEOUT_SECONDS = 60.0
+_Answer = TypeVar("_Answer")
+
+
+class DynamicProvider(LocalProvider):
+    """Starts the server at first use. It takes no secrets: their marks are put back on what it answers."""
+
+    def __init__(self, project: Project, target: Target, progress: Progress) -> None:
+        self._project = project
+        self._target = target
+        self._progress = progress
+        self._server: asyncio.Task[provider_pb2_grpc.ResourceProviderStub] | None = None
+        self._process: Process | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._pumps: list[asyncio.Task[None]] = []
+        self._busy: list[str] = []
+
+    def start(self) -> None:
+        """Begin to start the server, so that it is there when it is needed."""
+        if self._server is None:
+            self._server = asyncio.create_task(self._start())
+
+    async def _start(self) -> provider_pb2_grpc.ResourceProviderStub:
+        process = self._process = await program.start("dynamic", self._project, self._target)
+        self._pumps.append(asyncio.create_task(program.pump(process.stderr, self._show)))
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        try:
+            port = await asyncio.wait_for(process.stdout.readline(), START_TIMEOUT_SECONDS)
+        except TimeoutError:
+            port = b""
+        if not port.strip().isdigit():
+            raise UserError("the SDK's server for dynamic resources did not start; what it printed is above")
+        self._pumps.append(asyncio.create_task(program.pump(process.stdout, self._show)))
+        options = [("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES)]
+        self._channel = grpc.aio.insecure_channel(f"127.0.0.1:{int(port)}", options=options)
+        stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
+        config = {key: PropertyValue(value) for key, value in self._project.config.items()}
+        await stub.Configure(
+            provider_pb2.ConfigureRequest(args=to_struct(config), acceptSecrets=False, acceptResources=False)
+        )
+        return stub
+
+    def _show(self, line: str) -> None:
+        """Show what the server prints under the resource that it works on; if that is not one, under none."""
+        busy = set(self._busy)
+        self._progress(busy.pop() if len(busy) == 1 else "", line)
+
+    async def _call(
+        self, urn: str, method: Callable[[provider_pb2_grpc.ResourceProviderStub], Awaitable[_Answer]]
+    ) -> _Answer:
+        self.start()
+        assert self._server is not None  # noqa: S101 - start made it
+        stub = await asyncio.shield(self._server)
+        self._busy.append(urn)
+        try:
+            return await method(stub)
+        except grpc.aio.AioRpcError as error:
+            raise UserError(_message(error.details() or str(error.code()))) from None
+        finally:
+            await asyncio.sleep(0)  # lets the last lines that were printed be shown under this resource
+            self._busy.remove(urn)
+
+    async def check(self, request: CheckRequest) -> CheckResponse:
+        """Let the provider check the inputs."""
+        message = provider_pb2.CheckRequest(
+            urn=request.urn, olds=_struct(request.old_inputs), news=_struct(request.new_inputs),
+            randomSeed=request.random_seed,
+        )  # fmt: skip
+        answer = await self._call(request.urn, lambda stub: stub.Check(message))
+        failures = [CheckFailure(failure.property, failure.reason) for failure in answer.failures]
+        return CheckResponse(mark_secrets(from_struct(answer.inputs), request.new_inputs), failures)
+
+    async def diff(self, request: DiffRequest) -> DiffResponse:
+        """Let the provider compare. It may leave the answer to the engine: `changes` is None then."""
+        message = provider_pb2.DiffRequest(
+            id=request.resource_id, urn=request.urn, olds=_struct(request.old_state), news=_struct(request.new_inputs),
+            ignoreChanges=request.ignore_changes,
+        )  # fmt: skip
+        answer = await self._call(request.urn, lambda stub: stub.Diff(message))
+        changes = {
+            provider_pb2.DiffResponse.DIFF_NONE: False,
+            provider_pb2.DiffResponse.DIFF_SOME: True,
+        }.get(answer.changes)
+        return DiffResponse(
+            changes=changes,
+            replaces=list(answer.replaces),
+            delete_before_replace=answer.deleteBeforeReplace,
+            diffs=list(answer.diffs),
+        )
+
+    async def create(self, request: CreateRequest) -> CreateResponse:
+        """Let the provider create."""
+        message = provider_pb2.CreateRequest(
+            urn=request.urn, properties=_struct(request.properties), timeout=request.timeout
+        )
+        answer = await self._call(request.urn, lambda stub: stub.Create(message))
+        outputs = mark_secrets(from_struct(answer.properties), request.properties)
+        return CreateResponse(resource_id=answer.id, properties=outputs)
+
+    async def read(self, request: ReadRequest) -> ReadResponse:
+        """Let the provider look."""
+        message = provider_pb2.ReadRequest(
+            id=request.resource_id, urn=request.urn, properties=_struct(request.properties),
+            inputs=_struct(request.inputs),
+        )  # fmt: skip
+        answer = await self._call(request.urn, lambda stub: stub.Read(message))
+        inputs = mark_secrets(from_struct(answer.inputs), request.inputs)
+        return ReadResponse(
+            resource_id=answer.id,
+            properties=mark_secrets(from_struct(answer.properties), {**request.inputs, **request.properties}),
+            inputs=inputs or request.inputs,
+        )
+
+    async def update(self, request: UpdateRequest) -> UpdateResponse:
+        """Let the provider update."""
+        message = provider_pb2.UpdateRequest(
+            id=request.resource_id, urn=request.urn, olds=_struct(request.olds), news=_struct(request.news),
+            timeout=request.timeout, ignoreChanges=request.ignore_changes,
+        )  # fmt: skip
+        answer = await self._call(request.urn, lambda stub: stub.Update(message))
+        return UpdateResponse(properties=mark_secrets(from_struct(answer.properties), request.news))
+
+    async def delete(self, request: DeleteRequest) -> None:
+        """Let the provider delete."""
+        message = provider_pb2.DeleteRequest(
+            id=request.resource_id, urn=request.urn, properties=_struct(request.properties), timeout=request.timeout
+        )
+        await self._call(request.urn, lambda stub: stub.Delete(message))
+
+    async def close(self) -> None:
+        """End the server."""
+        if self._server is not None and not self._server.done():
+            self._server.cancel()
+        if self._server is not None:
+            await asyncio.gather(self._server, return_exceptions=True)
+        if self._channel is not None:
+            await self._channel.close()
+        if self._process is not None:
+            await program.stop(self._process)
+        await asyncio.gather(*self._pumps)
+
+
+def _struct(properties: Mapping[str, PropertyValue]) -> struct_pb2.Struct:
+    return to_struct(properties, secrets=False)
+
+
+_CLASS = re.compile(r"(Exception|\w+(\.\w+)+): ")
+
+
+def _message(details: str) -> str:
+    """Return what an exception says, without the traceback and the class that the server puts before it."""
+    lines = details.rstrip().splitlines()
+    last_frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    message = list(itertools.dropwhile(lambda line: line.startswith("    "), lines[last_frame + 1 :]))
+    text = "\n".join(message)
+    return text[match.end() :] if (match := _CLASS.match(text)) else text or details
