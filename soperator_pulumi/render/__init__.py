@@ -4,6 +4,7 @@ from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf, plugstack_conf
 from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
 from soperator_pulumi.render.sshd_config import sshd_config
+from soperator_pulumi.render.trial import trial_files
 from soperator_pulumi.render.users import authorized_keys, group, passwd, shadow, user_files
 from soperator_pulumi.spec.cluster import ClusterSpec
 
@@ -20,6 +21,7 @@ __all__ = [
     "slurm_conf",
     "slurm_files",
     "sshd_config",
+    "trial_files",
     "user_files",
 ]
 
