@@ -58,9 +58,7 @@ class BuildApt:
         return self.folder / "apt.conf"
 
 
-def prepare(
-    folder: Path, sources: Iterable[Source], settings: str | None = None, apt: Path = APT
-) -> BuildApt:
+def prepare(folder: Path, sources: Iterable[Source], settings: str | None = None, apt: Path = APT) -> BuildApt:
     """Write what builds need to reach a mirror.
 
     Args:
@@ -82,10 +80,7 @@ def prepare(
 
     keyrings = folder / "keyrings"
     relocated = list(_relocate(settings, keyrings))
-    ours = [
-        replace(source, signed_by=source.signed_by and _take(source.signed_by, keyrings))
-        for source in sources
-    ]
+    ours = [replace(source, signed_by=source.signed_by and _take(source.signed_by, keyrings)) for source in sources]
     credentials = f'Dir::Etc::netrcparts "{folder / "auth.conf.d"}";'
     (folder / "apt.conf").write_text(_lines(*relocated, credentials, *_ALWAYS))
     mounted = [line.replace(str(keyrings), str(APT / "keyrings")) for line in relocated]

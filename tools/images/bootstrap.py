@@ -65,9 +65,9 @@ def interesting_line(line: str) -> str | None:
     return text if text != line and text.endswith("...") and "/" not in text else None
 
 
-def keyring(mmdebstrap: Path) -> Path | None:
+def keyring(mmdebstrap: Path, share: Path = Path("/usr/share")) -> Path | None:
     """Return the file of Debian's keys on this machine: installed, or unpacked where mmdebstrap was."""
-    for share in (Path("/usr/share"), mmdebstrap.parent.parent / "share"):
-        if (share / _KEYRING).exists():
-            return share / _KEYRING
+    for folder in (share, mmdebstrap.parent.parent / "share"):
+        if (folder / _KEYRING).exists():
+            return folder / _KEYRING
     return None

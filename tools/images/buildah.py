@@ -17,6 +17,7 @@ _ON_OUR_FOLDER = f'mount --bind "$1" {_CACHE_OF_BLOBS} && shift && exec "$@"'
 
 _STEP = re.compile(r"STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
+_PORT = re.compile(r":\d+$")
 _REFERENCE = re.compile(r"\S+/\S+:\S+")
 
 
@@ -118,7 +119,7 @@ def interesting_step(line: str) -> str | None:
 
 def tls_verify(reference: str) -> str:
     """Return the flag that lets a registry on this machine itself speak plain HTTP, as Docker does."""
-    host = reference.partition("/")[0].rpartition(":")[0].strip("[]")
+    host = _PORT.sub("", reference.partition("/")[0]).strip("[]")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

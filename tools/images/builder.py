@@ -38,16 +38,13 @@ def build(*, base: str | None = None, mirror: str | None = None) -> None:
     tags = recipe.tags()
     if _missing(store, tags):
         with store.lock() as lock, store.work_folder() as work:
-            missing = _missing(store, tags)
-            if missing:
-                Build(recipe, store, work, lock, mirror).run(missing)
+            # Another build may have made them while this one waited for the lock.
+            Build(recipe, store, work, lock, mirror).run(_missing(store, tags))
             store.prune({name: tags[name] for name in PUBLISHED})
-    for name in PUBLISHED:
-        store.use(name, tags[name])
 
 
 def _missing(store: Store, tags: Mapping[str, str]) -> list[str]:
-    return [name for name in PUBLISHED if not store.has(name, tags[name])]
+    return [name for name in PUBLISHED if not store.use(name, tags[name])]
 
 
 @dataclass
@@ -76,9 +73,7 @@ class Build:
         for number, name in enumerate(steps, start=1):
             with step(f"Building image {number} of {len(steps)}: {name}") as progress:
                 self._build(name, progress)
-        self.buildah.keep_only(
-            [self._reference(name) for name in self.recipe.tags() if name not in PUBLISHED]
-        )
+        self.buildah.keep_only([self._reference(name) for name in self.recipe.tags() if name not in PUBLISHED])
 
     @cached_property
     def buildah(self) -> Buildah:
@@ -116,9 +111,7 @@ class Build:
     def _apt(self) -> apt.BuildApt:
         found = sources(self.mirror)
         if not found:
-            lines = self._mmdebstrap(
-                "Asking mmdebstrap for its mirror", bootstrap.default_sources_arguments()
-            )
+            lines = self._mmdebstrap("Asking mmdebstrap for its mirror", bootstrap.default_sources_arguments())
             found = list(parse_list("\n".join(lines)))
         keyring = bootstrap.keyring(tool("mmdebstrap").path)
         keyed = [replace(source, signed_by=source.signed_by or keyring) for source in found]
@@ -133,9 +126,7 @@ class Build:
         self._mmdebstrap("Bootstrapping Debian", arguments, progress)
         return context
 
-    def _mmdebstrap(
-        self, what: str, arguments: Sequence[str], progress: Progress = lambda _: None
-    ) -> list[str]:
+    def _mmdebstrap(self, what: str, arguments: Sequence[str], progress: Progress = lambda _: None) -> list[str]:
         program = tool("mmdebstrap")
         run = self._runner("mmdebstrap", program.environment)
         return run(what, [str(program.path), *arguments], progress, bootstrap.interesting_line)

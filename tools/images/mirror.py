@@ -11,9 +11,7 @@ from tools.images.recipe import SUITE
 _RELEASE_NAMES = ("stable", "oldstable", "oldoldstable", "testing")
 _SUFFIXES = ("", "-updates", "-security")
 
-_LINE = re.compile(
-    r"deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>\S.*)"
-)
+_LINE = re.compile(r"deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>\S.*)")
 _FIELD = re.compile(r"^([^\s:]+):(.*(?:\n[ \t].*)*)", re.MULTILINE)
 
 

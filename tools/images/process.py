@@ -77,7 +77,7 @@ class Runner:
                     if text is None and time.monotonic() - shown > _SILENCE_SECONDS:
                         text = line.strip()
                     if text:
-                        progress(text[:_LINE_LENGTH])
+                        progress(shortened(text))
                         shown = time.monotonic()
             except BaseException:
                 process.kill()
@@ -86,11 +86,7 @@ class Runner:
                 late = watchdog.finished.is_set()
                 watchdog.cancel()
         if process.returncode != 0:
-            how = (
-                f"took longer than {TIMEOUT_SECONDS // 60} minutes"
-                if late
-                else f"failed ({process.returncode})"
-            )
+            how = f"took longer than {TIMEOUT_SECONDS // 60} minutes" if late else f"failed ({process.returncode})"
             last = "\n".join(f"    {line}" for line in [line for line in printed if line][-_LAST_LINES:])
             raise UserError(f"{what} {how}. Its last lines:\n{last}\nAll of its output: {self.log}")
         return printed
@@ -106,3 +102,8 @@ class Runner:
             errors="replace",
             pass_fds=[self.lock],
         )
+
+
+def shortened(text: str) -> str:
+    """Return a text that fits on a line."""
+    return text if len(text) <= _LINE_LENGTH else f"{text[: _LINE_LENGTH - 3]}..."

@@ -68,12 +68,8 @@ class Store:
         return f"process {(self.folder / 'lock').read_text().strip() or 'unknown'}"
 
     def layout(self, name: str, tag: str) -> Path:
-        """Return the OCI layout of an image, finished or not."""
+        """Return the OCI layout of an image: there, when the image is finished."""
         return self.folder / name / tag
-
-    def has(self, name: str, tag: str) -> bool:
-        """Tell whether an image is finished."""
-        return (self.layout(name, tag) / "index.json").exists()
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:
@@ -116,9 +112,13 @@ class Store:
             for digest in sorted({d for image in references for d in self._digests(self.folder / image)}):
                 tar.add(self._blob(digest), arcname=f"blobs/{digest.replace(':', '/')}")
 
-    def use(self, name: str, tag: str) -> None:
-        """Note that an image is in use, which is what pruning goes by."""
-        os.utime(self.layout(name, tag))
+    def use(self, name: str, tag: str) -> bool:
+        """Tell whether an image is finished, and note that it is in use, which is what pruning goes by."""
+        try:
+            os.utime(self.layout(name, tag))
+        except FileNotFoundError:
+            return False
+        return True
 
     def prune(self, current: Mapping[str, str]) -> None:
         """Remove all but the current and the last used tags of each image, then blobs that none refers to."""
@@ -127,9 +127,7 @@ class Store:
             tags.sort(key=lambda path: path.stat().st_mtime, reverse=True)
             for old in tags[KEPT_TAGS - 1 :]:
                 shutil.rmtree(old)
-        used = {
-            digest for index in self.folder.glob("*/*/index.json") for digest in self._digests(index.parent)
-        }
+        used = {digest for index in self.folder.glob("*/*/index.json") for digest in self._digests(index.parent)}
         for blob in self.blobs.glob("sha256/*"):
             if f"sha256:{blob.name}" not in used:
                 blob.unlink()
