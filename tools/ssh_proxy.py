@@ -27,9 +27,7 @@ def main() -> int:
     if pod is None:
         print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
         return 1
-    forward = portforward(
-        api.connect_get_namespaced_pod_portforward, pod, options.namespace, ports=str(SSHD_PORT)
-    )
+    forward = portforward(api.connect_get_namespaced_pod_portforward, pod, options.namespace, ports=str(SSHD_PORT))
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: when sshd has closed, nobody waits for more input.

@@ -72,8 +72,7 @@ def _read(kubeconfig: Path) -> dict[str, object]:
     advice = "Set KUBECONFIG to the file of your cluster, or unset it to use the embedded Kubernetes."
     if os.pathsep in str(kubeconfig):
         raise UserError(
-            f"KUBECONFIG names several files ({kubeconfig}). Give one: "
-            "merge them with `kubectl config view --flatten`."
+            f"KUBECONFIG names several files ({kubeconfig}). Give one: merge them with `kubectl config view --flatten`."
         )
     try:
         content = yaml.safe_load(kubeconfig.read_text())

@@ -36,9 +36,7 @@ def main() -> None:
 def parse_stack(description: str | None) -> str:
     """Return the stack that the command line names, `local` without."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--stack", default="local", help="the stack: stacks/Pulumi.<stack>.yaml (default: local)"
-    )
+    parser.add_argument("--stack", default="local", help="the stack: stacks/Pulumi.<stack>.yaml (default: local)")
     return str(parser.parse_args().stack)
 
 
@@ -91,9 +89,7 @@ def tell_how_to_go_on(chosen: Target, outputs: dict[str, Any]) -> None:
     namespace = outputs["namespace"]
     config = ssh_config.config_file(chosen)
     key = ssh_key.private_key_file()
-    ssh_config.write(
-        config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key)
-    )
+    ssh_config.write(config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key))
     with step("Logging in as a user"):
         nodes = subprocess.run(
             ["ssh", "-F", str(config), ssh_config.HOST, "sinfo"],

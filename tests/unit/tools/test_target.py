@@ -80,9 +80,7 @@ def test_a_broken_kubeconfig_is_told_in_words(
         target.choose()
 
 
-def test_a_kubeconfig_that_is_not_there_is_told_with_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kubeconfig_that_is_not_there_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
     with pytest.raises(UserError, match=f"{tmp_path}/none can't be read.*unset it to use the embedded"):

@@ -1,0 +1,177 @@
+"""A Slurm cluster for tests: deployed with the program and an engine of the project, used over ssh."""
+
+import copy
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from tests.conftest import Kubernetes
+from tools import engine, images, paths, ssh_config
+from tools.ssh_config import Login
+from tools.target import Target
+
+SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
+"""What a pod asks for in tests: several clusters share a machine of two cores."""
+
+
+def a_cluster(**changes: object) -> dict[str, Any]:
+    """Return the configuration of a small cluster with the given keys changed."""
+    return {
+        "name": "test",
+        "slurm": {"constrain": "none"},
+        "node_sets": [a_node_set("cpu", replicas=2)],
+        "controller": {"pod_resources": SMALL},
+        "login": {"pod_resources": SMALL},
+        "users": [{"name": "alice", "uid": 2001}],
+        "storage": {"keep": False, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+        **copy.deepcopy(changes),
+    }
+
+
+def a_node_set(name: str, **changes: object) -> dict[str, Any]:
+    """Return a node set of small pods that tell Slurm to be larger than they are."""
+    return {"name": name, "replicas": 1, "cpus": 2, "memory_gib": 1, "pod_resources": SMALL, **changes}
+
+
+def wait_until(
+    condition: Callable[[], bool], *, what: str, timeout_seconds: float = 60, every_seconds: float = 0.2
+) -> None:
+    """Return as soon as the condition holds. Fail, with what was awaited, when it does not in time."""
+    deadline = time.monotonic() + timeout_seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
+        time.sleep(every_seconds)
+
+
+@dataclass
+class Slurm:
+    """One stack of the program, and what its users and admins do with it."""
+
+    kubernetes: Kubernetes
+    folder: Path
+    """For keys, ssh configuration and the engine's state."""
+    cluster: dict[str, Any] = field(default_factory=a_cluster)
+    """The configuration that the next `up` deploys."""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.cluster.get("namespace", self.cluster["name"]))
+
+    @property
+    def api(self) -> client.CoreV1Api:
+        return self.kubernetes.core
+
+    def deployer(self) -> engine.Deployer:
+        """Return an engine for the stack as it is described now, the CLI where it is on PATH."""
+        deployer, _ = engine.choose(
+            paths.ROOT,
+            "test",
+            self.folder / "engine",
+            config={"soperator:cluster": self._completed()},
+            environment={"KUBECONFIG": str(self.kubernetes.kubeconfig)},
+        )
+        return deployer
+
+    def up(self) -> engine.Result:
+        """Deploy, and write what ssh needs."""
+        deployer = self.deployer()
+        result = deployer.up()
+        self.write_ssh_configs(deployer.outputs())
+        return result
+
+    def write_ssh_configs(self, outputs: dict[str, Any]) -> None:
+        target = Target(self.kubernetes.kubeconfig, None, None, self.folder)
+        for user in self.cluster["users"]:
+            login = Login(user["name"], self.namespace, outputs["login_host_key"], self._identity(user["name"]))
+            ssh_config.write(self._ssh_config(user["name"]), target, login)
+
+    def ssh(
+        self, command: str, *, user: str = "alice", timeout_seconds: float = 60, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on the login node as a user. A failure fails the test with what was printed."""
+        done = subprocess.run(
+            ["ssh", "-F", str(self._ssh_config(user)), ssh_config.HOST, command],
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        if check:
+            assert done.returncode == 0, f"{command!r} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done
+
+    @contextmanager
+    def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
+        """Hold a session open while something else happens."""
+        with subprocess.Popen(
+            ["ssh", "-F", str(self._ssh_config(user)), ssh_config.HOST, command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as session:
+            yield session
+            session.kill()
+
+    def scontrol(self, *arguments: str) -> str:
+        """Run scontrol as an admin, in the controller's pod."""
+        return self.exec("controller-0", "slurmctld", "scontrol", *arguments)
+
+    def exec(self, pod: str, container: str, *command: str) -> str:
+        """Run a command in a pod and return what it printed. A failure fails the test."""
+        return self.kubernetes.exec(self.namespace, pod, container, *command)
+
+    def submit(self, command: str, *, user: str = "alice", options: str = "") -> int:
+        """Submit a batch job and return its id."""
+        answer = self.ssh(f"sbatch --parsable {options} --wrap '{command}'", user=user).stdout
+        return int(answer.strip())
+
+    def job(self, job_id: int) -> dict[str, str]:
+        """Return what `scontrol show job` says of a job, by its words."""
+        words = self.scontrol("show", "job", str(job_id), "--oneliner").split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 60) -> dict[str, str]:
+        """Wait until a job is in a state, and return what Slurm says of it."""
+        wait_until(
+            lambda: self.job(job_id)["JobState"] == state,
+            what=f"job {job_id} is {state}",
+            timeout_seconds=timeout_seconds,
+        )
+        return self.job(job_id)
+
+    def node_state(self, node: str) -> str:
+        """Return a node's state with its flags, as `sinfo` writes it in full."""
+        words = self.scontrol("show", "node", node, "--oneliner").split()
+        return dict(word.split("=", 1) for word in words if "=" in word)["State"]
+
+    def destroy(self) -> None:
+        """Take the stack away, claims included."""
+        self.deployer().destroy()
+
+    def _completed(self) -> dict[str, Any]:
+        users = [
+            {**user, "ssh_keys": [*user.get("ssh_keys", []), self._public_key(user["name"])]}
+            for user in self.cluster.get("users", [])
+        ]
+        return {"images": images.references(), **self.cluster, "users": users}
+
+    def _public_key(self, user: str) -> str:
+        return self._identity(user).with_suffix(".pub").read_text().strip()
+
+    def _identity(self, user: str) -> Path:
+        file = self.folder / f"id_{user}"
+        if not file.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", user, "-f", str(file)], check=True)
+        return file
+
+    def _ssh_config(self, user: str) -> Path:
+        return self.folder / f"ssh_config_{user}"

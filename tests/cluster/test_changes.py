@@ -1,0 +1,135 @@
+"""The life of a stack: preview, up, change, refused change, repair, destroy; jobs go on through all of it."""
+
+from collections.abc import Callable
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from tests.cluster.slurm import Slurm, a_node_set
+from tools.engine import Result
+
+pytestmark = pytest.mark.cluster
+
+
+def changed(result: Result) -> dict[str, str]:
+    """Return what was done to which resource, by name, leaving out what stayed the same."""
+    return {change.name: change.operation for change in result.changes if change.operation != "same"}
+
+
+def exists(slurm: Slurm, kind: str, name: str) -> bool:
+    try:
+        getattr(slurm.api, f"read_namespaced_{kind}")(name, slurm.namespace)
+    except ApiException as error:
+        if error.status == 404:
+            return False
+        raise
+    return True
+
+
+def test_a_preview_of_a_new_stack_creates_nothing(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm()
+
+    plan = slurm.deployer().preview()
+
+    assert {change.operation for change in plan.changes} == {"create"}
+    assert slurm.namespace not in {each.metadata.name for each in slurm.api.list_namespace().items}
+
+
+def test_up_twice_changes_nothing(slurm: Slurm) -> None:
+    assert changed(slurm.deployer().up()) == {}
+
+
+def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
+    slurm.up()
+    job = slurm.submit("sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+
+    slurm.cluster["node_sets"][0]["replicas"] = 2
+    slurm.cluster["slurm"]["extra"] = {"KillWait": "45"}
+    plan = slurm.deployer().preview()
+    result = slurm.up()
+
+    name = slurm.cluster["name"]
+    expected = {f"{name}-slurm-config": "update", f"{name}-cpu": "update", f"{name}-cpu-ready": "update"}
+    assert changed(result) == expected
+    assert "+KillWait=45" in "\n".join(plan.messages)
+    assert "KillWait                = 45 sec" in slurm.scontrol("show", "config")
+    assert slurm.job(job)["JobState"] == "RUNNING"
+    assert slurm.ssh("srun -w cpu-1 --overlap hostname").stdout.strip() == "cpu-1"
+
+
+def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
+    new_slurm: Callable[..., Slurm],
+) -> None:
+    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
+    slurm.up()
+    before = slurm.api.read_namespaced_config_map("slurm-config", slurm.namespace).data
+    job = slurm.submit("sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+
+    slurm.cluster["slurm"]["extra"] = {"PriorityType": "priority/nonsense"}
+    with pytest.raises(Exception, match="(?i)priority"):
+        slurm.up()
+
+    assert slurm.api.read_namespaced_config_map("slurm-config", slurm.namespace).data == before
+    assert "UP" in slurm.scontrol("ping")
+    assert slurm.job(job)["JobState"] == "RUNNING"
+
+    del slurm.cluster["slurm"]["extra"]
+    slurm.up()
+    assert changed(slurm.deployer().up()) == {}
+
+
+def test_refresh_finds_what_was_deleted_by_hand_and_up_brings_it_back(
+    new_slurm: Callable[..., Slurm],
+) -> None:
+    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
+    slurm.up()
+    slurm.api.delete_namespaced_service("login", slurm.namespace)
+
+    slurm.deployer().refresh()
+    result = slurm.up()
+
+    assert changed(result) == {f"{slurm.cluster['name']}-login-service": "create"}
+    assert exists(slurm, "service", "login")
+
+
+def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm(
+        node_sets=[a_node_set("cpu", replicas=1)],
+        storage={"keep": True, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+    )
+    slurm.up()
+    slurm.ssh("echo precious > ~/data")
+
+    slurm.deployer().destroy()
+    pods = slurm.api.list_namespaced_pod(slurm.namespace).items
+    claims = {c.metadata.name for c in slurm.api.list_namespaced_persistent_volume_claim(slurm.namespace).items}
+    slurm.up()
+    data = slurm.ssh("cat ~/data").stdout
+    slurm.cluster["storage"]["keep"] = False
+    slurm.up()
+
+    assert [pod for pod in pods if pod.metadata.deletion_timestamp is None] == []
+    assert claims == {"shared", "slurmctld-state"}
+    assert data == "precious\n"
+
+
+def test_destroy_leaves_nothing_where_the_stack_keeps_nothing(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
+    slurm.up()
+
+    slurm.deployer().destroy()
+
+    assert slurm.namespace not in {each.metadata.name for each in slurm.api.list_namespace().items}
+    assert slurm.deployer().state() == []
+
+
+def test_a_second_cluster_in_one_namespace_is_refused(slurm: Slurm, new_slurm: Callable[..., Slurm]) -> None:
+    second = new_slurm(name="second", namespace=slurm.namespace, create_namespace=False)
+
+    with pytest.raises(Exception, match="one SlurmCluster|One SlurmCluster"):
+        second.up()
+
+    assert changed(slurm.deployer().up()) == {}

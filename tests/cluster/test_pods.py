@@ -1,0 +1,64 @@
+"""Pods come and go; Slurm's nodes and jobs stay."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.slurm import Slurm, wait_until
+
+pytestmark = pytest.mark.cluster
+
+
+def delete_and_await_return(slurm: Slurm, pod: str) -> None:
+    """Delete a pod as a person would, and wait until another is ready under its name."""
+    before = slurm.api.read_namespaced_pod(pod, slurm.namespace).metadata.uid
+    slurm.api.delete_namespaced_pod(pod, slurm.namespace)
+
+    def is_back() -> bool:
+        pods = slurm.api.list_namespaced_pod(slurm.namespace, field_selector=f"metadata.name={pod}").items
+        return any(
+            found.metadata.uid != before
+            and any(c.type == "Ready" and c.status == "True" for c in found.status.conditions or [])
+            for found in pods
+        )
+
+    wait_until(is_back, what=f"pod {pod} is back and ready", timeout_seconds=120)
+
+
+@contextmanager
+def drained(slurm: Slurm, node: str, reason: str) -> Iterator[None]:
+    slurm.scontrol("update", f"nodename={node}", "state=drain", f"reason={reason}")
+    yield
+    slurm.scontrol("update", f"nodename={node}", "state=resume")
+
+
+def test_a_deleted_worker_comes_back_as_the_same_node_and_takes_jobs(slurm: Slurm) -> None:
+    delete_and_await_return(slurm, "cpu-1")
+
+    assert slurm.ssh("srun -w cpu-1 hostname", timeout_seconds=90).stdout.strip() == "cpu-1"
+
+
+def test_an_admins_drain_outlives_the_pod(slurm: Slurm) -> None:
+    with drained(slurm, "cpu-1", "bad memory"):
+        delete_and_await_return(slurm, "cpu-1")
+        wait_until(lambda: "NOT_RESPONDING" not in slurm.node_state("cpu-1"), what="cpu-1 responds")
+
+        assert "DRAIN" in slurm.node_state("cpu-1")
+        assert "bad memory" in slurm.scontrol("show", "node", "cpu-1")
+
+
+def test_a_job_outlives_the_controllers_pod(slurm: Slurm) -> None:
+    job = slurm.submit("sleep 12; echo done", options="-o survived.%j")
+    slurm.wait_for_job(job, "RUNNING")
+    delete_and_await_return(slurm, "controller-0")
+
+    assert slurm.wait_for_job(job, "COMPLETED")["ExitCode"] == "0:0"
+    assert slurm.ssh(f"cat ~/survived.{job}").stdout == "done\n"
+    assert slurm.job(job)["Restarts"] == "0"
+
+
+def test_the_login_node_keeps_its_host_key(slurm: Slurm) -> None:
+    delete_and_await_return(slurm, "login-0")
+
+    assert slurm.ssh("hostname").stdout.strip() == "login-0"

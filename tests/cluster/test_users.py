@@ -1,0 +1,42 @@
+"""Users come with the specification, without a restart of anything."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.slurm import Slurm, wait_until
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm()
+    slurm.up()
+    pods_before = {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
+    job = slurm.submit("sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+
+    slurm.cluster["users"].append({"name": "carol", "uid": 2003, "groups": ["physics"]})
+    slurm.cluster["groups"] = [{"name": "physics", "gid": 3000}]
+    slurm.up()
+
+    assert slurm.ssh("srun -N1 --overcommit id -u", user="carol").stdout.strip() == "2003"
+    assert slurm.ssh("id -Gn", user="carol").stdout.split() == ["carol", "physics"]
+    assert slurm.job(job)["JobState"] == "RUNNING"
+    assert {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items} == pods_before
+    wait_until(
+        lambda: "carol" in slurm.exec("cpu-1", "slurmd", "getent", "passwd", "carol"),
+        what="the workers know carol by name",
+        timeout_seconds=120,
+    )
+
+
+def test_a_removed_user_does_not_get_in_any_more(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm(users=[{"name": "alice", "uid": 2001}, {"name": "mallory", "uid": 2002}])
+    slurm.up()
+    assert slurm.ssh("id -un", user="mallory").stdout.strip() == "mallory"
+
+    slurm.cluster["users"].pop()
+    slurm.up()
+
+    assert slurm.ssh("id -un", user="mallory", check=False).returncode == 255
