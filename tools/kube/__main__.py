@@ -1,6 +1,7 @@
-"""`python -m tools.kube up|down|status|env`."""
+"""`python -m tools.kube up|down|status|env`: the embedded Kubernetes by itself."""
 
 import argparse
+import shlex
 import sys
 
 from tools import console
@@ -8,19 +9,29 @@ from tools.kube import EmbeddedKubernetes
 
 
 def main() -> int:
-    """Run one command."""
-    parser = argparse.ArgumentParser(prog="python -m tools.kube", description=__doc__)
-    parser.add_argument("command", choices=["up", "down", "status", "env"])
+    """Run one command and return its exit code: that of `status` is 0 when all is well."""
+    parser = argparse.ArgumentParser(prog="python -m tools.kube", description="The embedded Kubernetes.")
+    parser.add_argument(
+        "command",
+        choices=("up", "down", "status", "env"),
+        help='start it, end it, say how its parts are, print shell settings for it: eval "$(python -m tools.kube env)"',
+    )
     command = parser.parse_args().command
-    kube = EmbeddedKubernetes()
+    kubernetes = EmbeddedKubernetes()
     if command == "up":
-        kube.up()
+        kubernetes.up()
     elif command == "down":
-        kube.down()
-    elif command == "env":
-        print(f"export KUBECONFIG={kube.kubeconfig}")
-        print(f"export PATH={kube.bin_dir}:$PATH")
+        kubernetes.down()
+    elif command == "status":
+        problems = kubernetes.status()
+        for name, problem in problems.items():
+            print(f"{name:24} {problem or 'well'}")
+        return int(any(problems.values()))
+    else:
+        print(f"export KUBECONFIG={shlex.quote(str(kubernetes.kubeconfig))}")
+        print(f"export PATH={shlex.quote(str(kubernetes.bin_dir))}:$PATH")
     return 0
 
 
-sys.exit(console.run(main))
+if __name__ == "__main__":
+    sys.exit(console.run(main))

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-from tools.kube.settings import Settings
-
 PROVISIONER = "soperator-pulumi/local"
 
 
-def objects(settings: Settings) -> list[dict[str, Any]]:
+def objects() -> list[dict[str, Any]]:
     """Return the objects in the order in which they are applied."""
-    del settings
     return [
         {
             "apiVersion": "storage.k8s.io/v1",
@@ -36,9 +33,7 @@ def objects(settings: Settings) -> list[dict[str, Any]]:
                 _rule("networking.k8s.io", ["networkpolicies"], "get", "list", "watch"),
                 _rule("storage.k8s.io", ["storageclasses"], "get", "list", "watch"),
                 _rule("", ["persistentvolumeclaims"], "get", "list", "watch", "update"),
-                _rule(
-                    "", ["persistentvolumes"], "get", "list", "watch", "create", "delete", "update", "patch"
-                ),
+                _rule("", ["persistentvolumes"], "get", "list", "watch", "create", "delete", "update", "patch"),
                 _rule("", ["events"], "create", "update", "patch"),
                 _rule("", ["nodes"], "get", "list", "watch"),
             ],

@@ -132,9 +132,7 @@ def _go_build(module: Module, target: Path, progress: Callable[[str], None]) -> 
         timeout_seconds=_BUILD_MINUTES * 60,
     )
     packages = len(
-        output(
-            [go, "list", "-deps", "."], environment=environment, cwd=module.folder, timeout_seconds=300
-        ).split()
+        output([go, "list", "-deps", "."], environment=environment, cwd=module.folder, timeout_seconds=300).split()
     )
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(

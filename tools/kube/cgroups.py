@@ -3,9 +3,11 @@
 Both layouts are supported: one hierarchy a controller (v1, also in systemd's hybrid form) and the unified one (v2).
 """
 
+import errno
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from tools.console import UserError
 
 ROOT = Path("/sys/fs/cgroup")
 _KILL_SECONDS = 20
+_REMOVE_SECONDS = 5
+_POLL_SECONDS = 0.05
 _V1_FOR_SERVERS = ("pids", "freezer", "devices", "memory")
 """The v1 hierarchy that marks our servers, by preference: none of these changes how a process runs."""
 
@@ -22,29 +26,30 @@ class Layout:
     """The machine's cgroup hierarchies."""
 
     hierarchies: tuple[Path, ...]
+    controllers: frozenset[str]
     unified: bool
 
     @property
     def marking(self) -> Path:
         """The hierarchy in which our servers' processes are put."""
         if self.unified:
-            return self.hierarchies[0]
+            return ROOT
         by_name = {name: path for path in self.hierarchies for name in path.name.split(",")}
-        for name in _V1_FOR_SERVERS:
-            if name in by_name:
-                return by_name[name]
-        raise UserError(f"{ROOT}: none of the cgroup controllers {', '.join(_V1_FOR_SERVERS)} is mounted")
+        return next((by_name[name] for name in _V1_FOR_SERVERS if name in by_name), ROOT / _V1_FOR_SERVERS[0])
 
 
-def layout(mounts: str | None = None) -> Layout:
+def layout(mounts: str | None = None, v2_controllers: str | None = None) -> Layout:
     """Return the layout that /proc/mounts (or the given text) shows."""
     text = Path("/proc/mounts").read_text() if mounts is None else mounts
-    found = [line.split()[:3] for line in text.splitlines()]
-    v1 = [Path(target) for _, target, kind in found if kind == "cgroup"]
+    lines = [line.split() for line in text.splitlines()]
+    v1 = {Path(target): options.split(",") for _, target, kind, options, *_ in lines if kind == "cgroup"}
     if v1:
-        return Layout(tuple(dict.fromkeys(v1)), unified=False)
-    v2 = [Path(target) for _, target, kind in found if kind == "cgroup2"]
-    return Layout(tuple(v2[:1]), unified=True)
+        named = frozenset(option for options in v1.values() for option in options)
+        return Layout(tuple(v1), named, unified=False)
+    if v2_controllers is None:
+        file = ROOT / "cgroup.controllers"
+        v2_controllers = file.read_text() if file.exists() else ""
+    return Layout((ROOT,), frozenset(v2_controllers.split()), unified=True)
 
 
 class Cgroup:
@@ -61,8 +66,8 @@ class Cgroup:
 
     @property
     def servers(self) -> Path:
-        """The folder whose `cgroup.procs` takes our servers' processes."""
-        return self._layout.marking / self.name / "servers"
+        """The file that takes our servers' processes."""
+        return self._layout.marking / self.name / "servers" / "cgroup.procs"
 
     def create(self) -> None:
         """Make it in all hierarchies, with all controllers that the machine hands out."""
@@ -78,35 +83,24 @@ class Cgroup:
                 for file in ("cpuset.cpus", "cpuset.mems"):
                     if not (folder / file).read_text().strip():
                         (folder / file).write_text((folder.parent / file).read_text())
-        self.servers.mkdir(exist_ok=True)
+        self.servers.parent.mkdir(exist_ok=True)
 
     def processes(self) -> set[int]:
         """Return the ids of all processes in it and below."""
-        found: set[int] = set()
-        for folder in self.folders:
-            for file in folder.rglob("cgroup.procs"):
-                try:
-                    found |= {int(pid) for pid in file.read_text().split()}
-                except OSError:  # it was removed meanwhile
-                    continue
-        return found - {0, os.getpid()}
+        return set().union(*(processes(folder) for folder in self.folders))
 
     def kill(self) -> int:
         """Kill all processes in it, also those that are started meanwhile; return how many there were."""
         killed: set[int] = set()
         deadline = time.monotonic() + _KILL_SECONDS
-        while processes := self.processes():
+        while found := self.processes():
             if time.monotonic() > deadline:
-                raise UserError(
-                    f"processes {sorted(processes)} of cgroup {self.name} did not end within {_KILL_SECONDS} s"
-                )
-            for pid in processes:
-                try:
+                raise UserError(f"processes {sorted(found)} of cgroup {self.name} did not end within {_KILL_SECONDS} s")
+            for pid in found:
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            killed |= processes
-            time.sleep(0.05)
+            killed |= found
+            time.sleep(_POLL_SECONDS)
         return len(killed)
 
     def remove(self) -> int:
@@ -114,9 +108,36 @@ class Cgroup:
         return sum(remove(folder) for folder in self.folders if folder.exists())
 
 
+def processes(folder: Path) -> set[int]:
+    """Return the ids of all processes in a cgroup's folder and below, without this one."""
+    found: set[int] = set()
+    for file in folder.rglob("cgroup.procs"):
+        try:
+            found |= {int(pid) for pid in file.read_text().split()}
+        except OSError:  # it was removed meanwhile
+            continue
+    return found - {0, os.getpid()}
+
+
 def remove(folder: Path) -> int:
     """Remove a cgroup and all below it; return how many there were."""
     below = [Path(path) for path, _, _ in os.walk(folder, topdown=False)]
     for cgroup in below:
-        cgroup.rmdir()
+        _remove_one(cgroup)
     return len(below)
+
+
+def _remove_one(cgroup: Path) -> None:
+    """Remove one; the kernel calls it busy for a moment after its last process has ended."""
+    deadline = time.monotonic() + _REMOVE_SECONDS
+    while True:
+        try:
+            cgroup.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise UserError(f"cgroup {cgroup} cannot be removed: {error.strerror}") from error
+            time.sleep(_POLL_SECONDS)
+        else:
+            return

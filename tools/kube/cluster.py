@@ -3,28 +3,51 @@
 import base64
 import json
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 
 from tools.console import UserError, say, step
-from tools.kube import addons, archives, binaries, configs, files, mounts, network
+from tools.kube import (
+    addons,
+    binaries,
+    configs,
+    files,
+    kernel,
+    leftovers,
+    locks,
+    machine,
+    mounts,
+    network,
+    pause,
+    preflight,
+    resolver,
+)
 from tools.kube.cgroups import Cgroup
 from tools.kube.debs import cni_plugins, tool
-from tools.kube.parts import KUBECONFIGS, Programs, identities, parts
+from tools.kube.parts import KUBECONFIGS, Programs, identities, waves
 from tools.kube.pki import Pki
+from tools.kube.process import output
 from tools.kube.settings import Settings
-from tools.kube.supervisor import Supervisor
-from tools.paths import cache_dir
+from tools.kube.supervisor import Part, Supervisor
+from tools.kube.sysctls import FORWARDING, Sysctls
+
+_LOCK_SECONDS = 3600
+"""As long as another run may take to build everything on a slow machine."""
+
+_IMPORT_SECONDS = 600
+
+Progress = Callable[[str], None]
 
 
 class EmbeddedKubernetes:
-    """A single-machine Kubernetes of real servers."""
+    """A single-machine Kubernetes of real servers. It outlives the program that starts it."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self._cgroup = Cgroup(self.settings.name)
-        self._supervisor = Supervisor(
-            self.settings.run, self.settings.logs, self._cgroup.servers / "cgroup.procs"
-        )
+        self._sysctls = Sysctls(self.settings.state / "sysctls.json")
+        self._slurm_cgroups = self.settings.state / "cgroups.json"
 
     @property
     def kubeconfig(self) -> Path:
@@ -33,34 +56,81 @@ class EmbeddedKubernetes:
 
     @property
     def bin_dir(self) -> Path:
-        """The folder that has `kubectl`."""
+        """The folder that has `kubectl`, from the first `up` on."""
         return binaries.KUBERNETES.installed
 
+    @cached_property
+    def _cgroup(self) -> Cgroup:
+        return Cgroup(self.settings.name)
+
+    @cached_property
+    def _supervisor(self) -> Supervisor:
+        return Supervisor(self.settings.run, self.settings.logs, self._cgroup.servers)
+
     def up(self) -> None:
-        """Start what does not run, and wait until all is well."""
-        programs = Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
-        self._configure()
-        self._cgroup.create()
-        network.up(self.settings)
-        listed = parts(self.settings, programs)
-        stale = [part for part in listed if not self._supervisor.current(part)]
-        if not stale:
-            say(f"Kubernetes is up: {self.settings.api_url}")
-            return
-        with step(f"starting Kubernetes {binaries.KUBERNETES.version}") as progress:
-            for part in listed:
-                if self._supervisor.ensure(part):
-                    self._supervisor.wait(part)
-                    progress(f"{part.name} is well")
-                if part.name == "containerd":
-                    self._load_pause()
-                if part.name == "kube-apiserver":
-                    self._apply(addons.objects(self.settings))
-            self._await_node(progress)
+        """Start what does not run or was changed, and wait until all is well; quick when it is so already.
+
+        Raises:
+            UserError: The machine lacks something, or a part did not get well in its time.
+
+        """
+        with self._lock("up"):
+            self._require_machine()
+            programs = Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
+            self._configure()
+            self._prepare()
+            started = self._start(waves(self.settings, programs))
+        if not started:
+            say(f"Kubernetes {binaries.KUBERNETES.version} is up")
+
+    def down(self) -> None:
+        """End the cluster: every process, mount, link, rule, cgroup and all its data. Builds and packages are kept."""
+        with self._lock("down"):
+            if not self.settings.state.exists() and not network.is_up(self.settings):
+                say("Kubernetes is not up, and has left nothing")
+                return
+            with step("Stopping Kubernetes") as progress:
+                self._remove(progress)
+
+    def status(self) -> dict[str, str | None]:
+        """Return each part's name, with None when it is well, else why not."""
+        programs = Programs(**{module.name: module.installed for module in binaries.MODULES})
+        listed = [part for wave in waves(self.settings, programs) for part in wave]
+        return {part.name: part.well() if self._supervisor.process(part.name) else "does not run" for part in listed}
+
+    def kubectl(self, *arguments: str, stdin: str = "", timeout_seconds: float = 90) -> str:
+        """Run kubectl as administrator and return what it prints."""
+        program: list[str | Path] = [self.bin_dir / "kubectl", "--kubeconfig", self.kubeconfig]
+        return output(
+            [*program, *arguments], stdin=stdin, timeout_seconds=timeout_seconds, what=f"kubectl {arguments[0]}"
+        )
+
+    def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
+        """Run containerd's client in the namespace of Kubernetes and return what it prints."""
+        where = ("--address", self.settings.containerd_socket, "--namespace", "k8s.io")
+        what = f"ctr {' '.join(map(str, arguments[:2]))}"
+        return tool("ctr").run(*where, *arguments, timeout_seconds=timeout_seconds, what=what)
+
+    def images(self) -> set[str]:
+        """Return the names of the images that pods can use."""
+        return set(self.ctr("images", "list", "--quiet").split())
+
+    def import_image(self, archive: Path) -> None:
+        """Load an image archive (of docker or OCI), so that pods can use its images."""
+        self.ctr("images", "import", archive, timeout_seconds=_IMPORT_SECONDS)
+
+    def _lock(self, doing: str) -> AbstractContextManager[None]:
+        path = self.settings.state.with_name(f"{self.settings.state.name}.lock")
+        return locks.held(path, f"kube {doing}", wait_seconds=_LOCK_SECONDS)
+
+    def _require_machine(self) -> None:
+        ours = self._cgroup.processes()
+        builds = any(not module.installed.exists() for module in binaries.MODULES)
+        preflight.require(machine.facts(self.settings, ours=ours, builds=builds), self.settings)
 
     def _configure(self) -> None:
+        """Write certificates, kubeconfigs and configuration files; what is right already is left."""
         settings = self.settings
-        settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         pki = Pki(settings.pki)
         pki.signing_key("service-accounts")
         for name, identity in identities(settings).items():
@@ -73,85 +143,84 @@ class EmbeddedKubernetes:
                     certificate=_base64(pair.certificate),
                     key=_base64(pair.key),
                 )
-                files.write(settings.state / "kubeconfigs" / name, text)
+                files.write(settings.kubeconfigs / name, text)
+        upstream = resolver.answering(
+            address for address in resolver.nameservers(resolver.RESOLV_CONF.read_text()) if address != settings.address
+        )
         for name, text in {
             "containerd.toml": configs.containerd(settings, cni_plugins=str(cni_plugins())),
             "cni/10-bridge.conflist": configs.cni(settings, mtu=network.mtu()),
-            "kubelet.json": configs.kubelet(settings, cgroup_root=f"/{settings.name}"),
+            "kubelet.json": configs.kubelet(settings),
             "kube-proxy.json": configs.kube_proxy(settings),
-            "Corefile": configs.corefile(settings, nameservers=[]),
+            "Corefile": configs.corefile(settings, nameservers=upstream),
             "resolv.conf": f"nameserver {settings.address}\n",
         }.items():
             files.write(settings.config / name, text)
 
+    def _prepare(self) -> None:
+        """Make what servers stand on: kernel settings, cgroup, bridge, NAT."""
+        self._sysctls.remember()
+        leftovers.remember(self._slurm_cgroups)
+        kernel.load_modules()
+        if not network.is_up(self.settings):
+            # Nothing that a killed run or a restart of the machine left can still work without the bridge.
+            self._cgroup.kill()
+            mounts.remove_below(self.settings.state)
+        self._cgroup.create()
+        network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
+        self._sysctls.set_needed()
+
+    def _start(self, listed: list[list[Part]]) -> bool:
+        """Start what does not run as it should, wave after wave; return whether there was anything."""
+        stale = {part.name for wave in listed for part in wave if not self._supervisor.current(part)}
+        if not stale:
+            self._run(listed, stale, lambda _: None)
+            return False
+        with step(f"Starting Kubernetes {binaries.KUBERNETES.version}") as progress:
+            for part in (part for wave in reversed(listed) for part in wave if part.name in stale):
+                self._supervisor.stop(part)
+            self._run(listed, stale, progress)
+        return True
+
+    def _run(self, listed: list[list[Part]], stale: set[str], progress: Progress) -> None:
+        afterwards = {"containerd": self._load_pause, "kube-apiserver": self._apply_objects}
+        for wave in listed:
+            for part in wave:
+                self._supervisor.ensure(part)
+            for part in wave:
+                self._supervisor.wait(part)
+                if part.name in stale:
+                    progress(f"{part.name} is well")
+                if complete := afterwards.get(part.name):
+                    complete()
+
     def _load_pause(self) -> None:
-        if configs.PAUSE_IMAGE in self.images():
-            return
-        program = binaries.build(binaries.PAUSE) / "pause"
-        archive = cache_dir() / "images" / f"{binaries.PAUSE.installed.name}.tar"
-        if not archive.exists():
-            archives.write(
-                archive,
-                archives.archive(
-                    configs.PAUSE_IMAGE, {"/pause": program.read_bytes()}, entrypoint=["/pause"]
-                ),
-            )
-        self.import_image(archive)
+        if configs.PAUSE_IMAGE not in self.images():
+            self.import_image(pause.archive())
 
-    def _apply(self, objects: list[dict[str, object]]) -> None:
-        self.kubectl(
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "-f",
-            "-",
-            stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}),
-        )
+    def _apply_objects(self) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": addons.objects()}
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(listed))
 
-    def _await_node(self, progress) -> None:
-        for condition in ("create", "condition=Ready"):
-            self.kubectl("wait", f"--for={condition}", f"node/{self.settings.node}", "--timeout=60s")
-        progress("the node is ready")
-
-    def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl as administrator and return what it prints."""
-        from tools.kube.process import output
-
-        return output(
-            [self.bin_dir / "kubectl", "--kubeconfig", self.kubeconfig, *arguments],
-            stdin=stdin,
-            timeout_seconds=90,
-        )
-
-    def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
-        """Run containerd's client in the namespace of Kubernetes and return what it prints."""
-        return tool("ctr").run(
-            "--address",
-            self.settings.containerd_socket,
-            "--namespace",
-            "k8s.io",
-            *arguments,
-            timeout_seconds=timeout_seconds,
-        )
-
-    def images(self) -> set[str]:
-        """Return the names of the images that pods can use."""
-        return set(self.ctr("images", "list", "--quiet").split())
-
-    def import_image(self, archive: Path) -> None:
-        """Load an image archive (docker or OCI)."""
-        self.ctr("images", "import", archive, timeout_seconds=600)
-
-    def down(self) -> None:
-        """Remove every process, mount, bridge, rule and cgroup, and the cluster's data."""
-        with step("stopping Kubernetes") as progress:
-            killed = self._cgroup.kill()
-            progress(f"ended {killed} processes")
-            progress(f"removed {mounts.remove_below(self.settings.state)} mounts")
-            for removed in network.down(self.settings):
-                progress(f"removed {removed}")
-            progress(f"removed {self._cgroup.remove()} cgroups")
-            shutil.rmtree(self.settings.state)
+    def _remove(self, progress: Progress) -> None:
+        state = self.settings.state
+        sockets = leftovers.shim_sockets(self.settings)
+        progress(f"ended {self._cgroup.kill()} processes")
+        progress(f"unmounted {mounts.remove_below(state)} mounts")
+        if still := mounts.below(state):
+            raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
+        gone = [
+            *network.down(self.settings),
+            *leftovers.remove(self.settings, self._slurm_cgroups, sockets),
+            f"{self._cgroup.remove()} cgroups",
+        ]
+        for what in gone:
+            progress(f"removed {what}")
+        for what in self._sysctls.put_back():
+            progress(f"put back {what}")
+        volumes = len(list(self.settings.volumes.iterdir())) if self.settings.volumes.exists() else 0
+        progress(f"removing the cluster's data with {volumes} volumes from {state}")
+        shutil.rmtree(state, ignore_errors=False)
 
 
 def _base64(path: Path) -> str:

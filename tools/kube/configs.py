@@ -64,7 +64,7 @@ def cni(settings: Settings, *, mtu: int) -> str:
     return _json({"cniVersion": "1.0.0", "name": settings.name, "plugins": [bridge]})
 
 
-def kubelet(settings: Settings, *, cgroup_root: str, fails_on_cgroup_v1: bool = False) -> str:
+def kubelet(settings: Settings) -> str:
     """Return the kubelet's configuration."""
     return _json(
         {
@@ -84,8 +84,8 @@ def kubelet(settings: Settings, *, cgroup_root: str, fails_on_cgroup_v1: bool = 
             "tlsPrivateKeyFile": str(settings.pki / "kubelet.key"),
             "containerRuntimeEndpoint": f"unix://{settings.containerd_socket}",
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": cgroup_root,
-            "failCgroupV1": fails_on_cgroup_v1,
+            "cgroupRoot": f"/{settings.name}",
+            "failCgroupV1": False,
             "oomScoreAdj": 0,  # lowering it needs CAP_SYS_RESOURCE
             "failSwapOn": False,
             "clusterDNS": [settings.address],
@@ -117,7 +117,7 @@ def kube_proxy(settings: Settings) -> str:
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "kind": "KubeProxyConfiguration",
             "mode": "nftables",
-            "clientConnection": {"kubeconfig": str(settings.state / "kubeconfigs" / "kube-proxy")},
+            "clientConnection": {"kubeconfig": str(settings.kubeconfigs / "kube-proxy")},
             "clusterCIDR": str(settings.pods),
             "hostnameOverride": settings.node,
             "healthzBindAddress": f"127.0.0.1:{settings.ports.proxy_health}",
@@ -136,9 +136,9 @@ def kube_proxy(settings: Settings) -> str:
 def corefile(settings: Settings, *, nameservers: Sequence[str]) -> str:
     """Return CoreDNS' configuration: the cluster's names, and all others by the machine's nameservers.
 
-    Every name is answered at once, because Slurm resolves the address 0.0.0.0 at each start and stands still for 10 s on a
-    nameserver that is silent: addresses are looked up in the cluster only, and with no nameserver that answers, other names
-    do not exist.
+    Every name is answered at once, because Slurm resolves the address 0.0.0.0 at each start and stands still for
+    10 s on a nameserver that is silent: addresses are looked up in the cluster only, and with no nameserver that
+    answers, other names do not exist.
     """
     if nameservers:
         others = f"""\
@@ -158,7 +158,7 @@ def corefile(settings: Settings, *, nameservers: Sequence[str]) -> str:
     bind {settings.address}
     errors
     kubernetes {settings.domain} in-addr.arpa ip6.arpa {{
-        kubeconfig {settings.state / "kubeconfigs" / "coredns"}
+        kubeconfig {settings.kubeconfigs / "coredns"}
         ttl 5
     }}
     loadbalance

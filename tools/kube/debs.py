@@ -1,8 +1,8 @@
 """Programs of the Linux distribution: from PATH when new enough, else from its packages, unpacked into the cache.
 
-Nothing is installed: `apt-get` resolves and fetches with its own lists, an empty status file and folders in the cache, so
-that the machine's package state is neither read nor changed (only its sources and its trust are used); `dpkg -x` unpacks;
-programs are run with `PATH` and `LD_LIBRARY_PATH` that lead there.
+Nothing is installed: `apt-get` resolves and fetches with its own lists, an empty status file and folders in the cache,
+so that the machine's package state is neither read nor changed (only its sources and its trust are used); `dpkg -x`
+unpacks; programs are run with `PATH` and `LD_LIBRARY_PATH` that lead there.
 """
 
 import os
@@ -66,9 +66,7 @@ class Tool:
     environment: Mapping[str, str] = field(default_factory=dict)
     """To be added to the environment that it is run in."""
 
-    def run(
-        self, *arguments: str | Path, stdin: str = "", timeout_seconds: float = 60, what: str | None = None
-    ) -> str:
+    def run(self, *arguments: str | Path, stdin: str = "", timeout_seconds: float = 60, what: str | None = None) -> str:
         """Run it to its end and return its standard output; a failure is a UserError with its last words."""
         return output(
             [self.path, *arguments],
@@ -144,9 +142,7 @@ class Unpacked:
         for base in ("usr/sbin", "usr/bin", "sbin", "bin"):
             if (path := self.root / base / name).exists():
                 return path
-        raise UserError(
-            f"{name} is not in the packages unpacked at {self.root}: remove that folder and try again"
-        )
+        raise UserError(f"{name} is not in the packages unpacked at {self.root}: remove that folder and try again")
 
 
 @cache
@@ -181,9 +177,7 @@ def unpacked() -> Unpacked:
 
 
 def _release() -> str:
-    fields = dict(
-        line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
-    )
+    fields = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     return "-".join(fields.get(name, "").strip('"') for name in ("ID", "VERSION_CODENAME"))
 
 
@@ -201,9 +195,7 @@ class Apt:
         status = folder / "status"
         for needed in (folder / "lists/partial", self._archives / "partial"):
             needed.mkdir(parents=True, exist_ok=True)
-        status.write_text(
-            ""
-        )  # as if nothing were installed: closures do not depend on the machine's package state
+        status.write_text("")  # as if nothing were installed: closures do not depend on the machine's package state
         settings = {
             "Dir::State": folder,
             "Dir::State::lists": folder / "lists",

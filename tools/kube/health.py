@@ -1,40 +1,67 @@
 """Questions to a server: is it well? Each answers None when it is, else why not."""
 
 import http.client
+import json
 import socket
 import ssl
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.kube.pki import Pair
 
-_TIMEOUT_SECONDS = 2
+_TIMEOUT_SECONDS = 3
+_SHOWN_BYTES = 200
 
 
-def http_ok(url: str, *, authority: Path | None = None, client: Pair | None = None) -> str | None:
-    """Ask for `url` (with a client certificate where given): well when it answers 200."""
-    context = None
-    try:
-        if authority:
-            context = ssl.create_default_context(cafile=str(authority))
-            if client:
-                context.load_cert_chain(client.certificate, client.key)
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}),
-            *([urllib.request.HTTPSHandler(context=context)] if context else []),
-        )
-        with opener.open(url, timeout=_TIMEOUT_SECONDS) as answer:
-            answer.read()
-    except urllib.error.HTTPError as error:
-        return f"{url} answers {error.code}: {error.read(200).decode(errors='replace').strip()}"
-    except (OSError, http.client.HTTPException) as error:
-        return f"{url}: {error}"
-    return None
+@dataclass(frozen=True)
+class Asker:
+    """Asks over HTTP, as holder of a client certificate where one is given; never through a proxy."""
+
+    authority: Path | None = None
+    client: Pair | None = None
+
+    def get(self, url: str) -> bytes:
+        """Return what `url` answers; anything but success is an OSError or an HTTPException."""
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.authority:
+            context = ssl.create_default_context(cafile=str(self.authority))
+            if self.client:
+                context.load_cert_chain(self.client.certificate, self.client.key)
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        with urllib.request.build_opener(*handlers).open(url, timeout=_TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read()
+        return content
+
+    def problem(self, url: str) -> str | None:
+        """Return None when `url` answers with success, else what happened."""
+        try:
+            self.get(url)
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.read(_SHOWN_BYTES).decode(errors="replace").strip()
+            return f"{url} answers {error.code}: {said}"
+        except (OSError, http.client.HTTPException) as error:
+            return f"{url}: {error}"
+        return None
+
+    def node_problem(self, url: str) -> str | None:
+        """Return None when the Node object at `url` is ready, else why not."""
+        try:
+            node: dict[str, Any] = json.loads(self.get(url))
+        except (OSError, http.client.HTTPException) as error:
+            return f"{url}: {error}"
+        conditions = node.get("status", {}).get("conditions", [])
+        ready = next((condition for condition in conditions if condition["type"] == "Ready"), None)
+        if ready and ready["status"] == "True":
+            return None
+        return f"the node is not ready: {ready['message'] if ready else 'the kubelet has not reported yet'}"
 
 
-def socket_ok(path: Path) -> str | None:
-    """Connect to a UNIX socket: well when someone listens."""
+def socket_problem(path: Path) -> str | None:
+    """Return None when someone listens on a UNIX socket, else what happened."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         try:

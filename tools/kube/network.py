@@ -1,24 +1,46 @@
-"""The pods' network on this machine: bridge, forwarding and NAT."""
+"""The pods' network on this machine: bridge, NAT, and what keeps others out."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from tools.kube import files
 from tools.kube.debs import tool
 from tools.kube.settings import Settings
 
 DEFAULT_MTU = 1500
+_INTERFACES = Path("/sys/class/net")
 
 
-def table(settings: Settings) -> str:
-    """Return our nft table as a script that replaces it in one step: pods leave the machine under its own address."""
-    name = f"ip {settings.table}_nat"
+def table(settings: Settings, *, not_routed: Sequence[str] = ()) -> str:
+    """Return our nft table as a script that replaces it in one step.
+
+    Pods leave the machine under its own address. From outside neither pods nor the node's address are reached, though
+    the kernel would take such packets on any interface. Interfaces in `not_routed` get no packets from each other: the
+    machine did not forward before it had pods, and does not become a router by them.
+    """
+    name = f"ip {settings.table}"
+    bridge = settings.bridge
+    guard = ""
+    if not_routed:
+        listed = ", ".join(f'"{interface}"' for interface in not_routed)
+        guard = f"""\
+  chain forward {{
+    type filter hook forward priority filter; policy accept;
+    iifname {{ {listed} }} oifname {{ {listed} }} counter drop
+  }}
+"""
     return f"""\
 table {name} {{}}
 delete table {name}
 table {name} {{
-  chain postrouting {{
+  chain prerouting {{
+    type filter hook prerouting priority raw; policy accept;
+    iifname != {{ "lo", "{bridge}" }} ip daddr {{ {settings.pods}, {settings.services} }} counter drop
+  }}
+{guard}  chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
-    ip saddr {settings.pods} ip daddr != {settings.pods} oifname != "{settings.bridge}" masquerade
+    ip saddr {settings.pods} ip daddr != {settings.pods} oifname != "{bridge}" masquerade
   }}
 }}
 """
@@ -26,56 +48,59 @@ table {name} {{
 
 def tables(settings: Settings) -> list[tuple[str, str]]:
     """Return family and name of every nft table that we or our servers make."""
-    return [
-        ("ip", f"{settings.table}_nat"),
-        ("ip", f"{settings.table}_policy"),
-        ("ip", "kube-proxy"),
-        ("ip6", "kube-proxy"),
-    ]
-
-
-def up(settings: Settings) -> None:
-    """Make the bridge with the node's address, and the NAT; what is there already is left."""
-    ip = tool("ip")
-    if not (Path("/sys/class/net") / settings.bridge).exists():
-        ip.run("link", "add", settings.bridge, "type", "bridge")
-    ip.run("address", "replace", f"{settings.address}/{settings.node_pods.prefixlen}", "dev", settings.bridge)
-    ip.run("link", "set", settings.bridge, "up")
-    tool("nft").run("-f", "-", stdin=table(settings), what="making the NAT table")
+    return [("ip", settings.table), ("ip", f"{settings.table}_policy"), ("ip", "kube-proxy"), ("ip6", "kube-proxy")]
 
 
 def is_up(settings: Settings) -> bool:
-    """Tell whether the bridge is there and up with its address."""
-    flags = Path("/sys/class/net") / settings.bridge / "flags"
-    return flags.exists() and bool(int(flags.read_text(), 16) & 1)
+    """Tell whether the bridge is there."""
+    return (_INTERFACES / settings.bridge).exists()
+
+
+def up(settings: Settings, *, routed_before: bool) -> None:
+    """Make bridge and table; what is there as it should be is left alone."""
+    ip = tool("ip")
+    if not is_up(settings):
+        ip.run("link", "add", settings.bridge, "type", "bridge")
+    shown = json.loads(ip.run("-json", "-4", "address", "show", "dev", settings.bridge))
+    addresses = [address.get("local") for link in shown for address in link.get("addr_info", [])]
+    if settings.address not in addresses or "UP" not in shown[0]["flags"]:
+        ip.run("address", "replace", f"{settings.address}/{settings.node_pods.prefixlen}", "dev", settings.bridge)
+        ip.run("link", "set", settings.bridge, "up")
+    script = table(settings, not_routed=() if routed_before else hardware())
+    changed = files.write(settings.config / "network.nft", script)
+    if changed or ("ip", settings.table) not in _present():
+        tool("nft").run("-f", "-", stdin=script, what="making our nft table")
 
 
 def down(settings: Settings) -> list[str]:
     """Remove bridge, its ports and our nft tables; return what was removed."""
     removed = []
-    ip = tool("ip")
-    if (Path("/sys/class/net") / settings.bridge).exists():
-        ports = json.loads(ip.run("-json", "link", "show", "master", settings.bridge) or "[]")
-        for port in ports:
-            ip.run("link", "delete", port["ifname"])
-        ip.run("link", "delete", settings.bridge)
-        removed.append(f"bridge {settings.bridge} with {len(ports)} ports")
-    nft = tool("nft")
-    present = {
-        (entry["table"]["family"], entry["table"]["name"])
-        for entry in json.loads(nft.run("--json", "list", "tables"))["nftables"]
-        if "table" in entry
-    }
+    if is_up(settings):
+        ip = tool("ip")
+        ports = [path.name for path in (_INTERFACES / settings.bridge / "brif").iterdir()]
+        for link in [*ports, settings.bridge]:
+            ip.run("link", "delete", link)
+        removed.append(f"bridge {settings.bridge} and {len(ports)} links of pods")
+    present = _present()
     for family, name in tables(settings):
         if (family, name) in present:
-            nft.run("delete", "table", family, name)
+            tool("nft").run("delete", "table", family, name)
             removed.append(f"nft table {family} {name}")
     return removed
 
 
 def mtu() -> int:
     """Return the MTU of the interface with the default route: larger packets of pods would not get out."""
-    routes = json.loads(tool("ip").run("-json", "-4", "route", "show", "default") or "[]")
-    for route in routes:
-        return int((Path("/sys/class/net") / route["dev"] / "mtu").read_text())
+    for route in json.loads(tool("ip").run("-json", "-4", "route", "show", "default") or "[]"):
+        return int((_INTERFACES / route["dev"] / "mtu").read_text())
     return DEFAULT_MTU
+
+
+def hardware(interfaces: Path = _INTERFACES) -> list[str]:
+    """Return the machine's own interfaces, without bridges, tunnels and the like."""
+    return sorted(path.name for path in interfaces.iterdir() if (path / "device").exists())
+
+
+def _present() -> set[tuple[str, str]]:
+    listed = json.loads(tool("nft").run("--json", "list", "tables"))["nftables"]
+    return {(entry["table"]["family"], entry["table"]["name"]) for entry in listed if "table" in entry}

@@ -1,14 +1,14 @@
 """The servers as data: command, the files that they read, and how each is asked whether it is well."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.kube import health
 from tools.kube.debs import Tool, tool
+from tools.kube.health import Asker, socket_problem
 from tools.kube.pki import Identity, Pair
 from tools.kube.settings import Settings
 from tools.kube.supervisor import Part
-
 
 _LIBRARIES = "LD_LIBRARY_PATH"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -45,9 +45,7 @@ def identities(settings: Settings) -> dict[str, Identity]:
         Identity("apiserver-kubelet", "kube-apiserver-kubelet-client"),
         Identity("controller-manager", "system:kube-controller-manager", names=(loopback,)),
         Identity("scheduler", "system:kube-scheduler", names=(loopback,)),
-        Identity(
-            "kubelet", f"system:node:{settings.node}", "system:nodes", names=(settings.node, settings.address)
-        ),
+        Identity("kubelet", f"system:node:{settings.node}", "system:nodes", names=(settings.node, settings.address)),
         Identity("kube-proxy", "system:kube-proxy"),
         Identity("coredns", "soperator-pulumi:coredns"),
         Identity("node-agent", "soperator-pulumi:node-agent"),
@@ -59,18 +57,19 @@ KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-prox
 """The identities that call the API server with a kubeconfig."""
 
 
-def parts(settings: Settings, programs: Programs) -> list[Part]:
-    """Return all servers in the order in which they are started."""
+def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
+    """Return all servers in the order in which they are started; those of one wave do not need each other."""
     return [
-        etcd(settings, programs),
-        containerd(settings),
-        api_server(settings, programs),
-        controller_manager(settings, programs),
-        scheduler(settings, programs),
-        dns(settings, programs),
-        proxy(settings, programs),
-        node_agent(settings, programs),
-        kubelet(settings, programs),
+        [etcd(settings, programs), containerd(settings)],
+        [api_server(settings, programs)],
+        [
+            controller_manager(settings, programs),
+            scheduler(settings, programs),
+            dns(settings, programs),
+            proxy(settings, programs),
+            node_agent(settings, programs),
+            kubelet(settings, programs),
+        ],
     ]
 
 
@@ -83,7 +82,7 @@ def _authority(settings: Settings) -> Path:
 
 
 def _kubeconfig(settings: Settings, name: str) -> Path:
-    return settings.state / "kubeconfigs" / name
+    return settings.kubeconfigs / name
 
 
 def _serving(settings: Settings, name: str) -> list[str]:
@@ -112,14 +111,12 @@ def etcd(settings: Settings, programs: Programs) -> Part:
             *(f"--{side}trusted-ca-file={authority}" for side in ("", "peer-")),
             "--client-cert-auth",
             "--peer-client-cert-auth",
-            # The cluster is for trying out and for tests. What a loss of power may cost is worth half of each write's time.
+            # The cluster is for trying out and for tests: a loss of power may cost it, and each write is quicker.
             "--unsafe-no-fsync",
             "--auto-compaction-mode=periodic",
             "--auto-compaction-retention=15m",
         ],
-        well=lambda: health.http_ok(
-            f"{url}/health", authority=authority, client=_pair(settings, "etcd-client")
-        ),
+        well=lambda: Asker(authority, _pair(settings, "etcd-client")).problem(f"{url}/health"),
         reads=[authority, pair.certificate],
         environment=_environment(),
     )
@@ -154,7 +151,7 @@ def api_server(settings: Settings, programs: Programs) -> Part:
             "--allow-privileged=true",
             "--profiling=false",
         ],
-        well=lambda: health.http_ok(f"{settings.api_url}/readyz", authority=authority, client=admin),
+        well=lambda: Asker(authority, admin).problem(f"{settings.api_url}/readyz"),
         reads=[authority, settings.pki / "service-accounts.pub"],
         environment=_environment(),
     )
@@ -214,14 +211,15 @@ def containerd(settings: Settings) -> Part:
     return Part(
         "containerd",
         [program.path, "--config", config],
-        well=lambda: health.socket_ok(settings.containerd_socket),
+        well=lambda: socket_problem(settings.containerd_socket),
         reads=[config],
         environment=_environment(program, tool("containerd-shim-runc-v2"), tool("runc")),
     )
 
 
 def kubelet(settings: Settings, programs: Programs) -> Part:
-    """The node."""
+    """The node: well when it says so to the API server."""
+    node = f"{settings.api_url}/api/v1/nodes/{settings.node}"
     config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
     return Part(
         "kubelet",
@@ -233,7 +231,7 @@ def kubelet(settings: Settings, programs: Programs) -> Part:
             f"--node-ip={settings.address}",
             f"--root-dir={settings.kubelet_root}",
         ],
-        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.kubelet_health}/healthz"),
+        well=lambda: Asker(_authority(settings), _pair(settings, "admin")).node_problem(node),
         reads=[config, kubeconfig, settings.pki / "kubelet.crt", settings.config / "resolv.conf"],
         environment=_environment(),
     )
@@ -245,7 +243,7 @@ def proxy(settings: Settings, programs: Programs) -> Part:
     return Part(
         "kube-proxy",
         [programs.kubernetes / "kube-proxy", f"--config={config}"],
-        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.proxy_health}/livez"),
+        well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.proxy_health}/livez"),
         reads=[config, _kubeconfig(settings, "kube-proxy")],
         environment=_environment(tool("nft"), tool("conntrack")),
     )
@@ -257,7 +255,7 @@ def dns(settings: Settings, programs: Programs) -> Part:
     return Part(
         "coredns",
         [programs.coredns / "coredns", "-conf", config],
-        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.dns_ready}/ready"),
+        well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.dns_ready}/ready"),
         reads=[config, _kubeconfig(settings, "coredns")],
         environment=_environment(),
     )
@@ -277,24 +275,21 @@ def node_agent(settings: Settings, programs: Programs) -> Part:
             f"--table={settings.table}_policy",
             f"--volumes={settings.volumes}",
         ],
-        well=lambda: health.http_ok(f"http://127.0.0.1:{settings.ports.node_agent}/healthz"),
+        well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.node_agent}/healthz"),
         reads=[_kubeconfig(settings, "node-agent")],
         environment=_environment(nft),
     )
 
 
-def _well_on_loopback(settings: Settings, port: int):  # type: ignore[no-untyped-def]
-    return lambda: health.http_ok(f"https://127.0.0.1:{port}/healthz", authority=_authority(settings))
+def _well_on_loopback(settings: Settings, port: int) -> Callable[[], str | None]:
+    return lambda: Asker(_authority(settings)).problem(f"https://127.0.0.1:{port}/healthz")
 
 
 def _environment(*tools: Tool) -> dict[str, str]:
     """Return a server's whole environment: nothing of the shell that it is started from, which may hold secrets."""
-    folders = dict.fromkeys(str(tool.path.parent) for tool in tools)
-    libraries = dict.fromkeys(
-        tool.environment[_LIBRARIES] for tool in tools if _LIBRARIES in tool.environment
-    )
-    return {
-        "PATH": ":".join([*folders, _SYSTEM_PATH]),
-        "HOME": "/root",
-        **{_LIBRARIES: path for path in libraries},
-    }
+    folders = dict.fromkeys(str(program.path.parent) for program in tools)
+    environment = {"PATH": ":".join([*folders, _SYSTEM_PATH]), "HOME": "/root"}
+    for program in tools:
+        if _LIBRARIES in program.environment:  # all unpacked tools have the same
+            environment[_LIBRARIES] = program.environment[_LIBRARIES]
+    return environment

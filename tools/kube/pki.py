@@ -1,6 +1,6 @@
 """Certificates of the embedded Kubernetes: an own authority, and one certificate for each identity."""
 
-import datetime
+import datetime as dt
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tools.kube import files
 
-_VALID = datetime.timedelta(days=365)
-_AUTHORITY_VALID = datetime.timedelta(days=3650)
-_RENEW_BEFORE = datetime.timedelta(days=30)
-_SKEW = datetime.timedelta(minutes=5)
+_VALID = dt.timedelta(days=365)
+_AUTHORITY_VALID = dt.timedelta(days=3650)
+_RENEW_BEFORE = dt.timedelta(days=30)
+_SKEW = dt.timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _good(pair: Pair, names: Iterable[str], issuer: Pair | None = None) -> bool:
         key = _load_key(pair.key)
     except (OSError, ValueError):  # missing, or cut short by a kill
         return False
-    if certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC) < _RENEW_BEFORE:
+    if certificate.not_valid_after_utc - dt.datetime.now(dt.UTC) < _RENEW_BEFORE:
         return False
     if certificate.public_key() != key.public_key():
         return False
@@ -146,9 +146,9 @@ def _name(user: str, group: str = "") -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid: datetime.timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid: dt.timedelta
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -42,9 +42,7 @@ def output(
     except subprocess.TimeoutExpired:
         raise UserError(f"{doing}: {words[0]} did not end within {timeout_seconds:g} s") from None
     if done.returncode:
-        last = "\n".join(
-            f"    {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:]
-        )
+        last = "\n".join(f"    {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:])
         raise UserError(f"{doing} failed (exit {done.returncode}):\n{last}")
     return done.stdout
 

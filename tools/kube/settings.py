@@ -1,7 +1,7 @@
 """What one embedded Kubernetes is made of: its addresses, ports, names and folders."""
 
-import ipaddress
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from tools import paths
@@ -13,7 +13,7 @@ _LONGEST_STATE_PATH = 64
 
 @dataclass(frozen=True)
 class Ports:
-    """TCP ports of the servers. Only `api`, `kubelet` and `node_ports` listen beyond loopback: on the pod bridge."""
+    """TCP ports of the servers: `api` and `kubelet` on the pod bridge (and the nameserver's 53), others on loopback."""
 
     api: int = 6443
     kubelet: int = 10250
@@ -41,9 +41,9 @@ class Settings:
 
     node: str = "n1"
     bridge: str = "soperator0"
-    pods: ipaddress.IPv4Network = ipaddress.IPv4Network("10.244.0.0/16")
-    node_pods: ipaddress.IPv4Network = ipaddress.IPv4Network("10.244.0.0/24")
-    services: ipaddress.IPv4Network = ipaddress.IPv4Network("10.96.0.0/16")
+    pods: IPv4Network = field(default=IPv4Network("10.244.0.0/16"))
+    node_pods: IPv4Network = field(default=IPv4Network("10.244.0.0/24"))
+    services: IPv4Network = field(default=IPv4Network("10.96.0.0/16"))
     domain: str = "cluster.local"
     ports: Ports = Ports()
 
@@ -70,6 +70,26 @@ class Settings:
         """The virtual address of `kubernetes.default`: by definition the first of the services' range."""
         return str(self.services[1])
 
+    def listens(self) -> list[tuple[str, str, int, str]]:
+        """Return all that the servers listen on: protocol, address, port, who."""
+        loopback, ports = "127.0.0.1", self.ports
+        return [
+            ("tcp", self.address, ports.api, "the API server"),
+            ("tcp", self.address, ports.kubelet, "the kubelet"),
+            ("tcp", self.address, 53, "the nameserver"),
+            ("udp", self.address, 53, "the nameserver"),
+            ("tcp", loopback, ports.etcd, "etcd"),
+            ("tcp", loopback, ports.etcd_peer, "etcd"),
+            ("tcp", loopback, ports.kubelet_health, "the kubelet's health check"),
+            ("tcp", loopback, ports.proxy_metrics, "kube-proxy's metrics"),
+            ("tcp", loopback, ports.proxy_health, "kube-proxy's health check"),
+            ("tcp", loopback, ports.controller_manager, "the controller manager"),
+            ("tcp", loopback, ports.scheduler, "the scheduler"),
+            ("tcp", loopback, ports.dns_health, "the nameserver's health check"),
+            ("tcp", loopback, ports.dns_ready, "the nameserver's readiness"),
+            ("tcp", loopback, ports.node_agent, "the node agent's health check"),
+        ]
+
     @property
     def table(self) -> str:
         """The stem of our nft tables' names (nft allows no dash)."""
@@ -78,7 +98,12 @@ class Settings:
     @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
-        return self.state / "kubeconfigs" / "admin"
+        return self.kubeconfigs / "admin"
+
+    @property
+    def kubeconfigs(self) -> Path:
+        """One kubeconfig for each identity that calls the API server."""
+        return self.state / "kubeconfigs"
 
     @property
     def pki(self) -> Path:

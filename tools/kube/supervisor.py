@@ -1,8 +1,8 @@
 """Servers that run on after this program has ended: started, watched until well, and stopped.
 
-A server is known by its process id together with the time at which that process started, so that a process that later
-got the same id is never taken for it. What it was started with (command, environment, the files that it reads) is kept as
-a fingerprint: a server whose fingerprint has changed is started anew, all others are left alone.
+A server is known by its process id together with the time at which that process started, so that a process that
+later got the same id is never taken for it. What it was started with (command, environment, the files that it reads)
+is kept as a fingerprint: a server whose fingerprint has changed is started anew, all others are left alone.
 """
 
 import json
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -43,13 +44,14 @@ class Part:
     """All that it gets: nothing of ours is passed on."""
 
     start_seconds: float = 60
-    stop_seconds: float = 15
+    """How long it may take to be well."""
+
+    stop_seconds: float = 5
+    """How long it may take to end when asked to, before it is killed: every one of them survives that."""
 
     def fingerprint(self) -> str:
         """A hash of all that decides how it runs."""
-        digest = sha256(
-            json.dumps([[str(word) for word in self.command], sorted(self.environment.items())]).encode()
-        )
+        digest = sha256(json.dumps([[str(word) for word in self.command], sorted(self.environment.items())]).encode())
         for file in self.reads:
             digest.update(file.read_bytes())
         return digest.hexdigest()
@@ -103,7 +105,7 @@ class Supervisor:
         """Start the part when it does not run, or was started otherwise; return whether it was started."""
         if self.current(part):
             return False
-        self.stop(part.name, part.stop_seconds)
+        self.stop(part)
         self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = self.log(part.name)
         if log.exists() and log.stat().st_size > _LOG_KEPT_BYTES:
@@ -121,9 +123,7 @@ class Supervisor:
         )
         process = Process.of(int(launched.stdout)) if launched.stdout.strip() else None
         if launched.returncode or process is None:
-            raise UserError(
-                f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}"
-            )
+            raise UserError(f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}")
         record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
         files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
         return True
@@ -136,22 +136,23 @@ class Supervisor:
                 raise UserError(f"{part.name} ended. {self.last_lines(part.name)}")
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"{part.name} was not well within {part.start_seconds:g} s ({problem}). {self.last_lines(part.name)}"
+                    f"{part.name} was not well within {part.start_seconds:g} s ({problem}). "
+                    f"{self.last_lines(part.name)}"
                 )
             time.sleep(_POLL_SECONDS)
 
-    def stop(self, name: str, seconds: float) -> bool:
-        """End the part, by force after `seconds`; return whether it ran."""
-        process = self.process(name)
+    def stop(self, part: Part) -> bool:
+        """End the part, by force when it does not end in its time; return whether it ran."""
+        process = self.process(part.name)
         if process:
             _signal(process, signal.SIGTERM)
-            deadline = time.monotonic() + seconds
+            deadline = time.monotonic() + part.stop_seconds
             while process.alive() and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS / 2)
             _signal(process, signal.SIGKILL)
             while process.alive():
                 time.sleep(_POLL_SECONDS / 2)
-        self._record(name).unlink(missing_ok=True)
+        self._record(part.name).unlink(missing_ok=True)
         return process is not None
 
     def log(self, name: str) -> Path:
@@ -176,8 +177,14 @@ class Supervisor:
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    if process.alive():
-        try:
-            os.kill(process.pid, number)
-        except ProcessLookupError:  # it ended just now
-            return
+    """Send a signal by a descriptor of the process, so that it cannot meet a later one with the same id."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if process.alive():
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, number)
+    finally:
+        os.close(descriptor)
