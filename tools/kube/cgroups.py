@@ -45,7 +45,9 @@ def layout(mounts: str | None = None, v2_controllers: str | None = None) -> Layo
     v1 = {Path(target): options.split(",") for _, target, kind, options, *_ in lines if kind == "cgroup"}
     if v1:
         named = frozenset(option for options in v1.values() for option in options)
-        return Layout(tuple(v1), named, unified=False)
+        # systemd's hybrid form has a v2 hierarchy without controllers beside them, where runc makes its folders too.
+        v2 = [Path(target) for _, target, kind, *_ in lines if kind == "cgroup2"]
+        return Layout((*v1, *v2), named, unified=False)
     if v2_controllers is None:
         file = ROOT / "cgroup.controllers"
         v2_controllers = file.read_text() if file.exists() else ""
@@ -96,6 +98,8 @@ class Cgroup:
         while found := self.processes():
             if time.monotonic() > deadline:
                 raise UserError(f"processes {sorted(found)} of cgroup {self.name} did not end within {_KILL_SECONDS} s")
+            for folder in self.folders:
+                _thaw(folder)
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -106,6 +110,16 @@ class Cgroup:
     def remove(self) -> int:
         """Remove it and all below, empty of processes; return how many folders there were."""
         return sum(remove(folder) for folder in self.folders if folder.exists())
+
+
+def _thaw(folder: Path) -> None:
+    """Let go what is frozen below `folder` (by a runc that was killed in the middle): it could not end."""
+    for file in folder.rglob("freezer.state"):
+        with suppress(OSError):  # it was removed meanwhile, or is the root
+            file.write_text("THAWED")
+    for file in folder.rglob("cgroup.freeze"):
+        with suppress(OSError):
+            file.write_text("0")
 
 
 def processes(folder: Path) -> set[int]:

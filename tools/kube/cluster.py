@@ -25,7 +25,7 @@ from tools.kube import (
     resolver,
 )
 from tools.kube.cgroups import Cgroup
-from tools.kube.debs import cni_plugins, tool
+from tools.kube.debs import CNI_PLUGINS, cni_plugins, tool
 from tools.kube.parts import KUBECONFIGS, Programs, identities, waves
 from tools.kube.pki import Pki
 from tools.kube.process import output
@@ -61,7 +61,7 @@ class EmbeddedKubernetes:
 
     @cached_property
     def _cgroup(self) -> Cgroup:
-        return Cgroup(self.settings.name)
+        return Cgroup(self.settings.cgroup)
 
     @cached_property
     def _supervisor(self) -> Supervisor:
@@ -77,8 +77,8 @@ class EmbeddedKubernetes:
         with self._lock("up"):
             self._require_machine()
             programs = Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
-            self._configure()
             self._prepare()
+            self._configure(programs)
             started = self._start(waves(self.settings, programs))
         if not started:
             say(f"Kubernetes {binaries.KUBERNETES.version} is up")
@@ -128,7 +128,7 @@ class EmbeddedKubernetes:
         builds = any(not module.installed.exists() for module in binaries.MODULES)
         preflight.require(machine.facts(self.settings, ours=ours, builds=builds), self.settings)
 
-    def _configure(self) -> None:
+    def _configure(self, programs: Programs) -> None:
         """Write certificates, kubeconfigs and configuration files; what is right already is left."""
         settings = self.settings
         pki = Pki(settings.pki)
@@ -148,7 +148,7 @@ class EmbeddedKubernetes:
             address for address in resolver.nameservers(resolver.RESOLV_CONF.read_text()) if address != settings.address
         )
         for name, text in {
-            "containerd.toml": configs.containerd(settings, cni_plugins=str(cni_plugins())),
+            "containerd.toml": configs.containerd(settings),
             "cni/10-bridge.conflist": configs.cni(settings, mtu=network.mtu()),
             "kubelet.json": configs.kubelet(settings),
             "kube-proxy.json": configs.kube_proxy(settings),
@@ -156,9 +156,14 @@ class EmbeddedKubernetes:
             "resolv.conf": f"nameserver {settings.address}\n",
         }.items():
             files.write(settings.config / name, text)
+        plugins = {name: cni_plugins() / name for name in CNI_PLUGINS}
+        plugins[configs.POLICY_PLUGIN] = programs.node / "node"
+        for name, program in plugins.items():
+            files.link(settings.cni_plugins / name, program)
 
     def _prepare(self) -> None:
-        """Make what servers stand on: kernel settings, cgroup, bridge, NAT."""
+        """Make what servers stand on: folders, kernel settings, cgroup, bridge, NAT."""
+        self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._sysctls.remember()
         leftovers.remember(self._slurm_cgroups)
         kernel.load_modules()
@@ -166,6 +171,7 @@ class EmbeddedKubernetes:
             # Nothing that a killed run or a restart of the machine left can still work without the bridge.
             self._cgroup.kill()
             mounts.remove_below(self.settings.state)
+        mounts.share(self.settings.state)
         self._cgroup.create()
         network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
         self._sysctls.set_needed()
@@ -204,14 +210,13 @@ class EmbeddedKubernetes:
 
     def _remove(self, progress: Progress) -> None:
         state = self.settings.state
-        sockets = leftovers.shim_sockets(self.settings)
         progress(f"ended {self._cgroup.kill()} processes")
         progress(f"unmounted {mounts.remove_below(state)} mounts")
         if still := mounts.below(state):
             raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
         gone = [
             *network.down(self.settings),
-            *leftovers.remove(self.settings, self._slurm_cgroups, sockets),
+            *leftovers.remove(self.settings, self._slurm_cgroups),
             f"{self._cgroup.remove()} cgroups",
         ]
         for what in gone:

@@ -6,10 +6,13 @@ from typing import Any
 
 from tools.kube.settings import Settings
 
+POLICY_PLUGIN = "soperator-policy"
+"""The name by which the node agent's program is a network plugin."""
+
 PAUSE_IMAGE = "localhost/soperator/pause:1"
 
 
-def containerd(settings: Settings, *, cni_plugins: str, snapshotter: str = "overlayfs") -> str:
+def containerd(settings: Settings) -> str:
     """Return containerd's configuration (version 2: read by containerd 1.6 to 2.x)."""
     cri = "io.containerd.grpc.v1.cri"
     runc = f'plugins."{cri}".containerd.runtimes.runc'
@@ -31,11 +34,11 @@ state = "{settings.containerd_state}"
   netns_mounts_under_state_dir = true
 
 [plugins."{cri}".cni]
-  bin_dir = "{cni_plugins}"
+  bin_dir = "{settings.cni_plugins}"
   conf_dir = "{settings.config / "cni"}"
 
 [plugins."{cri}".containerd]
-  snapshotter = "{snapshotter}"
+  snapshotter = "overlayfs"
 
 [{runc}]
   runtime_type = "io.containerd.runc.v2"
@@ -46,7 +49,10 @@ state = "{settings.containerd_state}"
 
 
 def cni(settings: Settings, *, mtu: int) -> str:
-    """Return the pods' network: a bridge whose address is the node's; NAT is done by our own nft table."""
+    """Return the pods' network: a bridge whose address is the node's, and our plugin that waits for policies.
+
+    NAT is done by our own nft table.
+    """
     bridge = {
         "type": "bridge",
         "bridge": settings.bridge,
@@ -61,7 +67,8 @@ def cni(settings: Settings, *, mtu: int) -> str:
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
-    return _json({"cniVersion": "1.0.0", "name": settings.name, "plugins": [bridge]})
+    policy = {"type": POLICY_PLUGIN, "socket": str(settings.agent_socket)}
+    return _json({"cniVersion": "1.0.0", "name": settings.name, "plugins": [bridge, policy]})
 
 
 def kubelet(settings: Settings) -> str:
@@ -84,7 +91,7 @@ def kubelet(settings: Settings) -> str:
             "tlsPrivateKeyFile": str(settings.pki / "kubelet.key"),
             "containerRuntimeEndpoint": f"unix://{settings.containerd_socket}",
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/{settings.name}",
+            "cgroupRoot": f"/{settings.cgroup}",
             "failCgroupV1": False,
             "oomScoreAdj": 0,  # lowering it needs CAP_SYS_RESOURCE
             "failSwapOn": False,

@@ -50,6 +50,9 @@ PROGRAMS: Mapping[str, Program] = {
 }
 """What the project runs, by name. The versions are Debian 12's, with which all of it was run."""
 
+CNI_PLUGINS = ("bridge", "host-local", "loopback")
+"""The network plugins that the embedded Kubernetes uses."""
+
 PACKAGES = (
     *sorted({program.package for program in PROGRAMS.values()}),
     "containernetworking-plugins",
@@ -89,10 +92,9 @@ def tool(name: str) -> Tool:
 
 @cache
 def cni_plugins() -> Path:
-    """Return the folder with the CNI plugins `bridge`, `host-local` and `loopback`."""
-    needed = ("bridge", "host-local", "loopback")
+    """Return the folder that has CNI_PLUGINS."""
     for folder in (Path("/usr/lib/cni"), Path("/opt/cni/bin")):
-        if all(os.access(folder / plugin, os.X_OK) for plugin in needed):
+        if all(os.access(folder / plugin, os.X_OK) for plugin in CNI_PLUGINS):
             return folder
     return unpacked().root / "usr/lib/cni"
 

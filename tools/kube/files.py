@@ -4,6 +4,17 @@ import os
 from pathlib import Path
 
 
+def link(path: Path, target: Path) -> None:
+    """Make `path` a symbolic link to `target`, in place of what it was."""
+    if path.is_symlink() and path.readlink() == target:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.rename(path)
+
+
 def write(path: Path, content: str | bytes, mode: int = 0o600) -> bool:
     """Write `content` atomically and return whether the file changed; folders are made, for their owner only."""
     data = content.encode() if isinstance(content, str) else content

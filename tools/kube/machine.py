@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from tools.kube import cgroups, kernel, listeners, sysctls
+from tools.kube import cgroups, kernel, listeners, network, sysctls
 from tools.kube.kernel import Feature
 from tools.kube.settings import Settings
 from tools.paths import cache_dir
@@ -74,6 +74,9 @@ class Facts:
     unified: bool = False
     controllers: frozenset[str] = frozenset()
     cgroups_writable: bool = True
+    other_cluster: str | None = None
+    """The state folder of another embedded Kubernetes that runs."""
+
     taken: Sequence[Taken] = ()
     routes: Sequence[Route] = ()
     stuck_sysctls: Sequence[str] = ()
@@ -90,6 +93,7 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
     state = filesystem(settings.state)
     layout = cgroups.layout()
     root = os.geteuid() == 0
+    owner = network.owner(settings)
     return Facts(
         cache=filesystem(cache_dir()),
         state=state,
@@ -103,6 +107,7 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
         unified=layout.unified,
         controllers=layout.controllers,
         cgroups_writable=all(os.access(hierarchy, os.W_OK) for hierarchy in layout.hierarchies),
+        other_cluster=None if owner in {None, str(settings.state)} else owner,
         taken=taken(settings, listeners.listeners(), ours),
         routes=routes(Path("/proc/net/route").read_text()),
         stuck_sysctls=stuck_sysctls() if root else (),

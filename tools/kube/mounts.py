@@ -23,6 +23,13 @@ def remove_below(folder: Path) -> int:
     return len(points)
 
 
+def share(folder: Path) -> None:
+    """Make `folder` a mount of its own that passes mounts on: pods may ask for that of volumes (mountPropagation)."""
+    if folder not in below(folder):
+        output(["mount", "--rbind", folder, folder], what=f"mounting {folder} on itself")
+        output(["mount", "--make-rshared", folder], what=f"sharing the mounts of {folder}")
+
+
 def _unescape(point: str) -> str:
     for escaped, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         point = point.replace(escaped, plain)

@@ -52,15 +52,23 @@ def tables(settings: Settings) -> list[tuple[str, str]]:
 
 
 def is_up(settings: Settings) -> bool:
-    """Tell whether the bridge is there."""
-    return (_INTERFACES / settings.bridge).exists()
+    """Tell whether the bridge is there, and of this cluster."""
+    return owner(settings) == str(settings.state)
+
+
+def owner(settings: Settings) -> str | None:
+    """Return the state folder of the cluster that has the bridge; None when there is none, or nobody's."""
+    alias = _INTERFACES / settings.bridge / "ifalias"
+    return (alias.read_text().strip() if alias.exists() else "") or None
 
 
 def up(settings: Settings, *, routed_before: bool) -> None:
     """Make bridge and table; what is there as it should be is left alone."""
     ip = tool("ip")
-    if not is_up(settings):
+    if not (_INTERFACES / settings.bridge).exists():
         ip.run("link", "add", settings.bridge, "type", "bridge")
+    if not is_up(settings):
+        ip.run("link", "set", settings.bridge, "alias", str(settings.state))
     shown = json.loads(ip.run("-json", "-4", "address", "show", "dev", settings.bridge))
     addresses = [address.get("local") for link in shown for address in link.get("addr_info", [])]
     if settings.address not in addresses or "UP" not in shown[0]["flags"]:
@@ -73,9 +81,11 @@ def up(settings: Settings, *, routed_before: bool) -> None:
 
 
 def down(settings: Settings) -> list[str]:
-    """Remove bridge, its ports and our nft tables; return what was removed."""
-    removed = []
-    if is_up(settings):
+    """Remove bridge, its ports and our nft tables; return what was removed. Another cluster's are left alone."""
+    removed: list[str] = []
+    if owner(settings) not in {None, str(settings.state)}:
+        return removed
+    if (_INTERFACES / settings.bridge).exists():
         ip = tool("ip")
         ports = [path.name for path in (_INTERFACES / settings.bridge / "brif").iterdir()]
         for link in [*ports, settings.bridge]:

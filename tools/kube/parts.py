@@ -66,10 +66,9 @@ def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
             controller_manager(settings, programs),
             scheduler(settings, programs),
             dns(settings, programs),
-            proxy(settings, programs),
             node_agent(settings, programs),
-            kubelet(settings, programs),
         ],
+        [kubelet(settings, programs), proxy(settings, programs)],  # no pod starts without the node agent
     ]
 
 
@@ -273,6 +272,7 @@ def node_agent(settings: Settings, programs: Programs) -> Part:
             f"--health=127.0.0.1:{settings.ports.node_agent}",
             f"--nft={nft.path}",
             f"--table={settings.table}_policy",
+            f"--socket={settings.agent_socket}",
             f"--volumes={settings.volumes}",
         ],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.node_agent}/healthz"),

@@ -1,6 +1,7 @@
 """What a machine must have before anything is built or started: all that it lacks, at once, with what to do."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tools.console import UserError
 from tools.kube.machine import GIB, Facts, Filesystem
@@ -105,6 +106,13 @@ def _cgroups(facts: Facts) -> Iterator[str]:
 
 
 def _network(facts: Facts, settings: Settings) -> Iterator[str]:
+    if facts.other_cluster is not None:
+        home = Path(facts.other_cluster).parent.parent
+        yield (
+            f"another embedded Kubernetes has the bridge {settings.bridge}, with its state in {facts.other_cluster}: "
+            f"end it with `XDG_STATE_HOME={home} make down`"
+        )
+        return  # the ports and routes are that one's
     for taken in facts.taken:
         yield (
             f"{taken.protocol} port {taken.port} is taken by {taken.program} (process {taken.pid or 'unknown'}), and "

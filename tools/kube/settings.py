@@ -1,6 +1,7 @@
 """What one embedded Kubernetes is made of: its addresses, ports, names and folders."""
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class Settings:
     """Everything that belongs to the running cluster: data, disks, certificates, logs, sockets."""
 
     name: str = "soperator-pulumi"
-    """Names the cgroup, the nft tables and the kubeconfig's entries, so that all of it is known as ours."""
+    """Names the nft tables, the pods' network and the kubeconfig's entries, so that all of it is known as ours."""
 
     node: str = "n1"
     bridge: str = "soperator0"
@@ -94,6 +95,11 @@ class Settings:
     def table(self) -> str:
         """The stem of our nft tables' names (nft allows no dash)."""
         return self.name.replace("-", "_")
+
+    @property
+    def cgroup(self) -> str:
+        """The cgroup of all our processes: one for each state folder, so that no cluster ends another's processes."""
+        return f"{self.name}-{sha256(str(self.state).encode()).hexdigest()[:8]}"
 
     @property
     def kubeconfig(self) -> Path:
@@ -159,6 +165,16 @@ class Settings:
     def volumes(self) -> Path:
         """A folder for each PersistentVolume."""
         return self.state / "volumes"
+
+    @property
+    def agent_socket(self) -> Path:
+        """Where the node agent answers the pods' network plugin."""
+        return self.run / "node-agent.sock"
+
+    @property
+    def cni_plugins(self) -> Path:
+        """The network plugins, the distribution's and our own."""
+        return self.state / "cni-plugins"
 
     @property
     def cni_state(self) -> Path:

@@ -1,9 +1,11 @@
 // Command node is what the embedded Kubernetes has in place of a network plugin's agent and a storage provisioner: it enforces
-// NetworkPolicies with nftables (package policy), and makes folders of this machine into volumes (package volumes).
+// NetworkPolicies with nftables (package policy), and makes folders of this machine into volumes (package volumes). Called by
+// the name soperator-policy, it is the CNI plugin that holds a pod until its policies are in force (package gate).
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -17,14 +19,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"soperator-pulumi/node/gate"
 	"soperator-pulumi/node/policy"
 	"soperator-pulumi/node/volumes"
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == gate.Name {
+		gate.Plugin()
+		return
+	}
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
 	node := flag.String("node", "", "the name of this node")
 	health := flag.String("health", "127.0.0.1:10255", "where /healthz is answered")
+	socket := flag.String("socket", "", "the UNIX socket on which CNI plugins are answered")
 	nft := flag.String("nft", "nft", "the nft program")
 	table := flag.String("table", "", "the name of the nft table that is ours (family ip)")
 	root := flag.String("volumes", "", "the folder below which volumes are made")
@@ -32,17 +40,23 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig, *node, *health, &policy.Nft{Program: *nft, Table: *table}, *root); err != nil {
+	settings := settings{*kubeconfig, *node, *health, *socket, *root, &policy.Nft{Program: *nft, Table: *table}}
+	if err := settings.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "node:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, kubeconfig, node, health string, nft *policy.Nft, root string) error {
-	if node == "" || nft.Table == "" || !filepath.IsAbs(root) {
-		return fmt.Errorf("-node, -table and an absolute -volumes are needed")
+type settings struct {
+	kubeconfig, node, health, socket, volumes string
+	nft                                       *policy.Nft
+}
+
+func (s settings) run(ctx context.Context) error {
+	if s.node == "" || s.nft.Table == "" || s.socket == "" || !filepath.IsAbs(s.volumes) {
+		return errors.New("-node, -table, -socket and an absolute -volumes are needed")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -50,8 +64,8 @@ func run(ctx context.Context, kubeconfig, node, health string, nft *policy.Nft, 
 	if err != nil {
 		return err
 	}
-	enforcer := policy.NewEnforcer(client, nft)
-	provisioner, err := volumes.New(root, node)
+	enforcer := policy.NewEnforcer(client, s.nft)
+	provisioner, err := volumes.New(s.volumes, s.node)
 	if err != nil {
 		return err
 	}
@@ -66,10 +80,11 @@ func run(ctx context.Context, kubeconfig, node, health string, nft *policy.Nft, 
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	server := &http.Server{Addr: health, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: s.health, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { cancel(server.ListenAndServe()) }()
 	go provisioner.Run(ctx, client)
 	go func() { cancel(enforcer.Run(ctx)) }()
+	go func() { cancel(gate.Serve(ctx, s.socket, enforcer)) }()
 
 	<-ctx.Done()
 	klog.InfoS("ending", "cause", context.Cause(ctx))

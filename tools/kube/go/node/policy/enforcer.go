@@ -3,8 +3,9 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +15,8 @@ import (
 	networking "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"soperator-pulumi/node/gate"
 )
 
 // Changes come in bursts (a StatefulSet's pods): what comes within this time is applied at once.
@@ -42,8 +45,14 @@ type Enforcer struct {
 	policies   networking.NetworkPolicyLister
 	applier    Applier
 	changed    chan struct{}
-	problem    atomic.Pointer[error]
+	sandboxes  sandboxes
+	mutex      sync.Mutex
+	problem    error
+	inForce    Ruleset
+	next       chan struct{} // closed when inForce was replaced
 }
+
+var _ gate.Watcher = &Enforcer{}
 
 // NewEnforcer returns an enforcer that watches nothing before Run.
 func NewEnforcer(client kubernetes.Interface, applier Applier) *Enforcer {
@@ -55,29 +64,60 @@ func NewEnforcer(client kubernetes.Interface, applier Applier) *Enforcer {
 		policies:   factory.Networking().V1().NetworkPolicies().Lister(),
 		applier:    applier,
 		changed:    make(chan struct{}, 1),
+		problem:    errStarting,
+		next:       make(chan struct{}),
 	}
-	e.problem.Store(&errStarting)
 	return e
 }
 
 // Problem returns nil when the policies of the API server are in force, else why they are not.
 func (e *Enforcer) Problem() error {
-	if problem := e.problem.Load(); problem != nil {
-		return *problem
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return e.problem
+}
+
+// Started takes note of a pod's address and returns when the policies of the pod are in force for it.
+func (e *Enforcer) Started(ctx context.Context, sandbox gate.Sandbox) error {
+	e.sandboxes.started(sandbox)
+	e.signal()
+	for {
+		e.mutex.Lock()
+		address, problem, next := e.inForce.Pods[keyOf(sandbox)], e.problem, e.next
+		e.mutex.Unlock()
+		if address == sandbox.Address && problem == nil {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			e.sandboxes.ended(sandbox)
+			return fmt.Errorf("the policies of pod %s/%s are not in force: %w", sandbox.Namespace, sandbox.Pod,
+				errors.Join(problem, ctx.Err()))
+		}
 	}
-	return nil
+}
+
+// Ended takes note that a pod's address is no longer its own.
+func (e *Enforcer) Ended(sandbox gate.Sandbox) {
+	e.sandboxes.ended(sandbox)
+	e.signal()
+}
+
+// signal asks for a look at what has changed.
+func (e *Enforcer) signal() {
+	select {
+	case e.changed <- struct{}{}:
+	default: // one is waiting, and will see this change too
+	}
 }
 
 // Run watches and enforces until ctx ends.
 func (e *Enforcer) Run(ctx context.Context) error {
-	signal := func(any) {
-		select {
-		case e.changed <- struct{}{}:
-		default: // one is waiting, and will see this change too
-		}
-	}
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: signal, UpdateFunc: func(_, object any) { signal(object) }, DeleteFunc: signal,
+		AddFunc:    func(any) { e.signal() },
+		UpdateFunc: func(any, any) { e.signal() },
+		DeleteFunc: func(any) { e.signal() },
 	}
 	for _, informer := range []cache.SharedIndexInformer{
 		e.factory.Core().V1().Pods().Informer(),
@@ -95,32 +135,41 @@ func (e *Enforcer) Run(ctx context.Context) error {
 			return errors.Join(ctx.Err(), errors.New("never got the list of "+kind.String()))
 		}
 	}
-	var last *Ruleset
 	ticker := time.NewTicker(renew)
 	defer ticker.Stop()
+	applied := false
 	for {
 		ruleset, err := e.compile()
-		if err == nil && (last == nil || !reflect.DeepEqual(*last, ruleset)) {
+		if err == nil && !(applied && reflect.DeepEqual(e.inForce, ruleset)) {
 			err = e.apply(ctx, ruleset)
 		}
-		last = &ruleset
+		applied = err == nil
+		e.publish(ruleset, err)
 		if err != nil {
-			e.problem.Store(&err)
-			last = nil
 			klog.ErrorS(err, "policies are not in force")
-			time.AfterFunc(retryAfter, func() { signal(nil) })
-		} else {
-			e.problem.Store(nil)
+			time.AfterFunc(retryAfter, e.signal)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
-			last = nil
+			applied = false
 		case <-e.changed:
+			time.Sleep(gather)
 		}
-		time.Sleep(gather)
 	}
+}
+
+// publish tells those that wait what is in force.
+func (e *Enforcer) publish(ruleset Ruleset, err error) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	e.problem = err
+	if err == nil {
+		e.inForce = ruleset
+	}
+	close(e.next)
+	e.next = make(chan struct{})
 }
 
 func (e *Enforcer) compile() (Ruleset, error) {
@@ -130,7 +179,7 @@ func (e *Enforcer) compile() (Ruleset, error) {
 	if err := errors.Join(podsErr, namespacesErr, policiesErr); err != nil {
 		return Ruleset{}, err
 	}
-	return Compile(Cluster{pods, namespaces, policies}), nil
+	return Compile(Cluster{e.sandboxes.apply(pods), namespaces, policies}), nil
 }
 
 func (e *Enforcer) apply(ctx context.Context, ruleset Ruleset) error {

@@ -11,6 +11,7 @@ import (
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -23,7 +24,7 @@ type Cluster struct {
 
 // Ruleset is what is enforced. Traffic of an isolated pod passes when one rule of its direction allows it.
 type Ruleset struct {
-	Pods    []netip.Addr // all pods with an address of their own
+	Pods    map[types.NamespacedName]netip.Addr // all that were looked at: pods with an address of their own
 	Ingress Direction
 	Egress  Direction
 }
@@ -105,7 +106,11 @@ func Compile(cluster Cluster) Ruleset {
 		slices.SortFunc(direction.Isolated, netip.Addr.Compare)
 		direction.Isolated = slices.Compact(direction.Isolated)
 	}
-	return Ruleset{Pods: addresses(c.pods), Ingress: ingress, Egress: egress}
+	known := make(map[types.NamespacedName]netip.Addr, len(c.pods))
+	for _, p := range c.pods {
+		known[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = p.address
+	}
+	return Ruleset{Pods: known, Ingress: ingress, Egress: egress}
 }
 
 // policedAddress returns the address of a pod that has one of its own and still uses it.
