@@ -6,7 +6,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from tests.cluster.slurm import Slurm, a_node_set
-from tools.engine import Result
+from tools.engine import DeployError, Result
 
 pytestmark = pytest.mark.cluster
 
@@ -69,7 +69,7 @@ def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
     slurm.wait_for_job(job, "RUNNING")
 
     slurm.cluster["slurm"]["extra"] = {"PriorityType": "priority/nonsense"}
-    with pytest.raises(Exception, match=r"(?i)priority"):
+    with pytest.raises(DeployError, match=r"(?i)priority"):
         slurm.up()
 
     assert slurm.api.read_namespaced_config_map("slurm-config", slurm.namespace).data == before
@@ -103,7 +103,7 @@ def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]
     slurm.up()
     slurm.ssh("echo precious > ~/data")
 
-    slurm.deployer().destroy()
+    slurm.deployer().destroy(exclude_protected=True)
     pods = slurm.api.list_namespaced_pod(slurm.namespace).items
     claims = {c.metadata.name for c in slurm.api.list_namespaced_persistent_volume_claim(slurm.namespace).items}
     slurm.up()
@@ -114,6 +114,21 @@ def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]
     assert [pod for pod in pods if pod.metadata.deletion_timestamp is None] == []
     assert claims == {"shared", "slurmctld-state"}
     assert data == "precious\n"
+
+
+def test_destroy_of_kept_claims_is_refused_before_anything_is_deleted(new_slurm: Callable[..., Slurm]) -> None:
+    slurm = new_slurm(
+        node_sets=[a_node_set("cpu", replicas=1)],
+        storage={"keep": True, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+    )
+    slurm.up()
+
+    with pytest.raises(DeployError, match="protect"):
+        slurm.deployer().destroy()
+
+    assert slurm.ssh("srun hostname").stdout == "cpu-0\n"
+    slurm.cluster["storage"]["keep"] = False
+    slurm.up()
 
 
 def test_destroy_leaves_nothing_where_the_stack_keeps_nothing(new_slurm: Callable[..., Slurm]) -> None:
@@ -129,7 +144,7 @@ def test_destroy_leaves_nothing_where_the_stack_keeps_nothing(new_slurm: Callabl
 def test_a_second_cluster_in_one_namespace_is_refused(slurm: Slurm, new_slurm: Callable[..., Slurm]) -> None:
     second = new_slurm(name="second", namespace=slurm.namespace, create_namespace=False)
 
-    with pytest.raises(Exception, match=r"[Oo]ne SlurmCluster"):
+    with pytest.raises(DeployError, match=r"[Oo]ne SlurmCluster"):
         second.up()
 
     assert changed(slurm.deployer().up()) == {}
