@@ -1,16 +1,26 @@
 """Deploys a Pulumi program: with the Pulumi CLI where it is installed, with the local engine where it is not."""
 
-import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from tools import console
-from tools.engine import secrets
+from tools.engine import automation, local
+from tools.engine.automation import CliDeployer
+from tools.engine.automation import environment as cli_environment
 from tools.engine.display import Say
 from tools.engine.local import LocalDeployer
 from tools.engine.protocol import (
-    Change, Deployer, DeployError, Failure, Operation, Plan, ResourceState, Result, Target,
-)  # fmt: skip
+    Change,
+    Deployer,
+    DeployError,
+    Failure,
+    Operation,
+    Plan,
+    ResourceState,
+    Result,
+    Target,
+)
 
 
 def choose(
@@ -35,22 +45,32 @@ def choose(
         say: Shows a line to a person.
     """
     target = Target(
-        project=project, stack=stack, state=state, config=config or {}, environment=environment or {},
+        project=project,
+        stack=stack,
+        state=state,
+        config=config or {},
+        environment=environment or {},
         lock_timeout_seconds=lock_timeout_seconds,
-    )  # fmt: skip
-    return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
-
-
-def cli_environment(state: Path) -> dict[str, str]:
-    """Return the variables with which a plain `pulumi` works on the state that a deployer keeps in this folder."""
-    (state / "pulumi").mkdir(parents=True, exist_ok=True, mode=0o700)
-    return {
-        "PULUMI_BACKEND_URL": os.environ.get("PULUMI_BACKEND_URL") or f"file://{state / 'pulumi'}",
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(secrets.passphrase_file(state)),
-    }
+    )
+    if not automation.is_installed():
+        return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
+    if local.has_state(target):
+        return LocalDeployer(target, say), "the local engine, because it has deployed this stack before"
+    return CliDeployer(target, say), f"the Pulumi CLI, {shutil.which('pulumi')}"
 
 
 __all__ = [
-    "Change", "DeployError", "Deployer", "Failure", "LocalDeployer", "Operation", "Plan", "ResourceState", "Result",
-    "Target", "choose", "cli_environment",
-]  # fmt: skip
+    "Change",
+    "CliDeployer",
+    "DeployError",
+    "Deployer",
+    "Failure",
+    "LocalDeployer",
+    "Operation",
+    "Plan",
+    "ResourceState",
+    "Result",
+    "Target",
+    "choose",
+    "cli_environment",
+]

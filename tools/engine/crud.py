@@ -4,9 +4,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pulumi.provider.experimental.provider import (
-    CheckRequest, CreateRequest, DeleteRequest, DiffRequest, PropertyDiffKind, ReadRequest, UpdateRequest,
-)  # fmt: skip
+from pulumi.provider.experimental import provider as api
 
 from tools.console import UserError
 from tools.engine.providers.base import InitError, LocalProvider
@@ -14,7 +12,11 @@ from tools.engine.state import Resource, State
 from tools.engine.steps import Diff
 from tools.engine.values import Properties, plain_map
 
-_REPLACING = {PropertyDiffKind.ADD_REPLACE, PropertyDiffKind.DELETE_REPLACE, PropertyDiffKind.UPDATE_REPLACE}
+_REPLACING = {
+    api.PropertyDiffKind.ADD_REPLACE,
+    api.PropertyDiffKind.DELETE_REPLACE,
+    api.PropertyDiffKind.UPDATE_REPLACE,
+}
 _HIDDEN = "__"  # properties of the SDK's own, such as __provider
 
 
@@ -22,16 +24,14 @@ class CheckError(UserError):
     """A provider does not take the inputs of a resource."""
 
 
-async def check(
-    provider: LocalProvider, urn: str, old: Resource | None, inputs: Properties
-) -> Properties:
+async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs: Properties) -> Properties:
     """Return the inputs as the provider completes them.
 
     Raises:
         CheckError: It does not take them; the message has all of its reasons.
     """
     olds = old.inputs if old else {}
-    answer = await provider.check(CheckRequest(urn, olds, inputs, secrets.token_bytes(32)))
+    answer = await provider.check(api.CheckRequest(urn, olds, inputs, secrets.token_bytes(32)))
     if answer.failures:
         lines = [f"{f.property}: {f.reason}" if f.property else f.reason for f in answer.failures]
         raise CheckError("\n".join(lines))
@@ -40,7 +40,7 @@ async def check(
 
 async def diff(provider: LocalProvider, old: Resource, inputs: Properties, ignored: tuple[str, ...]) -> Diff:
     """Return the difference between a resource and new inputs, by its provider or, if that leaves it open, by value."""
-    answer = await provider.diff(DiffRequest(old.urn, old.id, old.outputs, inputs, list(ignored)))
+    answer = await provider.diff(api.DiffRequest(old.urn, old.id, old.outputs, inputs, list(ignored)))
     by_value = changed_keys(old.inputs, inputs)
     detailed = answer.detailed_diff
     changes = bool(by_value) if answer.changes is None else answer.changes
@@ -80,7 +80,7 @@ class Crud:
         """Create a resource; `replaced` is what it takes the place of."""
         pending = self._state.begin("creating", new)
         try:
-            answer = await provider.create(CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
+            answer = await provider.create(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
         except InitError as error:
             self._state.end(pending)
             made = replace(new, id=error.resource_id, outputs=error.outputs, init_errors=error.reasons)
@@ -107,14 +107,16 @@ class Crud:
     async def update(self, provider: LocalProvider, old: Resource, new: Resource) -> Resource:
         """Update a resource in place."""
         pending = self._state.begin("updating", old)
-        request = UpdateRequest(
+        request = api.UpdateRequest(
             new.urn, old.id, old.outputs, new.inputs, new.timeouts.update, list(new.ignore_changes), preview=False
         )
         try:
             answer = await provider.update(request)
         except InitError as error:
             self._state.end(pending)
-            self._put(with_secret_outputs(replace(new, id=old.id, outputs=error.outputs, init_errors=error.reasons)), old)
+            self._put(
+                with_secret_outputs(replace(new, id=old.id, outputs=error.outputs, init_errors=error.reasons)), old
+            )
             raise
         except UserError:
             self._state.end(pending)
@@ -134,7 +136,7 @@ class Crud:
         if provider is not None and not old.retain_on_delete and not old.pending_replacement:
             pending = self._state.begin("deleting", old)
             try:
-                await provider.delete(DeleteRequest(old.urn, old.id, old.outputs, old.timeouts.delete))
+                await provider.delete(api.DeleteRequest(old.urn, old.id, old.outputs, old.timeouts.delete))
             except UserError:
                 self._state.end(pending)
                 self._state.save()
@@ -149,10 +151,10 @@ class Crud:
     async def foresee(self, provider: LocalProvider, new: Resource, old: Resource | None) -> Resource:
         """Return what create (or update, of `old`) would make, as far as the provider can tell."""
         if old is None:
-            request = CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=True)
+            request = api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=True)
             outputs = (await provider.create(request)).properties
         else:
-            change = UpdateRequest(
+            change = api.UpdateRequest(
                 new.urn, old.id, old.outputs, new.inputs, new.timeouts.update, list(new.ignore_changes), preview=True
             )
             outputs = (await provider.update(change)).properties
@@ -160,7 +162,7 @@ class Crud:
 
     async def adopt(self, provider: LocalProvider, new: Resource) -> Resource | None:
         """Return what a create that was cut off has made, if it can be found."""
-        answer = await provider.adopt(CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
+        answer = await provider.adopt(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
         if answer is None:
             return None
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
@@ -168,12 +170,10 @@ class Crud:
     async def refresh(self, provider: LocalProvider, old: Resource) -> Resource | None:
         """Read a resource into the state, and return it; None when it has gone."""
         try:
-            answer = await provider.read(ReadRequest(old.urn, old.id, old.outputs, old.inputs))
+            answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:
             inputs = old.inputs if error.inputs is None else error.inputs
-            found: Resource | None = replace(
-                old, inputs=inputs, outputs=error.outputs, init_errors=error.reasons
-            )
+            found: Resource | None = replace(old, inputs=inputs, outputs=error.outputs, init_errors=error.reasons)
         else:
             found = replace(old, inputs=answer.inputs or old.inputs, outputs=answer.properties, init_errors=())
             if not answer.resource_id:

@@ -16,8 +16,8 @@ from tools.engine.providers import PROVIDER_TYPE, Providers
 from tools.engine.providers.base import LocalProvider
 from tools.engine.providers.kubernetes import other_cluster
 from tools.engine.state import STACK_TYPE, Resource, State, provider_urn
-from tools.engine.values import Properties, has_unknown, plain_map, properties_of
 from tools.engine.values import UNKNOWN as UNKNOWN_VALUE
+from tools.engine.values import Properties, has_unknown, plain_map, properties_of
 
 _ERROR = 3  # LogSeverity of the protocol
 _DEBUG = 0
@@ -203,7 +203,7 @@ class Deployment:
         # The name and other values that the provider had filled in are not carried over to a replacement.
         new = replace(new, inputs=await crud.check(provider, new.urn, None, asked.inputs))
         if decision.delete_before_replace and not old.pending_replacement:
-            old = await self._delete_with_dependents(provider, old)
+            old = await self._delete_with_dependents(old)
         return await self._step(new, Operation.REPLACE, shown, lambda: self._crud.create(provider, new, old))
 
     async def _step(
@@ -237,7 +237,7 @@ class Deployment:
         after = self._live.get(provider_urn(new.provider))
         return _is_other(before, after)
 
-    async def _delete_with_dependents(self, provider: LocalProvider, old: Resource) -> Resource:
+    async def _delete_with_dependents(self, old: Resource) -> Resource:
         """Delete a resource before its replacement is made, and before it what would have to be replaced with it."""
         doomed = await self._replaced_with(old)
         if kept := [r for r in doomed if r.protect]:
@@ -281,16 +281,20 @@ class Deployment:
     # Deletion -------------------------------------------------------------------------------------------------------
 
     async def delete(self, doomed: list[Resource]) -> None:
-        """Delete resources, each after all that needs it. After a failure what is under way ends, and no more is begun."""
+        """Delete resources, each after all that needs it.
+
+        After a failure what is under way ends, and no more is begun.
+        """
         for wave in steps.deletion_order(doomed, self.state.resources):
             await asyncio.gather(*(self._try_to_delete(resource) for resource in wave))
             if self._display.failures:
                 return
 
     async def _try_to_delete(self, resource: Resource) -> None:
+        if resource.protect and not resource.delete:
+            self._display.fail(resource.urn, "it is protected. Set protect to false in the program first, and run up.")
+            return
         try:
-            if resource.protect and not resource.delete:
-                raise UserError("it is protected. Set protect to false in the program first, and run up.")
             await self._delete_one(resource)
         except UserError as error:
             self._display.fail(resource.urn, str(error))
@@ -313,9 +317,9 @@ class Deployment:
             managed = resource.custom and not resource.type.startswith(PROVIDER_TYPE)
             if pending.operation == "creating" and managed:
                 await self._recover_create(resource)
-            elif pending.operation == "updating" and (known := self.state.find(resource.urn)):
-                if known.type.startswith("kubernetes:"):
-                    self.state.swap(known, replace(known, init_errors=("its update was cut off",)))
+            known = self.state.find(resource.urn)
+            if pending.operation == "updating" and known and known.type.startswith("kubernetes:"):
+                self.state.swap(known, replace(known, init_errors=("its update was cut off",)))
             self.state.end(pending)
         if not self._preview:
             self.state.save()
@@ -387,4 +391,3 @@ def _is_other(old: Resource | None, new: Resource | None) -> bool:
     before = plain_map(old.inputs) if old else {}
     after = plain_map(new.inputs) if new else {}
     return other_cluster(before, after) or any(after.get(k) is UNKNOWN_VALUE for k in ("kubeconfig", "context"))
-

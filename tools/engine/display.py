@@ -1,5 +1,7 @@
 """What a person sees of a run: each step when it is done, what providers say under it, and a summary."""
 
+import itertools
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ _DONE = {
     Operation.SAME: "unchanged",
 }
 _PATHS_SHOWN = 6
+_CLASS = re.compile(r"(Exception|\w+(\.\w+)+): ")
 
 
 class Display:
@@ -114,3 +117,19 @@ def _diff(paths: Sequence[str]) -> str:
         return ""
     more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
     return f"  [diff: {', '.join(paths[:_PATHS_SHOWN])}{more}]"
+
+
+def last_words(text: str) -> str:
+    """Return what an exception says, without the traceback and the class before it; other texts as they are."""
+    lines = text.rstrip().splitlines()
+    last_frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    if last_frame < 0:
+        return text
+    message = "\n".join(itertools.dropwhile(lambda line: line.startswith("    "), lines[last_frame + 1 :]))
+    return (message[match.end() :] if (match := _CLASS.match(message)) else message) or text
+
+
+def failed(command: str, failures: list[Failure]) -> str:
+    """Return the message of a failed run."""
+    lines = [f"{f.name}: {f.message}" if f.urn else f.message for f in failures]
+    return f"{command} failed:\n" + "\n".join(lines)

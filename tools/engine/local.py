@@ -1,16 +1,17 @@
 """The local engine: deploys a program where the Pulumi CLI can't be had. For trying out and for tests, no more."""
 
 import asyncio
+import json
 import signal
-from pathlib import Path
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from tools.console import UserError
 from tools.engine import project, secrets, steps
 from tools.engine.deployment import Deployment
-from tools.engine.display import Display, Say
+from tools.engine.display import Display, Say, failed
 from tools.engine.lock import stack_lock
 from tools.engine.project import Project
 from tools.engine.protocol import DeployError, Plan, ResourceState, Result, Target
@@ -103,14 +104,11 @@ class LocalDeployer:
         display.summary()
         result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)
         if display.failures:
-            lines = [f"{f.name}: {f.message}" if f.urn else f.message for f in display.failures]
-            raise DeployError(f"{command} failed:\n" + "\n".join(lines), failures=display.failures, result=result)
+            raise DeployError(failed(command, display.failures), failures=display.failures, result=result)
         return result
 
 
-async def _work(
-    deployment: Deployment, work: Callable[[Deployment], Awaitable[None]], display: Display
-) -> None:
+async def _work(deployment: Deployment, work: Callable[[Deployment], Awaitable[None]], display: Display) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     loop.add_signal_handler(signal.SIGINT, deployment.interrupt)
@@ -126,3 +124,9 @@ async def _work(
 def state_file(target: Target, project_name: str) -> Path:
     """Return the file of a stack's state."""
     return target.state / "local" / project_name / f"{target.stack}.json"
+
+
+def has_state(target: Target) -> bool:
+    """Say whether the local engine has resources of a stack in its state."""
+    file = state_file(target, project.name_of(target))
+    return file.exists() and bool(json.loads(file.read_text())["resources"])

@@ -1,3 +1,4 @@
+# ruff: noqa: N802, ARG002 - names and signatures are gRPC's
 """The engine's side of the protocol that a Pulumi program speaks: ResourceMonitor and Engine of `pulumi.runtime.proto`.
 
 Requests are read here; what the engine does not support is refused by name, so that nothing is ignored in silence.
@@ -12,7 +13,11 @@ import grpc
 import grpc.aio
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import (
-    callback_pb2, engine_pb2, engine_pb2_grpc, resource_pb2, resource_pb2_grpc,
+    callback_pb2,
+    engine_pb2,
+    engine_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
 )  # fmt: skip
 
 from tools.console import UserError
@@ -114,17 +119,17 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         self._urn_of = urn_of
         self._root = ""
 
-    async def GetDeploymentInfo(self, request: empty_pb2.Empty, context: Context) -> resource_pb2.DeploymentInfo:  # noqa: N802
+    async def GetDeploymentInfo(self, request: empty_pb2.Empty, context: Context) -> resource_pb2.DeploymentInfo:
         """Tell the SDK what to send."""
         return resource_pb2.DeploymentInfo(supportedFeatures=_FEATURE_IDS)
 
-    async def SupportsFeature(  # noqa: N802
+    async def SupportsFeature(
         self, request: resource_pb2.SupportsFeatureRequest, context: Context
     ) -> resource_pb2.SupportsFeatureResponse:
         """Tell an older SDK what to send."""
         return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in _FEATURES)
 
-    async def RegisterResource(  # noqa: N802
+    async def RegisterResource(
         self, request: resource_pb2.RegisterResourceRequest, context: Context
     ) -> resource_pb2.RegisterResourceResponse:
         """Make a resource."""
@@ -141,73 +146,71 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
             result=resource_pb2.SUCCESS if registered.ok else resource_pb2.FAIL,
         )
 
-    async def RegisterResourceOutputs(  # noqa: N802
+    async def RegisterResourceOutputs(
         self, request: resource_pb2.RegisterResourceOutputsRequest, context: Context
     ) -> empty_pb2.Empty:
         """Take in a component's outputs."""
         self._engine.register_outputs(request.urn, from_struct(request.outputs))
         return empty_pb2.Empty()
 
-    async def SignalAndWaitForShutdown(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:  # noqa: N802
+    async def SignalAndWaitForShutdown(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
         """Let the program end: nothing that it serves is needed any more."""
         return empty_pb2.Empty()
 
-    async def RegisterPackage(  # noqa: N802
-        self, request: resource_pb2.RegisterPackageRequest, context: Context
-    ) -> NoReturn:
+    async def RegisterPackage(self, request: resource_pb2.RegisterPackageRequest, context: Context) -> NoReturn:
         """Refuse packages that are made from parameters."""
         await self._refuse(context, f"package {request.name}: parameterized packages are not supported")
 
-    async def Invoke(self, request: resource_pb2.ResourceInvokeRequest, context: Context) -> NoReturn:  # noqa: N802
+    async def Invoke(self, request: resource_pb2.ResourceInvokeRequest, context: Context) -> NoReturn:
         """Refuse provider functions."""
         await self._refuse(context, f"function {request.tok}: provider functions are not supported")
 
-    async def Call(self, request: resource_pb2.ResourceCallRequest, context: Context) -> NoReturn:  # noqa: N802
+    async def Call(self, request: resource_pb2.ResourceCallRequest, context: Context) -> NoReturn:
         """Refuse methods of resources."""
         await self._refuse(context, f"method {request.tok}: methods of resources are not supported")
 
-    async def ReadResource(self, request: resource_pb2.ReadResourceRequest, context: Context) -> NoReturn:  # noqa: N802
+    async def ReadResource(self, request: resource_pb2.ReadResourceRequest, context: Context) -> NoReturn:
         """Refuse `.get()`."""
         what = f"{request.type}.get({request.name!r})"
         await self._refuse(context, f"{what}: reading resources that are not managed here is not supported")
 
-    async def RegisterStackTransform(self, request: callback_pb2.Callback, context: Context) -> NoReturn:  # noqa: N802
+    async def RegisterStackTransform(self, request: callback_pb2.Callback, context: Context) -> NoReturn:
         """Refuse stack transforms."""
         await self._refuse(context, "stack transforms are not supported")
 
-    async def RegisterStackInvokeTransform(self, request: callback_pb2.Callback, context: Context) -> NoReturn:  # noqa: N802
+    async def RegisterStackInvokeTransform(self, request: callback_pb2.Callback, context: Context) -> NoReturn:
         """Refuse invoke transforms."""
         await self._refuse(context, "invoke transforms are not supported")
 
-    async def RegisterResourceHook(  # noqa: N802
+    async def RegisterResourceHook(
         self, request: resource_pb2.RegisterResourceHookRequest, context: Context
     ) -> NoReturn:
         """Refuse resource hooks."""
         await self._refuse(context, f"resource hook {request.name!r}: hooks are not supported")
 
-    async def RegisterErrorHook(self, request: resource_pb2.RegisterErrorHookRequest, context: Context) -> NoReturn:  # noqa: N802
+    async def RegisterErrorHook(self, request: resource_pb2.RegisterErrorHookRequest, context: Context) -> NoReturn:
         """Refuse error hooks."""
         await self._refuse(context, f"error hook {request.name!r}: hooks are not supported")
 
-    async def Log(self, request: engine_pb2.LogRequest, context: Context) -> empty_pb2.Empty:  # noqa: N802
+    async def Log(self, request: engine_pb2.LogRequest, context: Context) -> empty_pb2.Empty:
         """Show what the program says."""
         self._engine.log(request.severity, request.message, request.urn)
         return empty_pb2.Empty()
 
-    async def GetRootResource(  # noqa: N802
+    async def GetRootResource(
         self, request: engine_pb2.GetRootResourceRequest, context: Context
     ) -> engine_pb2.GetRootResourceResponse:
         """Answer which resource is the stack."""
         return engine_pb2.GetRootResourceResponse(urn=self._root)
 
-    async def SetRootResource(  # noqa: N802
+    async def SetRootResource(
         self, request: engine_pb2.SetRootResourceRequest, context: Context
     ) -> engine_pb2.SetRootResourceResponse:
         """Note which resource is the stack."""
         self._root = request.urn
         return engine_pb2.SetRootResourceResponse()
 
-    async def RequirePulumiVersion(  # noqa: N802
+    async def RequirePulumiVersion(
         self, request: engine_pb2.RequirePulumiVersionRequest, context: Context
     ) -> engine_pb2.RequirePulumiVersionResponse:
         """Accept any version: this is no version of Pulumi's, and what it can't do it refuses by name."""
@@ -292,5 +295,3 @@ async def serve(servicer: Servicer) -> tuple[grpc.aio.Server, str]:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     return server, f"127.0.0.1:{port}"
-
-

@@ -57,9 +57,7 @@ def text(path: Iterable[Step]) -> str:
 
 def contains(pattern: Path, path: Path) -> bool:
     """Say whether a pattern names this path or one above it."""
-    return len(pattern) <= len(path) and all(
-        want in {ANY, have} for want, have in zip(pattern, path, strict=False)
-    )
+    return len(pattern) <= len(path) and all(want in {ANY, have} for want, have in zip(pattern, path, strict=False))
 
 
 def keep_old(news: Properties, olds: Mapping[str, PropertyValue], ignored: Iterable[str]) -> Properties:

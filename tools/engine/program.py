@@ -1,6 +1,7 @@
 """Starts the program and the server for dynamic resources as child processes, and reads what they print."""
 
 import asyncio
+import contextlib
 import json
 import os
 from asyncio.subprocess import PIPE, Process
@@ -14,9 +15,7 @@ _CHILD = Path(__file__).with_name("child.py")
 _LINE_LIMIT_BYTES = 2**20
 
 
-async def start(
-    role: str, project: Project, target: Target, settings: Mapping[str, object] | None = None
-) -> Process:
+async def start(role: str, project: Project, target: Target, settings: Mapping[str, object] | None = None) -> Process:
     """Start a child: `program` runs the program, `dynamic` serves its dynamic resources."""
     everything = {
         "parent": os.getpid(),
@@ -53,9 +52,6 @@ async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None])
 async def stop(process: Process) -> None:
     """End a child and wait until it has gone."""
     if process.returncode is None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             process.kill()
-        except ProcessLookupError:
-            pass
         await process.wait()
-

@@ -1,4 +1,4 @@
-"""The project folder as Pulumi lays it out: `Pulumi.yaml`, the stack's configuration, the program and its interpreter."""
+"""The project folder as Pulumi lays it out: `Pulumi.yaml`, the stack's configuration, program and interpreter."""
 
 import json
 import sys
@@ -42,27 +42,48 @@ def load(target: Target) -> Project:
     """
     path = target.project / "Pulumi.yaml"
     data = _yaml(path)
-    if not isinstance(name := data.get("name"), str):
-        raise UserError(f"{path}: `name` is missing")
+    name = name_of(target)
     runtime = data.get("runtime")
-    options: Mapping[str, Any] = {}
-    if isinstance(runtime, Mapping):
-        runtime, options = runtime.get("name"), runtime.get("options") or {}
-    if runtime != "python":
-        raise UserError(f"{path}: runtime {runtime!r} is not supported, only python")
+    language = runtime.get("name") if isinstance(runtime, Mapping) else runtime
+    if language != "python":
+        raise UserError(f"{path}: runtime {language!r} is not supported, only python")
     return Project(
         name=name,
         root=target.project,
         program=target.project / (data.get("main") or ""),
-        python=_interpreter(target.project, options.get("virtualenv")),
-        config=_config(name, path, data, target),
+        python=_interpreter(target),
+        config=_config(name, data, target),
     )
 
 
-def _interpreter(root: Path, virtualenv: str | None) -> Path:
-    if virtualenv is None:
-        return Path(sys.executable)
-    python = root / virtualenv / "bin" / "python"
+def name_of(target: Target) -> str:
+    """Return the project's name."""
+    path = target.project / "Pulumi.yaml"
+    if not isinstance(name := _yaml(path).get("name"), str):
+        raise UserError(f"{path}: `name` is missing")
+    return name
+
+
+def virtualenv(target: Target) -> str | None:
+    """Return the virtual environment that the project names for its program."""
+    runtime = _yaml(target.project / "Pulumi.yaml").get("runtime")
+    options = runtime.get("options") if isinstance(runtime, Mapping) else None
+    return (options or {}).get("virtualenv")
+
+
+def stack_settings(target: Target) -> dict[str, Any]:
+    """Return what the stack's file says, with the values that win over it."""
+    file = stack_file(target)
+    settings = _yaml(file) if file.exists() else {}
+    if not settings and not target.config:
+        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create it.")
+    name = name_of(target)
+    values = {_full(name, key): value for key, value in (settings.get("config") or {}).items()}
+    return {**settings, "config": {**values, **target.config}}
+
+
+def _interpreter(target: Target) -> Path:
+    python = target.project / (virtualenv(target) or "") / "bin" / "python"
     return python if python.exists() else Path(sys.executable)
 
 
@@ -72,28 +93,25 @@ def stack_file(target: Target) -> Path:
     return target.project / folder / f"Pulumi.{target.stack}.yaml"
 
 
-def _config(project: str, path: Path, data: Mapping[str, Any], target: Target) -> dict[str, str]:
+def _config(project: str, data: Mapping[str, Any], target: Target) -> dict[str, str]:
     values: dict[str, object] = {}
     for key, declared in (data.get("config") or {}).items():
-        if isinstance(declared, Mapping):
-            declared = declared.get("value", declared.get("default"))
-        if declared is not None:
-            values[_full(project, key)] = declared
+        value = declared.get("value", declared.get("default")) if isinstance(declared, Mapping) else declared
+        if value is not None:
+            values[_full(project, key)] = value
     file = stack_file(target)
-    if file.exists():
-        stack = _yaml(file)
-        if unsupported := stack.keys() & {"environment"}:
-            raise UserError(f"{file}: {', '.join(sorted(unsupported))} is not supported by the local engine")
-        values |= {_full(project, key): value for key, value in (stack.get("config") or {}).items()}
-    elif not target.config:
-        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create it.")
-    values |= target.config
+    stack = stack_settings(target)
+    if "environment" in stack:
+        raise UserError(f"{file}: `environment` (Pulumi ESC) is not supported by the local engine")
+    values |= stack["config"]
     for key, value in values.items():
         if isinstance(value, Mapping) and value.keys() == {"secure"}:
             raise UserError(
                 f"{file}: {key} was encrypted by the Pulumi CLI, which the local engine cannot read. "
                 "Take it from a Kubernetes Secret, or use the CLI."
             )
+    if engines := sorted(key for key in values if key.startswith("pulumi:") and key != "pulumi:tags"):
+        raise UserError(f"{file}: {', '.join(engines)} is not supported by the local engine")
     return {key: _text(value) for key, value in values.items()}
 
 

@@ -19,9 +19,10 @@ _CHECK = "the passphrase is the right one"
 
 
 def passphrase(folder: Path) -> str:
-    """Return the user's passphrase (`PULUMI_CONFIG_PASSPHRASE`, `PULUMI_CONFIG_PASSPHRASE_FILE`) or the state folder's own.
+    """Return the user's passphrase, or the state folder's own.
 
-    The folder's own is made at the first call, readable for nobody else.
+    The user's is in `PULUMI_CONFIG_PASSPHRASE` or in the file that `PULUMI_CONFIG_PASSPHRASE_FILE` names. The folder's
+    own is made at the first call, readable for nobody else.
     """
     if given := os.environ.get("PULUMI_CONFIG_PASSPHRASE"):
         return given
@@ -80,7 +81,10 @@ class Vault:
         return {"salt": base64.b64encode(self.salt).decode(), "check": self.encrypt(_CHECK)}
 
     def encrypt(self, value: object) -> str:
-        """Encrypt a JSON value. The same value gives the same text within a run, so that a state changes only where it does."""
+        """Encrypt a JSON value.
+
+        Within a run the same value gives the same text, so that a state changes only where its values do.
+        """
         text = json.dumps(value, sort_keys=True)
         if text not in self._known:
             nonce = secrets.token_bytes(_NONCE_BYTES)

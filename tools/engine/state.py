@@ -204,7 +204,7 @@ def _write(resource: Resource, vault: Vault) -> dict[str, object]:
 
 
 def _read(data: dict[str, Any], vault: Vault) -> Resource:
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     values["inputs"] = {key: _unseal(item, vault) for key, item in data["inputs"].items()}
     values["outputs"] = {key: _unseal(item, vault) for key, item in data["outputs"].items()}
     values["timeouts"] = Timeouts(**data["timeouts"])
@@ -221,4 +221,3 @@ def _unseal(value: object, vault: Vault) -> PropertyValue:
     if isinstance(value, list):
         return PropertyValue([_unseal(item, vault) for item in value])
     return value_of(value)
-

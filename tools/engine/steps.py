@@ -59,7 +59,9 @@ def decide(diff: Diff, old: Resource, new: Resource, *, delete_before_replace: b
     if old.pending_replacement or (diff.changes and diff.replaces):
         delete_first = diff.delete_before_replace if delete_before_replace is None else delete_before_replace
         return Decision(
-            operation=Operation.REPLACE, paths=diff.changed, delete_before_replace=delete_first or old.pending_replacement
+            operation=Operation.REPLACE,
+            paths=diff.changed,
+            delete_before_replace=delete_first or old.pending_replacement,
         )
     if diff.changes or old.init_errors:
         return Decision(operation=Operation.UPDATE, paths=diff.changed)

@@ -39,25 +39,25 @@ def from_struct(struct: struct_pb2.Struct) -> Properties:
 
 def _from_protobuf(value: struct_pb2.Value) -> PropertyValue:
     match value.WhichOneof("kind"):
-        case "bool_value":
-            return PropertyValue(value.bool_value)
-        case "number_value":
-            return PropertyValue(value.number_value)
-        case "string_value":
-            known = value.string_value != UNKNOWN_ON_THE_WIRE
-            return PropertyValue(value.string_value) if known else PropertyValue.computed()
+        case "string_value" if value.string_value == UNKNOWN_ON_THE_WIRE:
+            return PropertyValue.computed()
+        case "bool_value" | "number_value" | "string_value" as kind:
+            return PropertyValue(getattr(value, kind))
         case "list_value":
             return PropertyValue([_from_protobuf(item) for item in value.list_value.values])
         case "struct_value":
-            fields = value.struct_value.fields
-            if SIGNATURE not in fields:
-                return PropertyValue(from_struct(value.struct_value))
-            signature = fields[SIGNATURE].string_value
-            if signature == SECRET:
-                return _from_protobuf(fields["value"]).with_secret(True)
-            raise UserError(f"{ASSETS.get(signature, f'a value of kind {signature}')} is not supported")
+            return _from_object(value.struct_value)
         case _:
             return PropertyValue.null()
+
+
+def _from_object(struct: struct_pb2.Struct) -> PropertyValue:
+    if SIGNATURE not in struct.fields:
+        return PropertyValue(from_struct(struct))
+    signature = struct.fields[SIGNATURE].string_value
+    if signature != SECRET:
+        raise UserError(f"{ASSETS.get(signature, f'a value of kind {signature}')} is not supported")
+    return _from_protobuf(struct.fields["value"]).with_secret(True)
 
 
 def to_struct(properties: Mapping[str, PropertyValue], *, secrets: bool = True) -> struct_pb2.Struct:
@@ -140,7 +140,7 @@ def has_unknown(value: object) -> bool:
 
 
 def mark_secrets(outputs: Mapping[str, PropertyValue], inputs: Mapping[str, PropertyValue]) -> Properties:
-    """Mark as secret what an input of the same name has as a secret, as the engine does for providers that drop the marks.
+    """Mark as secret what an input of the same name has as a secret, where a provider has dropped the marks.
 
     Objects are gone through; of a list with a secret anywhere the whole is one.
     """

@@ -41,9 +41,7 @@ class Providers:
     def configure(self, reference: str, inputs: Properties) -> None:
         """Make the explicit provider of a reference."""
         plain = plain_map(inputs)
-        self._loaded[reference] = (
-            UnconfiguredProvider() if has_unknown(plain) else self._kubernetes(settings_of(plain))
-        )
+        self._loaded[reference] = UnconfiguredProvider() if has_unknown(plain) else self._kubernetes(settings_of(plain))
 
     def of(self, resource: Resource, explicit: Mapping[str, Resource]) -> LocalProvider:
         """Return the provider of a resource.

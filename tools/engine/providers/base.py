@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from pulumi.provider.experimental.provider import (
-    CheckRequest, CheckResponse, CreateRequest, CreateResponse, DiffRequest, DiffResponse, Provider, ReadRequest,
-    ReadResponse, UpdateRequest, UpdateResponse,
-)  # fmt: skip
+from pulumi.provider.experimental import provider as api
 
 from tools.console import UserError
 from tools.engine.values import Properties
+
 
 def type_of(urn: str) -> str:
     """Return the type in a URN, without the types of its parents that the SDK's requests have before it."""
@@ -32,7 +30,7 @@ class InitError(UserError):
         self.reasons = tuple(reasons)
 
 
-class LocalProvider(Provider):
+class LocalProvider(api.Provider):
     """A provider in the engine's own process.
 
     Attributes:
@@ -41,8 +39,11 @@ class LocalProvider(Provider):
 
     previews = False
 
-    async def adopt(self, request: CreateRequest) -> CreateResponse | None:
-        """Look whether a create that was cut off has made its resource; answer as create would have, None if it has not."""
+    async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:  # noqa: ARG002 - for others
+        """Look whether a create that was cut off has made its resource.
+
+        The answer is what create would have answered, or None if there is nothing, or nothing that can be found.
+        """
         return None
 
     async def close(self) -> None:
@@ -52,24 +53,22 @@ class LocalProvider(Provider):
 class UnconfiguredProvider(LocalProvider):
     """Stands in, in a preview, for a provider whose configuration will be known only later."""
 
-    async def check(self, request: CheckRequest) -> CheckResponse:
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Take the inputs as they are."""
-        return CheckResponse(inputs=request.new_inputs)
+        return api.CheckResponse(inputs=request.new_inputs)
 
-    async def diff(self, request: DiffRequest) -> DiffResponse:
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:  # noqa: ARG002 - whatever it is
         """Say that there may be changes."""
-        return DiffResponse(changes=True)
+        return api.DiffResponse(changes=True)
 
-    async def create(self, request: CreateRequest) -> CreateResponse:
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Know nothing but the inputs."""
-        return CreateResponse(properties=request.properties)
+        return api.CreateResponse(properties=request.properties)
 
-    async def update(self, request: UpdateRequest) -> UpdateResponse:
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
         """Know nothing but the inputs."""
-        return UpdateResponse(properties=request.news)
+        return api.UpdateResponse(properties=request.news)
 
-    async def read(self, request: ReadRequest) -> ReadResponse:
+    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
         """Know nothing but the state."""
-        return ReadResponse(
-            resource_id=request.resource_id, properties=request.properties, inputs=request.inputs
-        )
+        return api.ReadResponse(resource_id=request.resource_id, properties=request.properties, inputs=request.inputs)

@@ -1,24 +1,21 @@
 """Dynamic resources: the SDK's own server in a child process, spoken to as the engine does."""
 
 import asyncio
-import itertools
-import re
 from asyncio.subprocess import Process
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import grpc
 import grpc.aio
 from google.protobuf import struct_pb2
+from google.protobuf.message import Message
+from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
-from pulumi.provider.experimental.provider import (
-    CheckFailure, CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
-    ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
-)  # fmt: skip
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from tools.console import UserError
 from tools.engine import program
+from tools.engine.display import last_words
 from tools.engine.monitor import MESSAGE_LIMIT_BYTES
 from tools.engine.project import Project
 from tools.engine.protocol import Target
@@ -26,7 +23,7 @@ from tools.engine.providers.base import LocalProvider, Progress
 from tools.engine.values import from_struct, mark_secrets, to_struct
 
 START_TIMEOUT_SECONDS = 60.0
-_Answer = TypeVar("_Answer")
+_LAST_LINES_SECONDS = 0.01  # for what was printed last to come through, so that it is shown where it belongs
 
 
 class DynamicProvider(LocalProvider):
@@ -72,87 +69,85 @@ class DynamicProvider(LocalProvider):
         busy = set(self._busy)
         self._progress(busy.pop() if len(busy) == 1 else "", line)
 
-    async def _call(
-        self, urn: str, method: Callable[[provider_pb2_grpc.ResourceProviderStub], Awaitable[_Answer]]
-    ) -> _Answer:
+    async def _call(self, urn: str, method: str, message: Message) -> Any:  # noqa: ANN401 - as the method has it
         self.start()
         assert self._server is not None  # noqa: S101 - start made it
         stub = await asyncio.shield(self._server)
         self._busy.append(urn)
         try:
-            return await method(stub)
+            return await getattr(stub, method)(message)
         except grpc.aio.AioRpcError as error:
-            raise UserError(_message(error.details() or str(error.code()))) from None
+            raise UserError(last_words(error.details() or str(error.code()))) from None
         finally:
-            await asyncio.sleep(0)  # lets the last lines that were printed be shown under this resource
+            await asyncio.sleep(_LAST_LINES_SECONDS)
             self._busy.remove(urn)
 
-    async def check(self, request: CheckRequest) -> CheckResponse:
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Let the provider check the inputs."""
         message = provider_pb2.CheckRequest(
             urn=request.urn, olds=_struct(request.old_inputs), news=_struct(request.new_inputs),
             randomSeed=request.random_seed,
         )  # fmt: skip
-        answer = await self._call(request.urn, lambda stub: stub.Check(message))
-        failures = [CheckFailure(failure.property, failure.reason) for failure in answer.failures]
-        return CheckResponse(mark_secrets(from_struct(answer.inputs), request.new_inputs), failures)
+        answer = await self._call(request.urn, "Check", message)
+        failures = [api.CheckFailure(failure.property, failure.reason) for failure in answer.failures]
+        return api.CheckResponse(mark_secrets(from_struct(answer.inputs), request.new_inputs), failures)
 
-    async def diff(self, request: DiffRequest) -> DiffResponse:
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """Let the provider compare. It may leave the answer to the engine: `changes` is None then."""
         message = provider_pb2.DiffRequest(
             id=request.resource_id, urn=request.urn, olds=_struct(request.old_state), news=_struct(request.new_inputs),
             ignoreChanges=request.ignore_changes,
         )  # fmt: skip
-        answer = await self._call(request.urn, lambda stub: stub.Diff(message))
+        answer = await self._call(request.urn, "Diff", message)
         changes = {
             provider_pb2.DiffResponse.DIFF_NONE: False,
             provider_pb2.DiffResponse.DIFF_SOME: True,
         }.get(answer.changes)
-        return DiffResponse(
+        return api.DiffResponse(
             changes=changes,
             replaces=list(answer.replaces),
             delete_before_replace=answer.deleteBeforeReplace,
             diffs=list(answer.diffs),
         )
 
-    async def create(self, request: CreateRequest) -> CreateResponse:
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Let the provider create."""
         message = provider_pb2.CreateRequest(
             urn=request.urn, properties=_struct(request.properties), timeout=request.timeout
         )
-        answer = await self._call(request.urn, lambda stub: stub.Create(message))
+        answer = await self._call(request.urn, "Create", message)
         outputs = mark_secrets(from_struct(answer.properties), request.properties)
-        return CreateResponse(resource_id=answer.id, properties=outputs)
+        return api.CreateResponse(resource_id=answer.id, properties=outputs)
 
-    async def read(self, request: ReadRequest) -> ReadResponse:
+    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
         """Let the provider look."""
         message = provider_pb2.ReadRequest(
             id=request.resource_id, urn=request.urn, properties=_struct(request.properties),
             inputs=_struct(request.inputs),
         )  # fmt: skip
-        answer = await self._call(request.urn, lambda stub: stub.Read(message))
+        answer = await self._call(request.urn, "Read", message)
         inputs = mark_secrets(from_struct(answer.inputs), request.inputs)
-        return ReadResponse(
+        return api.ReadResponse(
             resource_id=answer.id,
             properties=mark_secrets(from_struct(answer.properties), {**request.inputs, **request.properties}),
             inputs=inputs or request.inputs,
         )
 
-    async def update(self, request: UpdateRequest) -> UpdateResponse:
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
         """Let the provider update."""
         message = provider_pb2.UpdateRequest(
             id=request.resource_id, urn=request.urn, olds=_struct(request.olds), news=_struct(request.news),
             timeout=request.timeout, ignoreChanges=request.ignore_changes,
         )  # fmt: skip
-        answer = await self._call(request.urn, lambda stub: stub.Update(message))
-        return UpdateResponse(properties=mark_secrets(from_struct(answer.properties), request.news))
+        answer = await self._call(request.urn, "Update", message)
+        return api.UpdateResponse(properties=mark_secrets(from_struct(answer.properties), request.news))
 
-    async def delete(self, request: DeleteRequest) -> None:
+    async def delete(self, request: api.DeleteRequest) -> None:
         """Let the provider delete."""
         message = provider_pb2.DeleteRequest(
             id=request.resource_id, urn=request.urn, properties=_struct(request.properties), timeout=request.timeout
         )
-        await self._call(request.urn, lambda stub: stub.Delete(message))
+        await self._call(request.urn, "Delete", message)
 
     async def close(self) -> None:
         """End the server."""
@@ -161,7 +156,7 @@ class DynamicProvider(LocalProvider):
         if self._server is not None:
             await asyncio.gather(self._server, return_exceptions=True)
         if self._channel is not None:
-            await self._channel.close()
+            await self._channel.close(None)
         if self._process is not None:
             await program.stop(self._process)
         await asyncio.gather(*self._pumps)
@@ -169,15 +164,3 @@ class DynamicProvider(LocalProvider):
 
 def _struct(properties: Mapping[str, PropertyValue]) -> struct_pb2.Struct:
     return to_struct(properties, secrets=False)
-
-
-_CLASS = re.compile(r"(Exception|\w+(\.\w+)+): ")
-
-
-def _message(details: str) -> str:
-    """Return what an exception says, without the traceback and the class that the server puts before it."""
-    lines = details.rstrip().splitlines()
-    last_frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
-    message = list(itertools.dropwhile(lambda line: line.startswith("    "), lines[last_frame + 1 :]))
-    text = "\n".join(message)
-    return text[match.end() :] if (match := _CLASS.match(text)) else text or details

@@ -5,10 +5,7 @@ import secrets
 import string
 import uuid
 
-from pulumi.provider.experimental.provider import (
-    CheckFailure, CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
-    PropertyDiff, PropertyDiffKind,
-)  # fmt: skip
+from pulumi.provider.experimental import provider as api
 
 from tools.engine.providers.base import LocalProvider, type_of
 from tools.engine.values import PlainMap, has_unknown, plain_map, properties_of
@@ -31,38 +28,36 @@ _INPUTS["random:index/randomString:RandomString"] = _TEXT_INPUTS
 class RandomProvider(LocalProvider):
     """Generates values once; a changed input, `keepers` among them, makes a new one."""
 
-    async def check(self, request: CheckRequest) -> CheckResponse:
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Refuse types and inputs that are not known here."""
         token = type_of(request.urn)
         known = _INPUTS.get(token)
         if known is None:
             reason = f"type {token} is not supported by the local engine, only {', '.join(sorted(_INPUTS))}"
-            return CheckResponse(inputs=request.new_inputs, failures=[CheckFailure("", reason)])
+            return api.CheckResponse(inputs=request.new_inputs, failures=[api.CheckFailure("", reason)])
         unknown = sorted(request.new_inputs.keys() - known - {"keepers"})
-        failures = [CheckFailure(key, "is not supported by the local engine") for key in unknown]
+        failures = [api.CheckFailure(key, "is not supported by the local engine") for key in unknown]
         given = plain_map(request.new_inputs)
         if not has_unknown(given) and not failures and (problem := _problem(given)):
-            failures.append(CheckFailure(*problem))
-        return CheckResponse(inputs=request.new_inputs, failures=failures)
+            failures.append(api.CheckFailure(*problem))
+        return api.CheckResponse(inputs=request.new_inputs, failures=failures)
 
-    async def diff(self, request: DiffRequest) -> DiffResponse:
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """Replace at any change."""
         old, new = plain_map(request.old_state), plain_map(request.new_inputs)
         known = _INPUTS[type_of(request.urn)] | {"keepers"}
         changed = sorted(key for key in known if old.get(key) != new.get(key))
-        detailed = {key: PropertyDiff(PropertyDiffKind.UPDATE_REPLACE, input_diff=True) for key in changed}
-        return DiffResponse(changes=bool(changed), replaces=changed, detailed_diff=detailed)
+        detailed = {key: api.PropertyDiff(api.PropertyDiffKind.UPDATE_REPLACE, input_diff=True) for key in changed}
+        return api.DiffResponse(changes=bool(changed), replaces=changed, detailed_diff=detailed)
 
-    async def create(self, request: CreateRequest) -> CreateResponse:
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Generate."""
         if request.preview:
-            return CreateResponse(properties=request.properties)
+            return api.CreateResponse(properties=request.properties)
         resource_id, outputs = _generate(type_of(request.urn), plain_map(request.properties))
-        return CreateResponse(
-            resource_id=resource_id, properties={**request.properties, **properties_of(outputs)}
-        )
+        return api.CreateResponse(resource_id=resource_id, properties={**request.properties, **properties_of(outputs)})
 
-    async def delete(self, request: DeleteRequest) -> None:
+    async def delete(self, request: api.DeleteRequest) -> None:
         """Forget: there is nothing but the state."""
 
 

@@ -4,10 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping
 
-from pulumi.provider.experimental.provider import (
-    CheckFailure, CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
-    PropertyDiffKind, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
-)  # fmt: skip
+from pulumi.provider.experimental import provider as api
 
 from tools.console import UserError
 from tools.engine import paths
@@ -20,7 +17,11 @@ from tools.engine.values import Properties, has_unknown, properties_of
 
 _CREATE_RETRIES_SECONDS = (1, 2, 4, 8, 16)
 """Pauses before another try to create what has no namespace or no definition yet."""
-_REPLACING = {PropertyDiffKind.ADD_REPLACE, PropertyDiffKind.DELETE_REPLACE, PropertyDiffKind.UPDATE_REPLACE}
+_REPLACING = {
+    api.PropertyDiffKind.ADD_REPLACE,
+    api.PropertyDiffKind.DELETE_REPLACE,
+    api.PropertyDiffKind.UPDATE_REPLACE,
+}
 
 
 class KubernetesProvider(LocalProvider):
@@ -51,21 +52,21 @@ class KubernetesProvider(LocalProvider):
             self._connection = Cluster(settings.load(self._settings, self._environment))
         return self._connection
 
-    async def check(self, request: CheckRequest) -> CheckResponse:
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Fill in name and namespace, refuse what is not supported."""
         new, old = objects.to_object(request.new_inputs), objects.to_object(request.old_inputs)
-        if failures := [CheckFailure(path, reason) for path, reason in objects.problems(type_of(request.urn), new)]:
-            return CheckResponse(inputs=request.new_inputs, failures=failures)
+        if failures := [api.CheckFailure(path, reason) for path, reason in objects.problems(type_of(request.urn), new)]:
+            return api.CheckResponse(inputs=request.new_inputs, failures=failures)
         metadata = new.setdefault("metadata", {})
         if not isinstance(metadata, dict):
-            return CheckResponse(inputs=request.new_inputs)  # unknown as a whole
+            return api.CheckResponse(inputs=request.new_inputs)  # unknown as a whole
         if "name" not in metadata:
             old_name = old.get("metadata", {}).get("name") if objects.annotation(old, objects.AUTONAMED) else None
             metadata["name"] = old_name or objects.autoname(request.name, request.random_seed)
             metadata["annotations"] = {**(metadata.get("annotations") or {}), objects.AUTONAMED: "true"}
         if "namespace" not in metadata and await self._is_namespaced(new["apiVersion"], new["kind"]):
             metadata["namespace"] = self._settings.namespace or self._cluster.kubeconfig.namespace
-        return CheckResponse(inputs=objects.seal(properties_of(new), request.new_inputs))
+        return api.CheckResponse(inputs=objects.seal(properties_of(new), request.new_inputs))
 
     async def _is_namespaced(self, api_version: str, kind: str) -> bool:
         known = objects.built_in_scope(api_version, kind)
@@ -76,7 +77,7 @@ class KubernetesProvider(LocalProvider):
         except (ApiError, UnreachableError):
             return True  # its definition may come with this very run
 
-    async def diff(self, request: DiffRequest) -> DiffResponse:
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """Compare what was asked for with what is asked for, by pulumi-kubernetes' rules."""
         wanted = objects.to_object(request.new_inputs)
         before = objects.inputs_in(request.old_state)
@@ -87,21 +88,21 @@ class KubernetesProvider(LocalProvider):
         ignored = [paths.parse(text) for text in request.ignore_changes]
         found = {p: d for p, d in found.items() if not any(paths.contains(i, paths.parse(p)) for i in ignored)}
         replaces = [path for path, change in found.items() if change.kind in _REPLACING]
-        return DiffResponse(
+        return api.DiffResponse(
             changes=bool(found),
             replaces=replaces,
             delete_before_replace=bool(replaces) and _keeps_its_name(before, wanted),
             detailed_diff=found,
         )
 
-    async def create(self, request: CreateRequest) -> CreateResponse:
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Create an object and wait until it is ready. One that is there already is not touched."""
         wanted = objects.to_object(request.properties)
         if request.preview:
-            return CreateResponse(properties=await self._preview_create(wanted, request.properties))
+            return api.CreateResponse(properties=await self._preview_create(wanted, request.properties))
         live = await self._create(wanted, request.urn)
-        live = await self._await(wanted, live, None, request.urn, request.timeout, request.properties)
-        return CreateResponse(objects.id_of(live), objects.checkpoint(live, request.properties))
+        live = await self._await(request, request.properties, wanted, live)
+        return api.CreateResponse(objects.id_of(live), objects.checkpoint(live, request.properties))
 
     async def _preview_create(self, wanted: Object, inputs: Properties) -> Properties:
         if has_unknown(wanted):
@@ -138,30 +139,30 @@ class KubernetesProvider(LocalProvider):
         path = kind.path(wanted["metadata"].get("namespace", ""))
         return await self._cluster.request("POST", path, wanted, query=query)
 
-    async def adopt(self, request: CreateRequest) -> CreateResponse | None:
+    async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:
         """Find the object of a create that was cut off: ours if our own field manager made it."""
         wanted = objects.to_object(request.properties)
         live = await self._get(wanted)
         if live is None or not ownership.made_by(live, self._manager(wanted, request.urn)):
             return None
-        return CreateResponse(objects.id_of(live), objects.checkpoint(live, request.properties))
+        return api.CreateResponse(objects.id_of(live), objects.checkpoint(live, request.properties))
 
-    async def update(self, request: UpdateRequest) -> UpdateResponse:
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
         """Apply an object and wait until it is ready."""
         wanted = objects.to_object(request.news)
         if request.preview and has_unknown(wanted):
-            return UpdateResponse(properties=request.news)
+            return api.UpdateResponse(properties=request.news)
         try:
             before, live = await self._apply(wanted, request)
         except (ApiError, UnreachableError) as error:
             if request.preview and (isinstance(error, UnreachableError) or error.status in {403, 404}):
-                return UpdateResponse(properties=request.news)
+                return api.UpdateResponse(properties=request.news)
             raise
         if not request.preview:
-            live = await self._await(wanted, live, before, request.urn, request.timeout, request.news)
-        return UpdateResponse(objects.checkpoint(live, request.news))
+            live = await self._await(request, request.news, wanted, live, before)
+        return api.UpdateResponse(objects.checkpoint(live, request.news))
 
-    async def _apply(self, wanted: Object, request: UpdateRequest) -> tuple[Object, Object]:
+    async def _apply(self, wanted: Object, request: api.UpdateRequest) -> tuple[Object, Object]:
         before = await self._get(wanted)
         if before is None:
             raise UserError(
@@ -194,20 +195,25 @@ class KubernetesProvider(LocalProvider):
             raise
 
     async def _await(
-        self, wanted: Object, live: Object, before: Object | None, urn: str, timeout: float, inputs: Properties
+        self,
+        request: api.CreateRequest | api.UpdateRequest,
+        inputs: Properties,
+        wanted: Object,
+        live: Object,
+        before: Object | None = None,
     ) -> Object:
         if objects.skips_await(wanted):
             return live
-        seconds = timeout or _annotated_timeout(wanted)
+        seconds = request.timeout or _annotated_timeout(wanted)
         try:
             return await waiting.until_ready(
-                self._cluster, live, before, seconds, lambda line: self._progress(urn, line)
+                self._cluster, live, before, seconds, lambda line: self._progress(request.urn, line)
             )
         except waiting.NotReadyError as error:
             outputs = objects.checkpoint(error.live, inputs)
             raise InitError(objects.id_of(live), outputs, str(error).splitlines()) from None
 
-    async def read(self, request: ReadRequest) -> ReadResponse:
+    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
         """Read an object. Its inputs become what is now in the cluster of what was asked for."""
         namespace, _, name = request.resource_id.rpartition("/")
         asked = objects.to_object(request.inputs)
@@ -218,16 +224,16 @@ class KubernetesProvider(LocalProvider):
                 raise
             live = None
         if live is None:
-            return ReadResponse(resource_id="")
+            return api.ReadResponse(resource_id="")
         inputs = objects.seal(properties_of(objects.read_inputs(live, request.inputs)), request.inputs)
         outputs = objects.checkpoint(live, inputs)
         if not objects.skips_await(asked):
             state = await waiting.check_now(self._cluster, live)
             if not state.ready:
                 raise InitError(request.resource_id, outputs, [state.message], inputs)
-        return ReadResponse(request.resource_id, outputs, inputs)
+        return api.ReadResponse(request.resource_id, outputs, inputs)
 
-    async def delete(self, request: DeleteRequest) -> None:
+    async def delete(self, request: api.DeleteRequest) -> None:
         """Delete an object and wait until it has gone."""
         asked = objects.inputs_in(request.properties)
         namespace, _, name = request.resource_id.rpartition("/")
@@ -244,9 +250,7 @@ class KubernetesProvider(LocalProvider):
             raise
         if not objects.skips_await_of_deletion(asked):
             seconds = request.timeout or _annotated_timeout(asked)
-            await waiting.until_gone(
-                self._cluster, live, seconds, lambda line: self._progress(request.urn, line)
-            )
+            await waiting.until_gone(self._cluster, live, seconds, lambda line: self._progress(request.urn, line))
 
     async def _get(self, wanted: Object) -> Object | None:
         metadata = wanted["metadata"]

@@ -4,13 +4,10 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tools.console import UserError
 from tools.engine.providers.kubernetes.settings import Kubeconfig
-
-if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
 
 Object = dict[str, Any]
 
@@ -53,7 +50,7 @@ class Cluster:
 
     def __init__(self, kubeconfig: Kubeconfig) -> None:
         self.kubeconfig = kubeconfig
-        self._client: ApiClient | None = None
+        self._client: Any = None
         self._kinds: dict[str, dict[str, Kind]] = {}
         self._connecting = asyncio.Lock()
 
@@ -100,24 +97,23 @@ class Cluster:
         async with self._connecting:
             if self._client is None:
                 self._client = await asyncio.to_thread(_connect, self.kubeconfig)
-        return await asyncio.to_thread(self._ask, self._client, method, path, body, content_type, dict(query or {}))
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        asked = self._client.param_serialize(
+            method, path, header_params=headers, query_params=list((query or {}).items()), body=body,
+            auth_settings=["BearerToken"],
+        )  # fmt: skip
+        return await asyncio.to_thread(self._ask, asked)
 
-    def _ask(
-        self, client: "ApiClient", method: str, path: str, body: object, content_type: str, query: dict[str, str]
-    ) -> Object:
+    def _ask(self, asked: tuple[object, ...]) -> Object:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see _connect
 
-        request = client.param_serialize(
-            method, path, header_params={"Content-Type": content_type, "Accept": "application/json"},
-            query_params=list(query.items()), body=body, auth_settings=["BearerToken"],
-        )  # fmt: skip
         try:
-            response = client.call_api(*request, _request_timeout=_TIMEOUT_SECONDS)
+            response = self._client.call_api(*asked, _request_timeout=_TIMEOUT_SECONDS)
             text = response.read()
         except (HTTPError, OSError) as error:
             reason = getattr(error, "reason", None) or error
             raise UnreachableError(
-                f"the Kubernetes API server {client.configuration.host} does not answer: {reason}. "
+                f"the Kubernetes API server {self._client.configuration.host} does not answer: {reason}. "
                 f"Is the cluster up, and is {self.kubeconfig.source} (context {self.kubeconfig.context}) the right one?"
             ) from None
         answer = json.loads(text) if text[:1] == b"{" else {"message": text.decode(errors="replace").strip()}
@@ -148,18 +144,19 @@ class Cluster:
             self._client.close()
 
 
-def _connect(kubeconfig: Kubeconfig) -> "ApiClient":
-    # The official client takes a quarter of a second to import: a run that changes nothing does without.
+def _connect(kubeconfig: Kubeconfig) -> Any:  # noqa: ANN401 - the official client is typed only in part
+    # It takes a quarter of a second to import: a run that changes nothing does without.
     from kubernetes import client, config  # noqa: PLC0415
 
     configuration = client.Configuration()
     configuration.connection_pool_maxsize = _CONNECTIONS
     options = {"context": kubeconfig.context, "client_configuration": configuration, "persist_config": False}
+    load: Any = config
     try:
         if kubeconfig.path is not None:
-            config.load_kube_config(config_file=str(kubeconfig.path), **options)
+            load.load_kube_config(config_file=str(kubeconfig.path), **options)
         else:
-            config.load_kube_config_from_dict(config_dict=kubeconfig.content, **options)
+            load.load_kube_config_from_dict(config_dict=kubeconfig.content, **options)
     except (config.ConfigException, OSError, ValueError) as error:
         raise UserError(f"kubeconfig {kubeconfig.source}, context {kubeconfig.context}: {error}") from None
     return client.ApiClient(configuration=configuration)

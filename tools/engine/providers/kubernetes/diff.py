@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
-from pulumi.provider.experimental.provider import PropertyDiff, PropertyDiffKind
+from pulumi.provider.experimental import provider as api
 
 from tools.engine import paths
 from tools.engine.paths import Path
@@ -51,9 +51,7 @@ def _encode(value: object) -> object:
 def _clean(value: object, *, quantities: bool = False) -> object:
     if isinstance(value, Mapping):
         cleaned = {
-            str(key): _quantity(item)
-            if quantities or key in _QUANTITY
-            else _clean(item, quantities=key in _QUANTITIES)
+            str(key): _quantity(item) if quantities or key in _QUANTITY else _clean(item, quantities=key in _QUANTITIES)
             for key, item in value.items()
             if item is not None
         }
@@ -65,7 +63,7 @@ def _clean(value: object, *, quantities: bool = False) -> object:
 
 def _quantity(value: object) -> object:
     """Return the number of a quantity such as 500m or 2Gi; anything else as it is."""
-    if isinstance(value, Mapping | list) or isinstance(value, bool) or value is UNKNOWN:
+    if isinstance(value, Mapping | list | bool) or value is UNKNOWN:
         return _clean(value)
     text = str(value)
     digits = text.rstrip("numkKMGTPEi")
@@ -76,17 +74,15 @@ def _quantity(value: object) -> object:
     return str(number.normalize())
 
 
-def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[Path]) -> dict[str, PropertyDiff]:
+def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[Path]) -> dict[str, api.PropertyDiff]:
     """Return the paths at which objects differ, and for each whether it can't be updated in place."""
     return {
-        paths.text(path): PropertyDiff(kind, input_diff=kind is PropertyDiffKind.DELETE)
+        paths.text(path): api.PropertyDiff(kind, input_diff=kind is api.PropertyDiffKind.DELETE)
         for path, kind in _changes((), old, new, forced)
     }
 
 
-def _changes(
-    path: Path, old: object, new: object, forced: list[Path]
-) -> Iterator[tuple[Path, PropertyDiffKind]]:
+def _changes(path: Path, old: object, new: object, forced: list[Path]) -> Iterator[tuple[Path, api.PropertyDiffKind]]:
     if new is UNKNOWN and isinstance(old, Mapping) and path:
         # What becomes of it is not known: each of its fields may go.
         for key in old:
@@ -107,9 +103,9 @@ def _changes(
         yield path, _kind("UPDATE", path, new, forced)
 
 
-def _kind(word: str, path: Path, value: object, forced: list[Path]) -> PropertyDiffKind:
+def _kind(word: str, path: Path, value: object, forced: list[Path]) -> api.PropertyDiffKind:
     replaced = rules.replaces(path, value, forced) or (word == "DELETE" and path == ("metadata",))
-    return PropertyDiffKind[f"{word}_REPLACE" if replaced else word]
+    return api.PropertyDiffKind[f"{word}_REPLACE" if replaced else word]
 
 
 def prune(live: object, shape: object, *, quantities: bool = False) -> object:

@@ -30,7 +30,15 @@ _CLUSTER_SCOPED = {
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
     "VolumeAttachment", "ClusterTrustBundle", "DeviceClass", "ResourceSlice", "IPAddress", "ServiceCIDR",
 }  # fmt: skip
-_SKIPS_WAIT_FOR_DELETION = {"Namespace", "Pod", "ReplicationController", "DaemonSet", "Deployment", "StatefulSet", "Job"}
+_SKIPS_WAIT_FOR_DELETION = {
+    "Namespace",
+    "Pod",
+    "ReplicationController",
+    "DaemonSet",
+    "Deployment",
+    "StatefulSet",
+    "Job",
+}
 _DASHED = {
     key.replace("-", "_"): key
     for key in (
@@ -42,7 +50,7 @@ _DASHED = {
 
 
 def built_in_scope(api_version: str, kind: str) -> bool | None:
-    """Say whether a kind of Kubernetes itself lives in namespaces; None for a custom one, which only the API server knows."""
+    """Say whether a kind of Kubernetes itself lives in namespaces; None for a custom one: the API server knows."""
     group = api_version.rpartition("/")[0]
     if "." in group and not group.endswith(".k8s.io"):
         return None
@@ -78,9 +86,8 @@ def problems(resource_type: str, obj: Mapping[str, Any]) -> list[tuple[str, str]
             found.append(("metadata.generateName", "is not possible with server-side apply; leave the name out"))
         annotations = metadata.get("annotations")
         names = annotations if isinstance(annotations, Mapping) else {}
-        for name in _REFUSED_ANNOTATIONS:
-            if name in names:
-                found.append((f'metadata.annotations["{name}"]', unsupported("not supported")))
+        refused = [name for name in _REFUSED_ANNOTATIONS if name in names]
+        found += [(f'metadata.annotations["{name}"]', unsupported("not supported")) for name in refused]
     if (obj.get("apiVersion"), kind) in readiness.UNSUPPORTED and not skips_await(obj):
         found.append(("kind", unsupported(f"waiting for an {kind} (annotation {SKIP_AWAIT} absent): not supported")))
     return found

@@ -9,8 +9,9 @@ from tools.engine.paths import ANY, Path, parse
 
 _SELECTOR = (".spec.selector",)
 _POD_SPEC = (
-    "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases", "hostIPC",
-    "hostNetwork", "hostPID", "hostname", "imagePullSecrets", "nodeName", "nodeSelector", "overhead", "preemptionPolicy",
+    "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
+    "hostIPC", "hostNetwork", "hostPID", "hostname", "imagePullSecrets", "nodeName", "nodeSelector", "overhead",
+    "preemptionPolicy",
     "priority", "priorityClassName", "readinessGates", "restartPolicy", "runtimeClassName", "schedulerName",
     "securityContext", "serviceAccount", "serviceAccountName", "shareProcessNamespace", "subdomain",
     "terminationGracePeriodSeconds", "volumes",

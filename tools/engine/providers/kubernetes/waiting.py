@@ -27,9 +27,7 @@ class NotReadyError(UserError):
         self.live = live
 
 
-async def until_ready(
-    cluster: Cluster, obj: Object, before: Object | None, timeout_seconds: float, say: Say
-) -> Object:
+async def until_ready(cluster: Cluster, obj: Object, before: Object | None, timeout_seconds: float, say: Say) -> Object:
     """Wait until an object is ready and return its last state.
 
     Raises:
@@ -43,7 +41,7 @@ async def until_ready(
     teller = _Teller(cluster, say)
     pause, live = _FIRST_POLL_SECONDS, obj
     while True:
-        state = await _look(cluster, rule, live, before, watch)
+        state = await _look(rule, live, before, watch)
         if state.ready:
             return live
         if state.failed or time.monotonic() - started >= timeout_seconds:
@@ -64,9 +62,7 @@ async def check_now(cluster: Cluster, live: Object) -> Readiness:
     return rule(live, Surroundings(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
 
 
-async def _look(
-    cluster: Cluster, rule: readiness.Rule, live: Object, before: Object | None, watch: "_Related"
-) -> Readiness:
+async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch: "_Related") -> Readiness:
     try:
         related = await watch.of(live)
     except UnreachableError as error:

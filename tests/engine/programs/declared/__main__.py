@@ -1,0 +1,68 @@
+"""Creates the resources that `declared:resources` lists: a test says what a program would say, without one of its own."""
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from things import Thing
+
+config = pulumi.Config()
+made: dict[str, pulumi.Resource] = {}
+
+
+def value(of: Any) -> Any:
+    """Replace `{"from": "name.path.to.output"}` by that output."""
+    if isinstance(of, list):
+        return [value(item) for item in of]
+    if not isinstance(of, dict):
+        return of
+    if of.keys() == {"from"}:
+        name, key, *path = of["from"].split(".")
+        output = getattr(made[name], key) if key in {"id", "urn"} else made[name].__dict__[key]
+        for step in path:
+            output = output[step]
+        return output
+    if of.keys() == {"secret"}:
+        return pulumi.Output.secret(of["secret"])
+    return {key: value(item) for key, item in of.items()}
+
+
+def options(given: dict[str, Any]) -> pulumi.ResourceOptions:
+    """Read resource options, by their Python names."""
+    given = dict(given)
+    for key in ("parent", "provider", "deleted_with"):
+        if key in given:
+            given[key] = made[given[key]]
+    for key in ("depends_on", "replace_with"):
+        if key in given:
+            given[key] = [made[name] for name in given[key]]
+    if "aliases" in given:
+        given["aliases"] = [pulumi.Alias(**alias) for alias in given["aliases"]]
+    if "custom_timeouts" in given:
+        given["custom_timeouts"] = pulumi.CustomTimeouts(**given["custom_timeouts"])
+    return pulumi.ResourceOptions(**given)
+
+
+class Group(pulumi.ComponentResource):
+    """A component."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("tests:index:Group", name, {}, opts)
+        self.register_outputs({})
+
+
+for item in config.require_object("resources"):
+    name, kind, opts = item["name"], item["type"], options(item.get("options", {}))
+    properties = value(item.get("properties", {}))
+    match kind:
+        case "Group":
+            made[name] = Group(name, opts)
+        case "Thing":
+            made[name] = Thing(name, properties, opts)
+        case "Provider":
+            made[name] = kubernetes.Provider(name, opts=opts, **properties)
+        case _:
+            made[name] = pulumi.CustomResource(kind, name, properties, opts)
+
+for name, source in (config.get_object("exports") or {}).items():
+    pulumi.export(name, value(source))
