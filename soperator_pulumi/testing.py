@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf import empty_pb2
-from pulumi.runtime import mocks, rpc, settings, stack
 from pulumi.runtime import config as stack_config
+from pulumi.runtime import mocks, rpc, settings, stack
 from pulumi.runtime.proto import resource_pb2
 
 PROJECT = "project"
@@ -122,7 +122,7 @@ def deploy(
 
 def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
     """Return what `pulumi.runtime.set_mocks` would set, without the stack that it creates: exports need their own."""
-    features = set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures)
+    features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
         monitor_features=features,
@@ -169,11 +169,9 @@ class _Monitor(mocks.MockMonitor):
             _, _, parent_type, parent = request.parent.rsplit("::", 3) if request.parent else ("", "", "", "")
             inputs = _plain(rpc.deserialize_properties(request.object))
             self.recorded.append(
-                Recorded(
-                    request.type, request.name, "" if parent_type == _STACK_TYPE else parent, inputs, request
-                )
+                Recorded(request.type, request.name, "" if parent_type == _STACK_TYPE else parent, inputs, request)
             )
-        response: resource_pb2.RegisterResourceResponse = super().RegisterResource(request)
+        response: resource_pb2.RegisterResourceResponse = mocks.MockMonitor.RegisterResource(self, request)
         return response
 
     def RegisterResourceOutputs(  # noqa: N802 the protocol's name

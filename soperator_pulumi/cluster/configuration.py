@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from soperator_pulumi.cluster.controller import SLURM_FILES, USER_FILES
-from soperator_pulumi.cluster.login import SSHD_FILES
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.lifecycle import AfterSync, ConfigFiles, Connection, Reader
-from soperator_pulumi.render import authorized_keys, layout, slurm_files, sshd_config, user_files
+from soperator_pulumi.render import authorized_keys, slurm_files, sshd_config, user_files
 from soperator_pulumi.spec import ClusterSpec
 
 
@@ -49,15 +47,15 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
             opts=scope.options(),
         )
 
-    slurmctld = Reader(component="controller", container="slurmctld", path=SLURM_FILES)
+    slurmctld = Reader(component="controller", container="slurmctld")
     knows_users = [
-        Reader(component="controller", container="slurmctld", path=USER_FILES),
-        Reader(component="login", container="sshd", path=USER_FILES),
+        Reader(component="controller", container="slurmctld"),
+        Reader(component="login", container="sshd"),
         # A job carries its user's identity; on the workers the files only show names, and there may be thousands.
-        Reader(component="worker", container="slurmd", path=USER_FILES, verified=False),
+        Reader(component="worker", container="slurmd", verified=False),
     ]
-    sshd_keys = Reader(component="login", container="sshd", path=layout.SSH_KEYS_DIR)
-    sshd = Reader(component="login", container="sshd", path=SSHD_FILES)
+    sshd_keys = Reader(component="login", container="sshd")
+    sshd = Reader(component="login", container="sshd")
     return Configuration(
         slurm=config_files("slurm-config", slurm_files(spec), [slurmctld], AfterSync.SLURM),
         users=config_files("users", user_files(spec), knows_users),

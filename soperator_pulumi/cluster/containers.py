@@ -27,9 +27,7 @@ INIT = ["/usr/bin/tini", "-g", "--"]
 
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
-_BURSTABLE = PodResources(
-    requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi")
-)
+_BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))
 
 _COPY_KEY_AND_RUN = (
     "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key && exec munged --foreground"
@@ -107,12 +105,17 @@ def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[Con
 
 
 def prepare(
-    spec: ClusterSpec, image: pulumi.Input[str], script: str, places: Sequence[Mount], *, guaranteed: bool
+    spec: ClusterSpec,
+    image: pulumi.Input[str],
+    script: str,
+    places: Sequence[Mount],
+    *,
+    guaranteed: bool = False,
 ) -> ContainerArgs:
     """Return an init container that gives directories their owner and mode before the daemon starts.
 
     Kubernetes makes empty directories 0777 without the sticky bit, where each user could replace the files of
-    the others. The script runs as root, who owns them, and so needs no capability.
+    the others. The script runs as their owner, root, and so needs no capability.
     """
     return ContainerArgs(
         name="prepare",

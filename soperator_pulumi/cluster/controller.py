@@ -1,21 +1,25 @@
 """The controller: slurmctld with its state, and what keeps it from being evicted."""
 
+from pathlib import PurePosixPath
+
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
-from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs
+from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, requirements
 from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.mounts import Mount, SecretFile
-from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.storage import Claims
+from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec import ClusterSpec
 
-SLURM_FILES = "/etc/slurm"
+SLURM_FILES = "/etc/slurm-config"
 USER_FILES = "/var/lib/extrausers"
 
 
@@ -25,29 +29,38 @@ class Controller(pulumi.ComponentResource):
     stateful_set: StatefulSet
     """The controller's StatefulSet, of one replica."""
 
+    ready: PodsReady
+    """Waits until slurmctld answers, and says why it does not."""
+
     def __init__(
         self,
         name: str,
         *,
         scope: Scope,
-        spec: ClusterSpec,
-        munge_key: SecretFile,
-        claims: Claims,
+        parts: Parts,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("soperator-pulumi:index:Controller", name, {}, opts)
         own = scope.within(self)
-        role = _role(spec, claims)
         self.stateful_set = StatefulSet(
             name,
-            metadata=own.metadata("controller", "controller"),
+            # The workers start at the same time: `ready` waits.
+            metadata=own.metadata("controller", "controller", annotations=NOT_AWAITED),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=1,
                 selector=LabelSelectorArgs(match_labels=own.selector("controller")),
-                template=pod_template(own, spec, munge_key, role),
+                template=pod_template(own, parts, _role(parts.spec, parts.claims)),
             ),
             opts=own.options(),
+        )
+        self.ready = PodsReady(
+            f"{name}-ready",
+            namespace=scope.namespace,
+            stateful_set="controller",
+            selector=own.selector("controller"),
+            connection=parts.connection,
+            opts=own.options(depends_on=[self.stateful_set]),
         )
         self.disruption_budget = never_evicted(name, own, "controller")
         self.register_outputs({})
@@ -59,7 +72,10 @@ def _role(spec: ClusterSpec, claims: Claims) -> Role:
         name="slurmctld",
         image=spec.images.controller,
         image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, "slurmctld", "-D"],
+        # Not /etc/slurm: `scontrol` beside it asks slurmctld for the configuration that is in force, so a file that is
+        # new, and perhaps wrong, makes no probe fail.
+        command=[*INIT, "slurmctld", "-D", "-f", f"{SLURM_FILES}/slurm.conf"],
+        env=[EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}")],
         ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],
         security_context=hardened(uid=layout.SLURM_UID),
         resources=requirements(spec.controller.pod_resources),
@@ -84,7 +100,8 @@ def _mounts(claims: Claims) -> list[Mount]:
         munge_socket(),
         mounts.config_files("slurm-config", SLURM_FILES),
         mounts.config_files("users", USER_FILES),
-        mounts.claim("state", claims.state, layout.STATE_DIR),
+        # slurmctld makes its directory in the claim itself: the root of many volumes is open to everybody.
+        mounts.claim("state", claims.state, str(PurePosixPath(layout.STATE_DIR).parent)),
         mounts.memory("run", layout.RUN_DIR, "1Mi"),
         mounts.memory("tmp", mounts.TMP, "16Mi"),
     ]

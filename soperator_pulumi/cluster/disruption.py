@@ -6,9 +6,7 @@ from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudget
 from soperator_pulumi.cluster.options import Scope
 
 
-def never_evicted(
-    name: str, scope: Scope, component: str, node_set: str | None = None
-) -> PodDisruptionBudget:
+def never_evicted(name: str, scope: Scope, component: str, node_set: str | None = None) -> PodDisruptionBudget:
     """Refuse every eviction of these pods.
 
     An eviction knows nothing of jobs, so `kubectl drain` of a machine stops until somebody has drained its

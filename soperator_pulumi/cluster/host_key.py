@@ -33,9 +33,7 @@ def host_key(seed: bytes) -> HostKey:
     The file is written here and not by `cryptography`, which puts random check bytes into it: the Secret
     would then differ on every run.
     """
-    public = (
-        Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    )
+    public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     blob = _string(_ALGORITHM) + _string(public)
     return HostKey(
         private_key=_private_file(seed, public, blob),

@@ -21,12 +21,13 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, hardened, munge_socket, prepare, requirements
 from soperator_pulumi.cluster.controller import USER_FILES
-from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.options import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
-from soperator_pulumi.cluster.secrets import Keys
-from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR, Claims
+from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR
+from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec import ClusterSpec, LoginSpec, ServiceType
+from soperator_pulumi.spec import LoginSpec, ServiceType
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
 """What sshd needs, bisected: its unprivileged part (SYS_CHROOT), becoming the user, and terminals."""
@@ -57,6 +58,9 @@ class LoginNodes(pulumi.ComponentResource):
     stateful_set: StatefulSet
     """The login pods' StatefulSet."""
 
+    ready: PodsReady
+    """Waits until sshd answers on all of them, and says why it does not."""
+
     service: Service
     """The Service `login`."""
 
@@ -65,26 +69,32 @@ class LoginNodes(pulumi.ComponentResource):
         name: str,
         *,
         scope: Scope,
-        spec: ClusterSpec,
-        keys: Keys,
-        claims: Claims,
+        parts: Parts,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("soperator-pulumi:index:LoginNodes", name, {}, opts)
-        own = scope.within(self)
+        own, login, keys = scope.within(self), parts.spec.login, parts.keys
         self.stateful_set = StatefulSet(
             name,
-            metadata=own.metadata("login", "login"),
+            metadata=own.metadata("login", "login", annotations=NOT_AWAITED),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
-                replicas=spec.login.replicas,
+                replicas=login.replicas,
                 pod_management_policy="Parallel",
                 selector=LabelSelectorArgs(match_labels=own.selector("login")),
-                template=pod_template(own, spec, keys.munge, _role(own, spec, keys, claims)),
+                template=pod_template(own, parts, _role(own, parts)),
             ),
             opts=own.options(),
         )
-        self.service = _service(name, own, spec.login)
+        self.ready = PodsReady(
+            f"{name}-ready",
+            namespace=scope.namespace,
+            stateful_set="login",
+            selector=own.selector("login"),
+            connection=parts.connection,
+            opts=own.options(depends_on=[self.stateful_set]),
+        )
+        self.service = _service(name, own, login)
         self.endpoint = pulumi.Output.all(self.service.spec, self.service.status).apply(_endpoint_of)
         self.host_public_key = keys.ssh_host_public_key
         self.host_key_fingerprint = keys.ssh_host_fingerprint
@@ -97,7 +107,8 @@ class LoginNodes(pulumi.ComponentResource):
         )
 
 
-def _role(scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims) -> Role:
+def _role(scope: Scope, parts: Parts) -> Role:
+    spec, claims = parts.spec, parts.claims
     tmp = mounts.scratch("tmp", mounts.TMP)
     shared = mounts.claim("shared", claims.shared, SHARED_DIR)
     places = [
@@ -105,7 +116,7 @@ def _role(scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims) -> Role:
         mounts.config_files("users", USER_FILES),
         mounts.config_files("ssh-keys", layout.SSH_KEYS_DIR),
         mounts.config_files("sshd-config", SSHD_FILES),
-        mounts.secret_file("ssh-host-key", keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
+        mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
         mounts.claim("shared", claims.shared, "/home", sub_path=HOMES_DIRECTORY),
         tmp,
     ]
@@ -128,7 +139,7 @@ def _role(scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims) -> Role:
         daemon=daemon,
         mounts=[*places, shared],
         scheduling=spec.login,
-        prepare=prepare(spec, spec.images.login, _PREPARE, [tmp, shared], guaranteed=False),
+        prepare=prepare(spec, spec.images.login, _PREPARE, [tmp, shared]),
         affinity=_apart(scope),
     )
 

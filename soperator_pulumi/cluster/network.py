@@ -55,9 +55,7 @@ def create_network_policies(name: str, scope: Scope, login: LoginSpec) -> tuple[
 
     to_srun = _from(ours, srun)
     sources = [_addresses(source) for source in login.allowed_sources]
-    to_sshd = (
-        [_from(sources, _tcp(layout.SSH_PORT))] if sources else []
-    )  # a rule without sources would admit everybody
+    to_sshd = [_from(sources, _tcp(layout.SSH_PORT))] if sources else []  # a rule without sources would admit everybody
     to_slurmd = _from([controller], _tcp(layout.SLURMD_PORT))
     names = NetworkPolicyEgressRuleArgs(ports=[_tcp(_DNS_PORT), _udp(_DNS_PORT)])
     return (
@@ -77,9 +75,7 @@ def _addresses(cidr: str) -> NetworkPolicyPeerArgs:
     return NetworkPolicyPeerArgs(ip_block=IPBlockArgs(cidr=cidr))
 
 
-def _from(
-    peers: Sequence[NetworkPolicyPeerArgs], *ports: NetworkPolicyPortArgs
-) -> NetworkPolicyIngressRuleArgs:
+def _from(peers: Sequence[NetworkPolicyPeerArgs], *ports: NetworkPolicyPortArgs) -> NetworkPolicyIngressRuleArgs:
     return NetworkPolicyIngressRuleArgs(from_=[*peers], ports=[*ports] or None)
 
 

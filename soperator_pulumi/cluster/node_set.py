@@ -9,11 +9,12 @@ from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, prepare, requirements
 from soperator_pulumi.cluster.controller import USER_FILES
 from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.mounts import Mount, SecretFile
-from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR, Claims
-from soperator_pulumi.lifecycle import Connection, NodesReady
+from soperator_pulumi.lifecycle import NodesReady
 from soperator_pulumi.render import layout, node_conf
 from soperator_pulumi.spec import ClusterSpec, Constrain, NodeSetSpec, PodResources, ResourceAmounts
 
@@ -51,27 +52,23 @@ class NodeSet(pulumi.ComponentResource):
         name: str,
         *,
         scope: Scope,
-        spec: ClusterSpec,
+        parts: Parts,
         node_set: NodeSetSpec,
-        munge_key: SecretFile,
-        claims: Claims,
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("soperator-pulumi:index:NodeSet", name, {}, opts)
         own = scope.within(self)
-        role = _role(spec, node_set, claims)
         self.stateful_set = StatefulSet(
             name,
             # Pulumi would wait for every pod, also for those that cannot start now. `ready` waits, and says why.
-            metadata=own.metadata(node_set.name, "worker", node_set.name, SKIP_AWAIT),
+            metadata=own.metadata(node_set.name, "worker", node_set.name, NOT_AWAITED),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=node_set.replicas,
                 pod_management_policy="Parallel",
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
                 selector=LabelSelectorArgs(match_labels=own.selector("worker", node_set.name)),
-                template=pod_template(own, spec, munge_key, role),
+                template=pod_template(own, parts, _role(parts.spec, node_set, parts.claims)),
             ),
             opts=own.options(),
         )
@@ -83,7 +80,7 @@ class NodeSet(pulumi.ComponentResource):
             replicas=node_set.replicas,
             selector=own.selector("worker", node_set.name),
             timeout_seconds=node_set.ready_timeout_seconds,
-            connection=connection,
+            connection=parts.connection,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.register_outputs({})
@@ -103,9 +100,7 @@ def _role(spec: ClusterSpec, node_set: NodeSetSpec, claims: Claims) -> Role:
             *("--conf", node_conf(spec, node_set)),
         ],
         ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
-        security_context=hardened(
-            capabilities=[*CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ())]
-        ),
+        security_context=hardened(capabilities=[*CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ())]),
         resources=requirements(node_set.pod_resources or _all_of(node_set)),
         startup_probe=asks("scontrol", "show", "slurmd", period=1, failures=300),
         readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),

@@ -19,6 +19,10 @@ NODE_SET_LABEL = "soperator-pulumi/node-set"
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects that Pulumi is not to wait for; the reason stands where it is used."""
 
+NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background"}
+"""The same for StatefulSets, whose pods a resource of ours waits for. Pulumi does not wait for their deletion then,
+and a run right after it must find none that is still going; its pods go as they would, and new ones wait for them."""
+
 _DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
 _LABEL_LIMIT = 63
 
@@ -65,9 +69,7 @@ class Scope:
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()
     ) -> pulumi.ResourceOptions:
         """Return the options of one child; `extra` adds what is special to it."""
-        base = pulumi.ResourceOptions(
-            parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on]
-        )
+        base = pulumi.ResourceOptions(parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on])
         return pulumi.ResourceOptions.merge(base, extra)
 
     def selector(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
@@ -86,9 +88,7 @@ class Scope:
 
     def object_labels(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
         """Return all labels of an object that is not a pod."""
-        labels = (
-            self.selector(component, node_set) if component is None else self.pod_labels(component, node_set)
-        )
+        labels = self.selector(component, node_set) if component is None else self.pod_labels(component, node_set)
         return {**self.labels, **labels, OWNER_LABEL: self.owner}
 
     def metadata(

@@ -18,9 +18,10 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.cluster.containers import munged
-from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import Scope
-from soperator_pulumi.spec import ClusterSpec, Scheduled
+from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.spec import Scheduled
 
 NODES_SERVICE = "nodes"
 """The headless Service of all Slurm pods, by which each finds the others by their short names."""
@@ -49,9 +50,10 @@ class Role:
     """Used where the spec says nothing."""
 
 
-def pod_template(scope: Scope, spec: ClusterSpec, munge_key: SecretFile, role: Role) -> PodTemplateSpecArgs:
+def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     """Return the template of a role's pods."""
-    sidecar, sidecar_mounts = munged(spec, munge_key, guaranteed=role.guaranteed)
+    spec = parts.spec
+    sidecar, sidecar_mounts = munged(spec, parts.keys.munge, guaranteed=role.guaranteed)
     volumes = {mount.name: mount.source for mount in [*role.mounts, *sidecar_mounts]}
     scheduling = role.scheduling
     return PodTemplateSpecArgs(
@@ -72,12 +74,9 @@ def pod_template(scope: Scope, spec: ClusterSpec, munge_key: SecretFile, role: R
                 fs_group_change_policy="OnRootMismatch" if role.volume_group else None,
                 seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"),
             ),
-            image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets]
-            or None,
+            image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
             node_selector=scheduling.node_selector or None,
-            tolerations=[
-                TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations
-            ]
+            tolerations=[TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations]
             or None,
             affinity=_affinity(scheduling) or role.affinity,
             priority_class_name=scheduling.priority_class,

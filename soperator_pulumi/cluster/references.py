@@ -19,9 +19,7 @@ def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
     if munge is not None:
         yield _reference("secrets.munge_key", "Secret", munge.secret, key=munge.key, holds="munge key")
     if ssh_host is not None:
-        yield _reference(
-            "secrets.ssh_host_key", "Secret", ssh_host.secret, key=ssh_host.key, holds="ssh host key"
-        )
+        yield _reference("secrets.ssh_host_key", "Secret", ssh_host.secret, key=ssh_host.key, holds="ssh host key")
     for index, secret in enumerate(spec.images.pull_secrets):
         yield _reference(f"images.pull_secrets[{index}]", "Secret", secret)
 
@@ -33,9 +31,7 @@ def _volumes(spec: ClusterSpec) -> Iterator[Reference]:
     )
     for path, volume, mode in volumes:
         if volume.existing_claim is not None:
-            yield _reference(
-                f"{path}.existing_claim", "PersistentVolumeClaim", volume.existing_claim, holds=mode
-            )
+            yield _reference(f"{path}.existing_claim", "PersistentVolumeClaim", volume.existing_claim, holds=mode)
         else:
             yield _reference(f"{path}.storage_class", "StorageClass", volume.storage_class or "")
 

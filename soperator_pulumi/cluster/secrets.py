@@ -37,7 +37,7 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
     ssh_host = secrets.ssh_host_key
     if ssh_host is None:
         seed = random.RandomBytes(f"{name}-ssh-host-key", length=SEED_BYTES, opts=scope.options())
-        pair = pulumi.Output.secret(seed.base64).apply(_host_key)
+        pair = seed.base64.apply(pulumi.Output.secret).apply(_host_key)
         created.append(_secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": pair.apply(_private)}))
         # The public half of a generated key is for everybody, though it is computed from a secret.
         public_key = pulumi.Output.unsecret(pair.apply(_public))
@@ -58,7 +58,7 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
 
 def _munge_key(name: str, scope: Scope) -> Secret:
     key = random.RandomBytes(f"{name}-munge-key", length=MUNGE_KEY_BYTES, opts=scope.options())
-    return _secret(name, scope, "munge-key", {"munge.key": pulumi.Output.secret(key.base64)})
+    return _secret(name, scope, "munge-key", {"munge.key": key.base64.apply(pulumi.Output.secret)})
 
 
 def _secret(name: str, scope: Scope, secret: str, data: dict[str, pulumi.Output[str]]) -> Secret:

@@ -16,10 +16,11 @@ from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
 from soperator_pulumi.cluster.options import OWNER_LABEL, PART_OF, SKIP_AWAIT, Scope, owner_of
+from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE
 from soperator_pulumi.cluster.references import references
-from soperator_pulumi.cluster.secrets import Keys, create_keys
-from soperator_pulumi.cluster.storage import Claims, create_claims, kept
+from soperator_pulumi.cluster.secrets import create_keys
+from soperator_pulumi.cluster.storage import create_claims, kept
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle import Connection, Prerequisites
 from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
@@ -92,11 +93,10 @@ class SlurmCluster(pulumi.ComponentResource):
             *self.network_policies,
             self.nodes_service,
         )
-        self.controller = self._create_controller(name, ready, spec, keys, claims)
-        self.node_sets = self._create_node_sets(
-            name, ready.following(self.controller), spec, keys, claims, connection
-        )
-        self.login = self._create_login(name, ready, spec, keys, claims)
+        parts = Parts(spec, keys, claims, connection)
+        self.controller = Controller(f"{name}-controller", scope=ready, parts=parts, opts=ready.options())
+        self.node_sets = self._create_node_sets(name, ready.following(self.controller.stateful_set), parts)
+        self.login = LoginNodes(f"{name}-login", scope=ready, parts=parts, opts=ready.options())
         self.namespace = pulumi.Output.from_input(spec.namespace)
         self.register_outputs({"namespace": self.namespace})
 
@@ -129,9 +129,7 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         return scope.through(own)
 
-    def _check_prerequisites(
-        self, name: str, scope: Scope, spec: ClusterSpec, connection: Connection
-    ) -> Prerequisites:
+    def _check_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
             where=WHERE,
@@ -164,47 +162,17 @@ class SlurmCluster(pulumi.ComponentResource):
             f"{name}-nodes",
             # It has no port to wait for, and the pods wait for it.
             metadata=scope.metadata(NODES_SERVICE, annotations=SKIP_AWAIT),
-            spec=ServiceSpecArgs(
-                cluster_ip="None", publish_not_ready_addresses=True, selector=scope.selector()
-            ),
+            spec=ServiceSpecArgs(cluster_ip="None", publish_not_ready_addresses=True, selector=scope.selector()),
             opts=scope.options(),
         )
 
-    def _create_controller(
-        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims
-    ) -> Controller:
-        return Controller(
-            f"{name}-controller",
-            scope=scope,
-            spec=spec,
-            munge_key=keys.munge,
-            claims=claims,
-            opts=scope.options(),
-        )
-
-    def _create_node_sets(
-        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims, connection: Connection
-    ) -> dict[str, NodeSet]:
+    def _create_node_sets(self, name: str, scope: Scope, parts: Parts) -> dict[str, NodeSet]:
         return {
             node_set.name: NodeSet(
-                f"{name}-{node_set.name}",
-                scope=scope,
-                spec=spec,
-                node_set=node_set,
-                munge_key=keys.munge,
-                claims=claims,
-                connection=connection,
-                opts=scope.options(),
+                f"{name}-{node_set.name}", scope=scope, parts=parts, node_set=node_set, opts=scope.options()
             )
-            for node_set in spec.node_sets
+            for node_set in parts.spec.node_sets
         }
-
-    def _create_login(
-        self, name: str, scope: Scope, spec: ClusterSpec, keys: Keys, claims: Claims
-    ) -> LoginNodes:
-        return LoginNodes(
-            f"{name}-login", scope=scope, spec=spec, keys=keys, claims=claims, opts=scope.options()
-        )
 
 
 def _understand(

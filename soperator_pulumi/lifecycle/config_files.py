@@ -1,6 +1,6 @@
 """The resource that owns a ConfigMap of configuration files and changes it as a transaction.
 
-Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints the files' unified diff.
+Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints how files change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,11 +83,10 @@ def _outputs(props: dict[str, Any]) -> dict[str, Any]:
 
 def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     clock = MachineClock()
-    login_path = next((reader.path for reader in desired.readers if reader.component == "login"), "")
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
         AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, say, clock),
-        AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector, login_path),
+        AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector, desired.name),
     }
     return Transaction(kube, activations, say, clock)
 

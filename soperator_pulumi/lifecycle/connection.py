@@ -44,9 +44,9 @@ class Access:
 def access(props: Mapping[str, Any], config: Config | None, *, deleting: bool = False) -> Access:
     """Return how to reach the cluster of a resource with these inputs or outputs.
 
-    What is recorded in state may have expired when a resource is deleted, so that the stack's configuration comes first
-    then. Where neither says anything, `kubernetes:kubeconfig` and `kubernetes:context` hold, which choose the cluster of
-    Pulumi's own Kubernetes resources as well, and else the ambient KUBECONFIG.
+    What is recorded in state may have expired when a resource is deleted, so the stack's configuration comes first
+    then. Where neither says anything, `kubernetes:kubeconfig` and `kubernetes:context` hold, which choose the
+    cluster of Pulumi's own Kubernetes resources as well, and else the ambient KUBECONFIG.
     """
     recorded = Access(_text(props, KUBECONFIG), _text(props, CONTEXT))
     configured = _configured(config, "soperator")

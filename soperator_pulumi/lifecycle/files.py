@@ -32,12 +32,10 @@ class AfterSync(StrEnum):
 class Reader(BaseModel):
     """Pods that mount the files."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     component: str
     container: str
-    path: str
-    """Where the container has the directory."""
     verified: bool = True
     """Whether to wait until the files are there. Otherwise the kubelet is asked to bring them, and no more."""
 
@@ -121,6 +119,4 @@ def differences(config_map: str, old: Mapping[str, str], new: Mapping[str, str])
     """Yield the lines of a unified diff between two sets of files."""
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name, "").splitlines(), new.get(name, "").splitlines()
-        yield from unified_diff(
-            before, after, f"{config_map}/{name}", f"{config_map}/{name}", lineterm="", n=1
-        )
+        yield from unified_diff(before, after, f"{config_map}/{name}", f"{config_map}/{name}", lineterm="", n=1)

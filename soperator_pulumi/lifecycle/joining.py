@@ -40,7 +40,7 @@ class Joining:
     """The nodes of one node set, as Kubernetes and Slurm see them."""
 
     def __init__(
-        self, kube: Kube, namespace: str, node_set: str, selector: Mapping[str, str], say: Say, clock: Clock
+        self, kube: Kube, *, namespace: str, node_set: str, selector: Mapping[str, str], say: Say, clock: Clock
     ) -> None:
         self._kube = kube
         self._namespace = namespace
@@ -66,9 +66,7 @@ class Joining:
             trouble = f"slurmctld does not answer: {str(error).rstrip('.')}"
         missing = [name for name in names if trouble or not _joined(pods.get(name), nodes.get(name))]
         reasons = {
-            name: self._reason(pods.get(name), nodes.get(name), trouble)
-            if position < _EXPLAINED
-            else "not looked at"
+            name: self._reason(pods.get(name), nodes.get(name), trouble) if position < _EXPLAINED else "not looked at"
             for position, name in enumerate(missing if explained else [])
         }
         return Roll(replicas, reasons or dict.fromkeys(missing, ""))
@@ -90,21 +88,14 @@ class Joining:
                 return
             if roll.joined != told_count or now - told_at >= _TELL_SECONDS:
                 told_at, told_count = now, roll.joined
-                self._say(
-                    f"{self._node_set}: {roll.joined} of {replicas} nodes have joined, {left:.0f} s left"
-                )
+                self._say(f"{self._node_set}: {roll.joined} of {replicas} nodes have joined, {left:.0f} s left")
                 for line in roll.lines():
                     self._say(f"  {line}")
         raise NotReadyError(
-            "\n".join(
-                [
-                    f"{self._node_set}: {len(roll.missing)} of {replicas} nodes have not joined Slurm after "
-                    f"{timeout_seconds:.0f} s:",
-                    *(f"  {line}" for line in roll.lines()),
-                    "Mend what is named and run again, lower the node set's replicas, or raise its "
-                    "ready_timeout_seconds.",
-                ]
-            )
+            f"{self._node_set}: {len(roll.missing)} of {replicas} nodes have not joined Slurm "
+            f"after {timeout_seconds:.0f} s:\n"
+            + "".join(f"  {line}\n" for line in roll.lines())
+            + "Mend what is named and run again, lower the node set's replicas, or raise its ready_timeout_seconds."
         )
 
     def _slurm(self) -> SlurmClient:

@@ -57,9 +57,7 @@ class Kube(Protocol):
         """Delete an object, if it is there."""
         ...
 
-    def log(
-        self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None
-    ) -> str:
+    def log(self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None) -> str:
         """Return the end of a container's log, at most `since_seconds` old; empty when there is none."""
         ...
 
@@ -86,11 +84,13 @@ class Cluster:
         self._http = client.ApiClient(self._configuration).rest_client.pool_manager
 
     def get(self, path: str) -> Json | None:
+        """Return an object, or None when there is none."""
         return self._request("GET", path)
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
+        """Return the objects of a collection that have these labels, and these fields."""
         query = {
             name: ",".join(f"{key}={value}" for key, value in chosen.items())
             for name, chosen in (("labelSelector", labels), ("fieldSelector", fields))
@@ -100,24 +100,24 @@ class Cluster:
         return list(found["items"]) if found else []
 
     def apply(self, path: str, body: Json) -> Json:
+        """Apply on the server, under our name, whoever else has set a field."""
         query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
         applied = self._request("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
         if applied is None:
-            raise KubernetesError(
-                f"{self._configuration.host}: {path} cannot be made: its namespace does not exist."
-            )
+            raise KubernetesError(f"{self._configuration.host}: {path} cannot be made: its namespace does not exist.")
         return applied
 
     def merge(self, path: str, body: Json) -> Json | None:
+        """Change the named fields of an object; None when there is no such object."""
         query = urlencode({"fieldManager": FIELD_MANAGER})
         return self._request("PATCH", f"{path}?{query}", body, "application/merge-patch+json")
 
     def delete(self, path: str) -> None:
+        """Delete an object, if it is there."""
         self._request("DELETE", path)
 
-    def log(
-        self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None
-    ) -> str:
+    def log(self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None) -> str:
+        """Return the end of a container's log, at most `since_seconds` old; empty when there is none."""
         query: dict[str, str | int] = {
             "container": container,
             "tailLines": _LOG_LINES,
@@ -126,9 +126,11 @@ class Cluster:
         if since_seconds is not None:
             query["sinceSeconds"] = max(1, since_seconds)
         response = self._send("GET", f"{path}/log?{urlencode(query)}")
-        return response.data.decode(errors="replace") if response.status == _OK else ""
+        text = response.data.decode(errors="replace") if response.status == _OK else ""
+        return "" if text.startswith("unable to retrieve container logs") else text  # the container is gone
 
     def transport(self, namespace: str, pod: str, container: str) -> Transport:
+        """Return what runs commands in a container."""
         return ExecTransport(self._configuration, namespace, pod, container)
 
     def _request(
@@ -146,8 +148,7 @@ class Cluster:
     def _send(
         self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
     ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
-        headers |= {each["key"]: each["value"] for each in self._configuration.auth_settings().values()}
+        headers = {"Accept": "application/json", "Content-Type": content_type, **_credentials(self._configuration)}
         try:
             return self._http.request(
                 method,
@@ -167,11 +168,7 @@ class Cluster:
 def _configuration(access: Access) -> client.Configuration:
     """Return the client's settings for a cluster, from a kubeconfig or from a pod's own service account."""
     settings = client.Configuration()
-    where = (
-        "kubeconfig"
-        if access.kubeconfig
-        else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
-    )
+    where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
     try:
         if access.kubeconfig is None and _in_a_pod():
             config.load_incluster_config(client_configuration=settings)
@@ -189,6 +186,12 @@ def _configuration(access: Access) -> client.Configuration:
             "or give kubeconfig and context."
         ) from error
     return settings
+
+
+def _credentials(settings: client.Configuration) -> dict[str, str]:
+    """Return the headers that say who we are; a token that has expired is renewed."""
+    bearer = settings.get_api_key_with_prefix("BearerToken", "authorization")
+    return {"Authorization": str(bearer)} if bearer else {}
 
 
 def _in_a_pod() -> bool:

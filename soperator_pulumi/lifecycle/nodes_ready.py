@@ -75,8 +75,14 @@ class NodesReadyProvider(LiveProvider):
         return wanted
 
     def _joining(self, props: Mapping[str, Any], wanted: NodeSetSize) -> Joining:
-        kube = self.kube(props)
-        return Joining(kube, wanted.namespace, wanted.node_set, wanted.selector, say, MachineClock())
+        return Joining(
+            self.kube(props),
+            namespace=wanted.namespace,
+            node_set=wanted.node_set,
+            selector=wanted.selector,
+            say=say,
+            clock=MachineClock(),
+        )
 
 
 class NodesReady(pulumi.dynamic.Resource, module="soperator", name="NodesReady"):

@@ -50,6 +50,14 @@ class Pod:
         """Whether the container's process is there, so that commands can be run beside it."""
         return "running" in self._status(container).get("state", {})
 
+    def sees(self, config_map: str, container: str) -> str | None:
+        """Return the directory where the container has the ConfigMap's files; None when it has not."""
+        spec = self.body["spec"]
+        volumes = [each["name"] for each in spec["volumes"] if each.get("configMap", {}).get("name") == config_map]
+        containers = [each for each in spec["containers"] if each["name"] == container]
+        mounts = [mount for each in containers for mount in each.get("volumeMounts") or []]
+        return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
+
     def crashed(self, container: str) -> bool:
         """Whether the container has ended by itself and is not back."""
         status = self._status(container)
@@ -60,8 +68,7 @@ class Pod:
     def stuck(self) -> bool:
         """Whether it will hardly start by itself: no machine for it, no image, or it crashes."""
         return bool(self._unscheduled()) or any(
-            status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS
-            for status in self._statuses()
+            status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS for status in self._statuses()
         )
 
     def why_not_ready(self, kube: Kube) -> str:

@@ -1,4 +1,4 @@
-"""The first resource of a cluster: its check looks at the live Kubernetes before anything is applied, in previews too."""
+"""The first resource of a cluster: its check looks at the live Kubernetes before anything is applied."""
 
 import base64
 import hashlib
@@ -35,9 +35,7 @@ class PrerequisitesProvider(LiveProvider):
         """Compare what is asked for, and the host key that is there."""
         if has_unknown(news) or _asked(olds) != _asked(news):
             return DiffResult(changes=True)
-        return DiffResult(
-            changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)}
-        )
+        return DiffResult(changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)})
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Record what was found."""

@@ -44,7 +44,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 2.0) -> Iterator[float]:
+def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0) -> Iterator[float]:
     """Yield the seconds left, once at least, with growing pauses between, until `deadline` has come."""
     pause = first
     while True:

@@ -1,13 +1,15 @@
 """How Slurm's files come to count: slurmctld reads them, and hands them on to every slurmd (configless)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.render import trial_files
+from soperator_pulumi.slurm import SlurmClient, Transport, trial_start
 
 CONTROLLER_POD = "controller-0"
 CONTROLLER_CONTAINER = "slurmctld"
@@ -18,6 +20,7 @@ START_SECONDS = 60
 ANSWER_SECONDS = 300
 """How long slurmctld may take until it answers: after a restart it recovers its state."""
 
+_TRIAL_FOLDER = PurePosixPath("/tmp/trial")  # noqa: S108 in the controller's own /tmp
 _TELL_SECONDS = 10
 _JOBS_TOLD = 10
 
@@ -33,28 +36,21 @@ class Slurmctld:
     clock: Clock
 
     @property
+    def _transport(self) -> Transport:
+        return self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER)
+
+    @property
     def _slurm(self) -> SlurmClient:
-        return SlurmClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
+        return SlurmClient(self._transport)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse changes that would kill jobs while there are any, or while nobody can tell."""
-        killing: list[str] = []  # INTERIM
-        if not killing or self._pod() is None:
+        """Refuse what would kill jobs that there are, or may be, and files with which slurmctld does not start."""
+        pod = self._pod()
+        if pod is None:
             return
-        what = "; ".join(killing)
-        try:
-            jobs = self._slurm.running_jobs()
-        except (SlurmError, TransportError) as error:
-            raise ConfigRefusedError(
-                f"This change would kill running jobs: {what}. Whether there are any is not known: {error}"
-            ) from error
-        if jobs:
-            listed = ", ".join(f"{job.job_id} ({job.user}, on {job.nodes})" for job in jobs[:_JOBS_TOLD])
-            more = f" and {len(jobs) - _JOBS_TOLD} more" if len(jobs) > _JOBS_TOLD else ""
-            raise ConfigRefusedError(
-                f"This change would kill running jobs: {what}.\nRunning: {listed}{more}.\n"
-                "Nothing was changed. Wait until they have ended, or cancel them, and run again."
-            )
+        # INTERIM: killing
+        if old != new and pod.runs(CONTROLLER_CONTAINER) and not pod.going:
+            self._try(new)
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Reconfigure slurmctld, or restart it where that is needed. Jobs go on either way."""
@@ -66,6 +62,29 @@ class Slurmctld:
         else:
             self._await_answer(pod, started=self.clock.now())
             self._reconfigure(pod)
+
+    def _refuse_while_jobs_run(self, what: Sequence[str]) -> None:
+        changes = "; ".join(what)
+        try:
+            jobs = self._slurm.running_jobs()
+        except (SlurmError, TransportError) as error:
+            raise ConfigRefusedError(
+                f"This change would kill running jobs: {changes}. Whether there are any is not known: {error}"
+            ) from error
+        if jobs:
+            listed = ", ".join(f"{job.job_id} ({job.user}, on {job.nodes})" for job in jobs[:_JOBS_TOLD])
+            more = f" and {len(jobs) - _JOBS_TOLD} more" if len(jobs) > _JOBS_TOLD else ""
+            raise ConfigRefusedError(
+                f"This change would kill running jobs: {changes}.\nRunning: {listed}{more}.\n"
+                "Nothing was changed. Wait until they have ended, or cancel them, and run again."
+            )
+
+    def _try(self, files: Mapping[str, str]) -> None:
+        """Refuse files with which a slurmctld beside the running one does not start."""
+        try:
+            trial_start(self._transport, trial_files({**files}, _TRIAL_FOLDER), _TRIAL_FOLDER)
+        except SlurmError as error:
+            raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
 
     def _pod(self) -> Pod | None:
         selector = {**self.selector, "app.kubernetes.io/component": "controller"}
@@ -93,6 +112,8 @@ class Slurmctld:
             self._slurm.reconfigure()
         except SlurmError as error:
             raise self._refusal(pod, str(error), began) from error
+        # slurmctld answers before it begins anew; when it cannot, it is gone.
+        self._await_answer(pod, started=began)
 
     def _restart(self, pod: Pod, why: str) -> None:
         self.say(f"restarting slurmctld ({why}); jobs go on")
@@ -108,7 +129,7 @@ class Slurmctld:
             current = pod is not None and not (replaced and pod.uid == before.uid)
             if pod is not None and current:
                 if pod.crashed(CONTROLLER_CONTAINER):
-                    raise self._refusal(pod, "slurmctld ends as soon as it starts", started)
+                    raise self._refusal(pod, "slurmctld has ended", started)
                 if pod.runs(CONTROLLER_CONTAINER) and self._slurm.is_up():
                     return
             if self.clock.now() - told > _TELL_SECONDS:
@@ -128,6 +149,4 @@ class Slurmctld:
             for previous in (True, False)
         )
         said = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
-        return ConfigRefusedError(
-            "\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)])
-        )
+        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)]))

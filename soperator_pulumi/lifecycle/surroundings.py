@@ -88,9 +88,7 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
         return
     metadata = namespace["metadata"]
     if "deletionTimestamp" in metadata:
-        yield Problem(
-            "namespace", f'"{name}" is being deleted. Wait until it is gone, or choose another one.'
-        )
+        yield Problem("namespace", f'"{name}" is being deleted. Wait until it is gone, or choose another one.')
     elif wanted.create_namespace and _label(namespace, wanted.owner_label) != wanted.owner:
         yield Problem(
             "namespace",
@@ -106,11 +104,7 @@ def _tenant_problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",
     }
     for what, path in kinds.items():
-        others = [
-            each
-            for each in kube.find(path, wanted.part_of)
-            if _label(each, wanted.owner_label) != wanted.owner
-        ]
+        others = [each for each in kube.find(path, wanted.part_of) if _label(each, wanted.owner_label) != wanted.owner]
         if others:
             cluster = _label(others[0], "app.kubernetes.io/instance")
             owner = _label(others[0], wanted.owner_label)
@@ -152,9 +146,7 @@ def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Proble
     if any((each["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for each in classes):
         return
     names = ", ".join(sorted(each["metadata"]["name"] for each in classes)) or "none at all"
-    text = (
-        f"not given, and the Kubernetes cluster has no default StorageClass. Choose one; there are: {names}."
-    )
+    text = f"not given, and the Kubernetes cluster has no default StorageClass. Choose one; there are: {names}."
     yield Problem(reference.path, text)
 
 

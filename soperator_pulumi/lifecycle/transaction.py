@@ -30,7 +30,7 @@ _ASK_AGAIN_SECONDS = 10
 class Activation(Protocol):
     """What makes changed files count."""
 
-    def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    def check(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
         """Refuse, before anything is changed, what must not be done now.
 
         Raises:
@@ -38,7 +38,7 @@ class Activation(Protocol):
         """
         ...
 
-    def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    def activate(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
         """Make files that are in the pods count.
 
         Raises:
@@ -50,9 +50,7 @@ class Activation(Protocol):
 class Transaction:
     """Brings one ConfigMap and its readers to a desired state."""
 
-    def __init__(
-        self, kube: Kube, activations: Mapping[AfterSync, Activation], say: Say, clock: Clock
-    ) -> None:
+    def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], say: Say, clock: Clock) -> None:
         self._kube = kube
         self._activations = activations
         self._say = say
@@ -114,9 +112,10 @@ class Transaction:
             pods = self._pods(desired, reader)
             for pod in pods:
                 self._ask_kubelet(pod, desired.digest)
-            if reader.verified:
-                for pod in pods:
-                    self._await_files(desired, reader, pod)
+            for pod in pods if reader.verified else []:
+                directory = pod.sees(desired.name, reader.container)
+                if directory is not None:
+                    self._await_files(desired, reader, pod, directory)
 
     def _pods(self, desired: DesiredFiles, reader: Reader) -> list[Pod]:
         selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
@@ -125,10 +124,10 @@ class Transaction:
     def _ask_kubelet(self, pod: Pod, mark: str) -> None:
         self._kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: mark}}})
 
-    def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod) -> None:
+    def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, directory: str) -> None:
         asked = self._clock.now()
         for left in until(asked + SYNC_SECONDS, self._clock):
-            if not self._still_reads(pod, reader) or self._has_files(desired, reader, pod):
+            if not self._still_reads(pod, reader) or self._has_files(desired, reader, pod, directory):
                 return
             if self._clock.now() - asked > _ASK_AGAIN_SECONDS:
                 asked = self._clock.now()
@@ -144,8 +143,8 @@ class Transaction:
         body = self._kube.get(pod.path)
         return body is not None and Pod.of(body).uid == pod.uid and Pod.of(body).runs(reader.container)
 
-    def _has_files(self, desired: DesiredFiles, reader: Reader, pod: Pod) -> bool:
-        command = f"cd {shlex.quote(reader.path)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
+    def _has_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, directory: str) -> bool:
+        command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
         try:
             answer = self._kube.transport(desired.namespace, pod.name, reader.container).run(
                 ["/bin/sh", "-c", command], timeout_seconds=20

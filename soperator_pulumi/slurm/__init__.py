@@ -2,5 +2,6 @@
 
 from soperator_pulumi.slurm.client import Job, Node, SlurmClient
 from soperator_pulumi.slurm.transport import Answer, ExecTransport, Transport
+from soperator_pulumi.slurm.trial import trial_start
 
-__all__ = ["Answer", "ExecTransport", "Job", "Node", "SlurmClient", "Transport"]
+__all__ = ["Answer", "ExecTransport", "Job", "Node", "SlurmClient", "Transport", "trial_start"]

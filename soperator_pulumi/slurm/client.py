@@ -9,9 +9,7 @@ from soperator_pulumi.errors import SlurmError, TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
-_UNUSABLE_FLAGS = frozenset(
-    {"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE", "PLANNED_DOWN"}
-)
+_UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE", "PLANNED_DOWN"})
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,7 @@ class SlurmClient:
     def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._transport.run(command, timeout_seconds=timeout_seconds)
         if answer.returncode != 0:
-            raise SlurmError(
-                answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}."
-            )
+            raise SlurmError(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
 
 

@@ -18,9 +18,7 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL
 from soperator_pulumi.errors import TransportError
 
 _POLL_SECONDS = 1.0
-_SILENCE_SECONDS = (
-    15  # to connect, and within one frame; the time between frames is bounded by the command's limit
-)
+_SILENCE_SECONDS = 15  # to connect, and within one frame; the time between frames is bounded by the command's limit
 _ANSWER_SECONDS = 5  # how much longer than the command itself its answer may take
 _KILL_AFTER_SECONDS = 2
 
@@ -42,8 +40,10 @@ class Answer:
 class Transport(Protocol):
     """Runs one command where Slurm's client programs are."""
 
-    def run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+    def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         """Run `command` and return its answer, whatever its exit code.
+
+        It gets `stdin` without an end of file: it must know how much to read.
 
         Raises:
             TransportError: the command was not run, or its answer did not arrive in time. It may have been run.
@@ -64,20 +64,20 @@ class ExecTransport:
         """Where commands run, for messages."""
         return f"pod {self._namespace}/{self._pod}"
 
-    def run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+    def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         """Run `command`; it is ended in the pod as well when it takes longer than `timeout_seconds`."""
         bounded = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds), *command]
-        socket = self._open(bounded)
+        socket = self._open(bounded, stdin=bool(stdin))
         try:
+            if stdin:
+                socket.write_stdin(stdin)
             return self._read(socket, command, timeout_seconds + _KILL_AFTER_SECONDS + _ANSWER_SECONDS)
         except (websocket.WebSocketException, OSError) as error:
-            raise TransportError(
-                f"{self}: the connection broke while `{_name(command)}` ran: {error}."
-            ) from error
+            raise TransportError(f"{self}: the connection broke while `{_name(command)}` ran: {error}.") from error
         finally:
             socket.close()
 
-    def _open(self, command: Sequence[str]) -> Any:  # noqa: ANN401 the client library has no types
+    def _open(self, command: Sequence[str], *, stdin: bool) -> Any:  # noqa: ANN401 the client library has no types
         # `stream` replaces the client's way to make requests for a moment: no other thread may use this client.
         api = client.CoreV1Api(client.ApiClient(self._configuration))
         websocket.setdefaulttimeout(_SILENCE_SECONDS)
@@ -90,7 +90,7 @@ class ExecTransport:
                 command=[*command],
                 stdout=True,
                 stderr=True,
-                stdin=False,
+                stdin=stdin,
                 tty=False,
                 binary=True,  # or a letter that falls between two frames would be lost
                 _preload_content=False,

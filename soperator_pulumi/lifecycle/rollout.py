@@ -1,0 +1,76 @@
+"""Waiting until a StatefulSet's pods are all new and ready, and saying what keeps the others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.lifecycle.kube import Json, Kube
+from soperator_pulumi.lifecycle.pods import find_pods
+from soperator_pulumi.lifecycle.progress import Clock, Say, until
+
+_TELL_SECONDS = 10
+_TOLD = 10
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The pods of one StatefulSet that Kubernetes itself replaces, one after the other."""
+
+    kube: Kube
+    namespace: str
+    stateful_set: str
+    selector: Mapping[str, str]
+    say: Say
+    clock: Clock
+
+    def lacks(self, *, explained: bool = True) -> list[str]:
+        """Return what is missing; nothing when all pods are of the newest template and ready.
+
+        The reasons cost calls for each pod: without `explained` only the first line is told.
+        """
+        found = self.kube.get(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{self.stateful_set}")
+        if found is None:
+            return [f"{self.stateful_set}: there is no such StatefulSet"]
+        ready, wanted = _progress(found)
+        if ready == wanted and _observed(found):
+            return []
+        return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *(self._reasons() if explained else [])]
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Wait until nothing is missing, with a line whenever something changes.
+
+        Raises:
+            NotReadyError: something still is after `timeout_seconds`; what.
+        """
+        began = self.clock.now()
+        told_at, told = began, ""
+        for left in until(began + timeout_seconds, self.clock):
+            now = self.clock.now()
+            lacks = self.lacks(explained=left <= 0 or now - told_at >= _TELL_SECONDS)
+            if not lacks:
+                return
+            if lacks[0] != told or now - told_at >= _TELL_SECONDS:
+                told_at, told = now, lacks[0]
+                self.say(f"{lacks[0]}, {left:.0f} s left")
+                for line in lacks[1:]:
+                    self.say(line)
+        raise NotReadyError(
+            "\n".join(lacks) + f"\nThis has not changed for {timeout_seconds:.0f} s. Mend what is named and run again."
+        )
+
+    def _reasons(self) -> list[str]:
+        pods = find_pods(self.kube, self.namespace, {**self.selector})
+        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in pods if not pod.ready][:_TOLD]
+
+
+def _progress(stateful_set: Json) -> tuple[int, int]:
+    """Return how many pods are new and ready, and how many there shall be."""
+    status = stateful_set.get("status", {})
+    wanted = int(stateful_set["spec"].get("replicas", 1))
+    new = status.get("updateRevision") == status.get("currentRevision") or status.get("updatedReplicas", 0) >= wanted
+    return (int(status.get("readyReplicas", 0)) if new else int(status.get("updatedReplicas", 0))), wanted
+
+
+def _observed(stateful_set: Json) -> bool:
+    """Whether the status is about the newest specification."""
+    return bool(stateful_set.get("status", {}).get("observedGeneration", 0) >= stateful_set["metadata"]["generation"])
