@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client
-
 from tests.conftest import Kubernetes
 from tools import engine, images, paths, ssh_config
 from tools.ssh_config import Login
@@ -64,7 +62,8 @@ class Slurm:
         return str(self.cluster.get("namespace", self.cluster["name"]))
 
     @property
-    def api(self) -> client.CoreV1Api:
+    def api(self) -> Any:  # the client's models say that every field may be None
+        """The core API, for a person's deeds behind Pulumi's back."""
         return self.kubernetes.core
 
     def deployer(self) -> engine.Deployer:

@@ -14,12 +14,12 @@ PROBE = "timeout 3 bash -c '</dev/tcp/{address}/{port}'"
 
 
 @pytest.fixture(scope="module")
-def stranger(kubernetes: Kubernetes, slurm: Slurm) -> Iterator[tuple[str, str, str]]:
+def stranger(slurm: Slurm) -> Iterator[tuple[str, str, str]]:
     """A pod in a namespace that has nothing to do with the cluster."""
     namespace = "stranger"
-    kubernetes.core.create_namespace({"metadata": {"name": namespace}})
+    slurm.api.create_namespace({"metadata": {"name": namespace}})
     container = {"name": "shell", "image": images.references()["login"], "command": ["sleep", "3600"]}
-    kubernetes.core.create_namespaced_pod(
+    slurm.api.create_namespaced_pod(
         namespace,
         {
             "metadata": {"name": "pod"},
@@ -27,11 +27,11 @@ def stranger(kubernetes: Kubernetes, slurm: Slurm) -> Iterator[tuple[str, str, s
         },
     )
     wait_until(
-        lambda: kubernetes.core.read_namespaced_pod("pod", namespace).status.phase == "Running",
+        lambda: slurm.api.read_namespaced_pod("pod", namespace).status.phase == "Running",
         what="the stranger's pod runs",
     )
     yield namespace, "pod", "shell"
-    kubernetes.core.delete_namespace(namespace)
+    slurm.api.delete_namespace(namespace)
 
 
 def reaches(kubernetes: Kubernetes, source: tuple[str, str, str], address: str, port: int) -> bool:

@@ -1,7 +1,6 @@
 """No generated secret is anywhere in plain text: not in state, logs, ConfigMaps, environments or arguments."""
 
 import base64
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,18 +39,11 @@ def test_the_engines_state_holds_no_secret(slurm: Slurm, secrets: dict[str, list
 
 
 def test_config_maps_and_pod_specs_hold_no_secret(slurm: Slurm, secrets: dict[str, list[bytes]]) -> None:
-    kubectl = [
-        slurm.kubernetes.kubectl,
-        "--kubeconfig",
-        str(slurm.kubernetes.kubeconfig),
-        "-n",
-        slurm.namespace,
-    ]
     kinds = "configmaps,pods,statefulsets,services,events,controllerrevisions"
-    objects = subprocess.run([*kubectl, "get", kinds, "-o", "yaml"], capture_output=True, check=True).stdout
+    objects = slurm.kubernetes.run("get", kinds, "--namespace", slurm.namespace, "--output", "yaml")
 
-    assert b"slurm.conf" in objects
-    assert leaks(objects, secrets) == []
+    assert "slurm.conf" in objects
+    assert leaks(objects.encode(), secrets) == []
 
 
 def test_logs_hold_no_secret(slurm: Slurm, secrets: dict[str, list[bytes]]) -> None:

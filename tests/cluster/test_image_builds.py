@@ -1,0 +1,203 @@
+"""Building images with the real buildah: nothing twice, nothing half, nothing left behind; and pushing them."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import container_registry
+from tests.cluster.container_registry import Registry
+from tests.cluster.slurm import wait_until
+from tools import images, paths
+from tools.console import UserError
+from tools.images.builder import build_missing, cache
+from tools.images.recipe import PARENTS, PUBLISHED, Recipe
+from tools.images.store import Store
+
+pytestmark = pytest.mark.cluster
+
+KILLS = 20 if os.environ.get("SOAK") else 3
+BUILD_SECONDS = 3.0
+"""About what the small images below take; the kills fall in it."""
+
+BUILD = "import sys; from tests.cluster.test_image_builds import build_small; build_small(sys.argv[1])"
+"""What is killed: another Python that builds the small images."""
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """Build the images of this checkout where they are not yet."""
+    images.build()
+
+
+@pytest.fixture
+def small(built: None, tmp_path: Path) -> Path:
+    """Give a folder with an own store and images that are quickly built, on our own worker image."""
+    for name in PARENTS:
+        folder = tmp_path / "images" / name
+        folder.mkdir(parents=True)
+        (folder / "Containerfile").write_text(f"ARG BASE\nFROM ${{BASE}}\nRUN sleep 0.3; echo {name} > /built\n")
+    (tmp_path / "images" / "AS_OF").write_text("2026-11-21\n")
+    worker = Recipe().references()["worker"]
+    cache().archive({f"worker/{Recipe().tags()['worker']}": worker}, tmp_path / "base.tar")
+    return tmp_path
+
+
+def recipe_of(folder: Path) -> Recipe:
+    return Recipe(folder / "images", base=f"oci-archive:{folder / 'base.tar'}")
+
+
+def store_of(folder: Path) -> Store:
+    return Store(folder / "cache")
+
+
+def build_small(folder: str) -> None:
+    """Build the small images of a folder."""
+    build_missing(recipe_of(Path(folder)), store_of(Path(folder)))
+
+
+def log_of(folder: Path) -> str:
+    log = folder / "cache" / "buildah.log"
+    return log.read_text() if log.exists() else ""
+
+
+def processes_naming(text: str) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if text in command:
+            found.append(f"{process.name}: {command}")
+    return found
+
+
+def test_images_that_are_there_are_not_built_again(built: None) -> None:
+    # Without a PATH nothing can be built.
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.images"],
+        cwd=paths.ROOT,
+        env={**os.environ, "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout == "images:\n" + "".join(f"  {n}: {r}\n" for n, r in images.references().items())
+    assert "Building" not in done.stderr
+
+
+def test_only_what_changed_is_built_again(small: Path) -> None:
+    build_small(str(small))
+    before = log_of(small)
+    (small / "images" / "login" / "motd").write_text("welcome\n")
+    build_small(str(small))
+
+    assert before.count("COMMIT") == len(PARENTS)
+    assert log_of(small).removeprefix(before).count("COMMIT") == 1
+
+
+def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(small: Path) -> None:
+    moments = sorted(random.uniform(0, BUILD_SECONDS) for _ in range(KILLS))  # noqa: S311 - pytest-randomly's seed
+    print(f"{KILLS} kills, after {', '.join(f'{moment:.2f}' for moment in moments)} s")  # noqa: T201 - what was run
+    for moment in moments:
+        with subprocess.Popen([sys.executable, "-c", BUILD, small], cwd=paths.ROOT) as build:
+            time.sleep(moment)  # the moment is the point
+            build.send_signal(signal.SIGKILL)
+        wait_until(lambda: not processes_naming(str(small)), what="no process of the killed build", timeout_seconds=10)
+
+        assert str(small) not in Path("/proc/self/mountinfo").read_text()
+    build_small(str(small))
+
+    assert all(store_of(small).use(name, recipe_of(small).tags()[name]) for name in PUBLISHED)
+    assert list((small / "cache").glob("tmp-*")) == []
+
+
+def test_two_builds_at_once_build_each_image_once(small: Path) -> None:
+    builds = [subprocess.Popen([sys.executable, "-c", BUILD, small], cwd=paths.ROOT) for _ in range(2)]
+
+    assert [build.wait(timeout=120) for build in builds] == [0, 0]
+    assert log_of(small).count("COMMIT") == len(PARENTS)
+
+
+def test_a_failing_step_is_named_with_its_last_words(small: Path) -> None:
+    (small / "images" / "worker" / "Containerfile").write_text(
+        "ARG BASE\nFROM ${BASE}\nRUN echo 'no such thing: slurm' >&2; exit 7\n"
+    )
+
+    with pytest.raises(
+        UserError, match=r"(?s)Building localhost/soperator/worker.*failed.*no such thing: slurm.*buildah\.log"
+    ):
+        build_small(str(small))
+
+
+def test_another_slurm_than_ours_is_refused_with_words(small: Path) -> None:
+    check = (paths.ROOT / "images" / "slurm" / "require-slurm").read_text()
+    (small / "images" / "slurm" / "require-slurm").write_text(check)
+    (small / "images" / "slurm" / "Containerfile").write_text(
+        "ARG BASE\nFROM ${BASE}\nCOPY require-slurm /require-slurm\nRUN apt-get update && sh /require-slurm 99.11\n"
+    )
+
+    with pytest.raises(
+        UserError, match=r"These Debian mirrors offer Slurm 24\.11\S+, and the images are made for 99\.11"
+    ):
+        build_small(str(small))
+
+
+def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "images").symlink_to(paths.ROOT / "images")
+
+    with pytest.raises(UserError, match=r"(?s)Bootstrapping Debian failed.*127\.0\.0\.1:9"):
+        build_missing(Recipe(tmp_path / "images"), store_of(tmp_path), "http://127.0.0.1:9/debian")
+
+
+# ---- pushing ----
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """Run a registry."""
+    with container_registry.running(tmp_path_factory.mktemp("registry")) as registry:
+        yield registry
+
+
+def push_by_command(registry: Registry, credentials: str, tmp_path: Path) -> "subprocess.CompletedProcess[str]":
+    (tmp_path / "auth.json").write_text(credentials)
+    return subprocess.run(
+        [sys.executable, "-m", "tools.images", "--registry", f"{registry.host}/hpc"],
+        cwd=paths.ROOT,
+        env={**os.environ, "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_pushed_images_are_what_the_printed_block_names(built: None, registry: Registry, tmp_path: Path) -> None:
+    done = push_by_command(registry, registry.credentials(), tmp_path)
+
+    expected = images.references(f"{registry.host}/hpc")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "images:\n" + "".join(f"  {n}: {r}\n" for n, r in expected.items())
+    for name, reference in expected.items():
+        assert registry.manifest(f"hpc/{name}", reference.rpartition(":")[2])["layers"]
+
+
+def test_a_registry_that_refuses_is_quoted_and_the_password_is_not(
+    built: None, registry: Registry, tmp_path: Path
+) -> None:
+    done = push_by_command(registry, registry.credentials("a-wrong-password"), tmp_path)
+
+    assert done.returncode == 1
+    assert "unauthorized" in done.stderr
+    assert "a-wrong-password" not in done.stderr
+    assert "Traceback" not in done.stderr
