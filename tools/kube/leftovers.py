@@ -29,7 +29,7 @@ def remember(memory: Path) -> None:
 def remove(settings: Settings, memory: Path) -> list[str]:
     """Remove what our servers, which have ended, left outside the state folder; return what was removed."""
     files_left = {
-        # containerd has its shims' sockets here whatever it is told; one on which nobody listens is of no use to anyone.
+        # containerd has its shims' sockets here whatever it is told; one on which nobody listens is of no use.
         "sockets of shims": [path for path in _entries(_CONTAINERD / "s") if socket_problem(path)],
         "links to logs": [
             path
