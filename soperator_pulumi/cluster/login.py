@@ -1,5 +1,7 @@
 """Login nodes: sshd, all with the same host key, behind one Service."""
 
+from collections.abc import Sequence
+
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
 from pulumi_kubernetes.core.v1 import (
@@ -95,7 +97,7 @@ class LoginNodes(pulumi.ComponentResource):
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.service = _service(name, own, login)
-        self.endpoint = pulumi.Output.all(self.service.spec, self.service.status).apply(_endpoint_of)
+        self.endpoint = _endpoint(self.service)
         self.host_public_key = keys.ssh_host_public_key
         self.host_key_fingerprint = keys.ssh_host_fingerprint
         self.register_outputs(
@@ -194,11 +196,22 @@ def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
     )
 
 
-def _endpoint_of(service: list[ServiceSpec | ServiceStatus | None]) -> str:
-    spec, status = service
-    if isinstance(status, ServiceStatus) and status.load_balancer and status.load_balancer.ingress:
-        ingress = status.load_balancer.ingress[0]
-        return f"{ingress.hostname or ingress.ip}:{_PUBLIC_PORT}"
-    if isinstance(spec, ServiceSpec) and spec.type == ServiceType.NODE_PORT and spec.ports:
+def _endpoint(service: Service) -> pulumi.Output[str]:
+    """Return where ssh is reached, from what Kubernetes has given the Service."""
+    own, balancer = service.spec.apply(_own_endpoint), service.status.apply(_balancer_endpoint)
+    return pulumi.Output.all(balancer, own).apply(_first)
+
+
+def _own_endpoint(spec: ServiceSpec) -> str:
+    if spec.type == ServiceType.NODE_PORT and spec.ports:
         return f":{spec.ports[0].node_port}"
-    return f"{spec.cluster_ip}:{_PUBLIC_PORT}" if isinstance(spec, ServiceSpec) else f"login:{_PUBLIC_PORT}"
+    return f"{spec.cluster_ip}:{_PUBLIC_PORT}"
+
+
+def _balancer_endpoint(status: ServiceStatus | None) -> str:
+    ingress = status.load_balancer.ingress if status and status.load_balancer else None
+    return f"{ingress[0].hostname or ingress[0].ip}:{_PUBLIC_PORT}" if ingress else ""
+
+
+def _first(values: Sequence[str]) -> str:
+    return next(value for value in values if value)

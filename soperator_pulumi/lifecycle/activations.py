@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soperator_pulumi.errors import ConfigRefusedError
+from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
+from soperator_pulumi.slurm import Transport
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,27 @@ class Sshd:
     kube: Kube
     namespace: str
     selector: Mapping[str, str]
-    config_map: str
 
-    def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Refuse nothing: sshd's own check is made in the pod, where the keys are."""
+    def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Have sshd check the file in a login pod, where keys and modules are, before it is in place."""
+        pods = self._running() if old != new else []
+        for pod in pods[:1]:
+            text = new["sshd_config"].encode()
+            script = f"head -c {len(text)} | /usr/sbin/sshd -t -f /dev/stdin"
+            answer = self._transport(pod).run(["/bin/sh", "-c", script], stdin=text)
+            if answer.returncode != 0:
+                raise ConfigRefusedError(f"sshd refuses its configuration, nothing was changed:\n{answer.words}")
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Check the file in the first login pod, then have every sshd read it."""
-        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})
-        running = [pod for pod in pods if not pod.going and pod.runs("sshd")]
-        for pod in running[:1]:
-            directory = pod.sees(self.config_map, "sshd")
-            self._run(pod, ["/usr/sbin/sshd", "-t", "-f", f"{directory}/sshd_config"])
-        for pod in running:
-            self._run(pod, ["pkill", "-HUP", "--parent", "1", "--exact", "sshd"])
+        """Have every sshd read the file."""
+        for pod in self._running():
+            answer = self._transport(pod).run(["pkill", "-HUP", "--parent", "1", "--exact", "sshd"])
+            if answer.returncode != 0:
+                raise NotReadyError(f"sshd in pod {pod.name} was not found to tell it of its new file. Run again.")
 
-    def _run(self, pod: Pod, command: list[str]) -> None:
-        answer = self.kube.transport(self.namespace, pod.name, "sshd").run(command)
-        if answer.returncode != 0:
-            raise ConfigRefusedError(f"sshd in pod {self.namespace}/{pod.name} refused its file: {answer.words}")
+    def _running(self) -> list[Pod]:
+        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})
+        return [pod for pod in pods if not pod.going and pod.runs("sshd")]
+
+    def _transport(self, pod: Pod) -> Transport:
+        return self.kube.transport(self.namespace, pod.name, "sshd")

@@ -86,7 +86,7 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
         AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, say, clock),
-        AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector, desired.name),
+        AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector),
     }
     return Transaction(kube, activations, say, clock)
 

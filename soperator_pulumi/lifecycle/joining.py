@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
+from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
@@ -63,7 +63,7 @@ class Joining:
         try:
             nodes = {node.name: node for node in self._slurm().nodes()}
         except (SlurmError, TransportError) as error:
-            trouble = f"slurmctld does not answer: {str(error).rstrip('.')}"
+            trouble = self._why_no_answer(error)
         missing = [name for name in names if trouble or not _joined(pods.get(name), nodes.get(name))]
         reasons = {
             name: self._reason(pods.get(name), nodes.get(name), trouble) if position < _EXPLAINED else "not looked at"
@@ -97,6 +97,14 @@ class Joining:
             + "".join(f"  {line}\n" for line in roll.lines())
             + "Mend what is named and run again, lower the node set's replicas, or raise its ready_timeout_seconds."
         )
+
+    def _why_no_answer(self, error: SoperatorError) -> str:
+        """Return what keeps slurmctld from answering: its pod, or else what the attempt met."""
+        body = self._kube.get(f"{pods_path(self._namespace)}/{CONTROLLER_POD}")
+        pod = None if body is None else Pod.of(body)
+        if pod is None or pod.ready:
+            return f"slurmctld does not answer: {str(error).rstrip('.')}"
+        return f"slurmctld does not answer: pod {pod.name} {pod.why_not_ready(self._kube)}"
 
     def _slurm(self) -> SlurmClient:
         return SlurmClient(self._kube.transport(self._namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))

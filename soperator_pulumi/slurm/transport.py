@@ -147,5 +147,9 @@ def _name(command: Sequence[str]) -> str:
 
 
 def _reason(error: client.ApiException) -> str:
-    # A refused WebSocket carries the server's words in the middle of the library's own.
-    return str(error.reason or error).strip().rstrip(".")
+    """Return the server's words: of a refused WebSocket they are the last part of what the library says."""
+    words = str(error.reason or error).rpartition("-+-+-")[2].strip()
+    try:
+        return str(json.loads(words)["message"])
+    except (ValueError, KeyError, TypeError):
+        return words
