@@ -111,14 +111,13 @@ def _kind(word: str, path: Path, value: object, forced: list[Path]) -> api.Prope
 def prune(live: object, shape: object, *, quantities: bool = False) -> object:
     """Return of a live value what has a counterpart in a shape: the part that somebody asked for.
 
-    A quantity keeps the shape's way of writing it where both mean the same.
+    A quantity keeps the shape's way of writing it where both mean the same, and so does an empty value: the API
+    server leaves many of those out.
     """
     if isinstance(live, Mapping) and isinstance(shape, Mapping):
-        return {
-            key: prune(live[key], value, quantities=quantities or key in _QUANTITY or key in _QUANTITIES)
-            for key, value in shape.items()
-            if key in live
-        }
+        inside = {key: quantities or key in _QUANTITY or key in _QUANTITIES for key in shape}
+        there = {key: value for key, value in shape.items() if key in live or not value}
+        return {key: prune(live.get(key, value), value, quantities=inside[key]) for key, value in there.items()}
     if isinstance(live, list) and isinstance(shape, list):
         pruned = [prune(item, shape[i]) for i, item in enumerate(live) if i < len(shape)]
         return pruned + live[len(shape) :]
