@@ -41,5 +41,5 @@ format: .venv/.installed  ## put the sources into shape
 lock: .venv/.installed  ## renew requirements.lock from pyproject.toml
 	@tools/lock.sh
 
-.venv/.installed: requirements.lock pyproject.toml tools/venv.sh
+.venv/.installed: requirements.lock tools/venv.sh
 	@tools/venv.sh && touch $@

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.console import UserError
 from tools.kube import files
-from tools.kube.debs import tool
+from tools.kube.debs import Tool, tool
 from tools.kube.settings import Settings
 
 DEFAULT_MTU = 1500
@@ -89,7 +90,7 @@ def down(settings: Settings) -> list[str]:
         ip = tool("ip")
         ports = [path.name for path in (_INTERFACES / settings.bridge / "brif").iterdir()]
         for link in [*ports, settings.bridge]:
-            ip.run("link", "delete", link)
+            _delete_link(ip, link)
         removed.append(f"bridge {settings.bridge} and {len(ports)} links of pods")
     present = _present()
     for family, name in tables(settings):
@@ -97,6 +98,15 @@ def down(settings: Settings) -> list[str]:
             tool("nft").run("delete", "table", family, name)
             removed.append(f"nft table {family} {name}")
     return removed
+
+
+def _delete_link(ip: Tool, link: str) -> None:
+    """Delete an interface. One end of a pod's goes by itself when the kernel gets to the end of the pod's network."""
+    try:
+        ip.run("link", "delete", link)
+    except UserError:
+        if (_INTERFACES / link).exists():
+            raise
 
 
 def mtu() -> int:
