@@ -103,5 +103,6 @@ class Scope:
             name=name,
             namespace=self.namespace,
             labels=self.object_labels(component, node_set),
-            annotations={**self.annotations, **(annotations or {})},
+            # Kubernetes forgets an empty map, so Pulumi would find it missing each time.
+            annotations={**self.annotations, **(annotations or {})} or None,
         )

@@ -58,7 +58,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     scheduling = role.scheduling
     return PodTemplateSpecArgs(
         metadata=ObjectMetaArgs(
-            labels=scope.pod_labels(role.component, role.node_set), annotations={**scope.annotations}
+            labels=scope.pod_labels(role.component, role.node_set), annotations={**scope.annotations} or None
         ),
         spec=PodSpecArgs(
             init_containers=[*([role.prepare] if role.prepare else []), sidecar],

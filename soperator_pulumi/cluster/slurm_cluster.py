@@ -152,7 +152,7 @@ class SlurmCluster(pulumi.ComponentResource):
         labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": level}
         namespace = Namespace(
             f"{name}-namespace",
-            metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations}),
+            metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations} or None),
             opts=scope.options(kept(keep=spec.storage.keep)),
         )
         return scope.following(namespace)

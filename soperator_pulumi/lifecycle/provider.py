@@ -3,14 +3,19 @@
 Their modules and class names are recorded in users' states: they are not renamed.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.lifecycle.connection import access
+from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.lifecycle.connection import Access, access
 from soperator_pulumi.lifecycle.kube import Cluster, Kube
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class LiveProvider(ResourceProvider):
@@ -19,6 +24,11 @@ class LiveProvider(ResourceProvider):
     serialize_as_secret_always = False
 
     _config: Config | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Have every operation fail in words."""
+        for name in ("diff", "create", "read", "update", "delete"):
+            setattr(cls, name, _in_words(getattr(cls, name)))
 
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
@@ -30,7 +40,26 @@ class LiveProvider(ResourceProvider):
         Raises:
             KubernetesError: no cluster can be read from the kubeconfig.
         """
-        return Cluster(access(props, self._config, deleting=deleting))
+        return _cluster(access(props, self._config, deleting=deleting))
+
+
+def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
+    """Let errors of ours through without what led to them: Pulumi prints whole tracebacks, and the message last."""
+
+    @functools.wraps(operation)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return operation(*args, **kwargs)
+        except SoperatorError as error:
+            raise error.with_traceback(None) from None
+
+    return run
+
+
+@functools.lru_cache(maxsize=8)
+def _cluster(access: Access) -> Cluster:
+    """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
+    return Cluster(access)
 
 
 def has_unknown(value: object) -> bool:
