@@ -2,6 +2,7 @@
 
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf, plugstack_conf
+from soperator_pulumi.render.reload import Change, Effect, changes
 from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
 from soperator_pulumi.render.sshd_config import sshd_config
 from soperator_pulumi.render.trial import trial_files
@@ -10,8 +11,11 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 __all__ = [
     "SRUN_PORTS",
+    "Change",
+    "Effect",
     "authorized_keys",
     "cgroup_conf",
+    "changes",
     "gres_conf",
     "group",
     "node_conf",

@@ -116,11 +116,7 @@ def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
         # Slurm is to believe the spec, not the machine, which may be smaller than what it schedules.
         ours["SlurmdParameters"] = "config_overrides"
     every = {name: [*own.split(","), *extra.pop(name, "").split(",")] for name, own in ours.items()}
-    return {
-        name: ",".join(filter(None, dict.fromkeys(entries)))
-        for name, entries in every.items()
-        if any(entries)
-    }
+    return {name: ",".join(filter(None, dict.fromkeys(entries))) for name, entries in every.items() if any(entries)}
 
 
 def _is_smaller(node_set: NodeSetSpec) -> bool:

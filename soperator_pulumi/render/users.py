@@ -26,9 +26,7 @@ def passwd(spec: ClusterSpec) -> str:
 def group(spec: ClusterSpec) -> str:
     """Return group: slurm's, the declared ones with their members, and an own one of each user who needs it."""
     declared = {each.gid for each in spec.groups}
-    rows = [
-        (each.gid, each.name, [u.name for u in spec.users if each.name in u.groups]) for each in spec.groups
-    ]
+    rows = [(each.gid, each.name, [u.name for u in spec.users if each.name in u.groups]) for each in spec.groups]
     rows += [(user.gid, user.name, []) for user in spec.users if user.gid not in declared]
     return lines(
         f"slurm:x:{layout.SLURM_UID}:",
@@ -39,9 +37,7 @@ def group(spec: ClusterSpec) -> str:
 def shadow(spec: ClusterSpec) -> str:
     """Return shadow: no password opens any account, and none expires. Holds no secret."""
     users = sorted(spec.users, key=lambda user: user.uid)
-    return lines(
-        *(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in ("slurm", *(user.name for user in users)))
-    )
+    return lines(*(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in ("slurm", *(user.name for user in users))))
 
 
 def user_files(spec: ClusterSpec) -> dict[str, str]:

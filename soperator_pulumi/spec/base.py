@@ -59,9 +59,7 @@ class Matches:
         if not re.fullmatch(self.pattern, text):
             raise refused(self.wanted)
         if self.max_length is not None and len(text) > self.max_length:
-            raise refused(
-                f"{len(text)} characters long, {self.max_length} at most are allowed. {self.wanted}"
-            )
+            raise refused(f"{len(text)} characters long, {self.max_length} at most are allowed. {self.wanted}")
         return text
 
 

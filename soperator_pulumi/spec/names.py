@@ -25,9 +25,7 @@ _QUALIFIED = r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-
 
 LabelKey = Annotated[
     str,
-    Matches(
-        _QUALIFIED, "needs a label key: [prefix/]name, the name of at most 63 letters, digits, '-', '_', '.'."
-    ),
+    Matches(_QUALIFIED, "needs a label key: [prefix/]name, the name of at most 63 letters, digits, '-', '_', '.'."),
 ]
 """Key of a Kubernetes label or annotation."""
 
@@ -43,9 +41,7 @@ LabelValue = Annotated[
 
 SlurmName = Annotated[
     str,
-    Matches(
-        r"[A-Za-z_][A-Za-z0-9_.-]*", "needs letters, digits, '_', '-' and '.', a letter or '_' first.", 63
-    ),
+    Matches(r"[A-Za-z_][A-Za-z0-9_.-]*", "needs letters, digits, '_', '-' and '.', a letter or '_' first.", 63),
 ]
 """A name in slurm.conf that users type after an option: partition, feature."""
 

@@ -43,9 +43,7 @@ class NodeSetSpec(Scheduled):
     """Number of nodes. 0 keeps the node set without nodes."""
     cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
     """CPUs of a node that Slurm schedules."""
-    memory_gib: Annotated[
-        float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")
-    ]
+    memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
     """Memory of a node that Slurm schedules, in GiB."""
     partitions: tuple[SlurmName, ...] = ("main",)
     """Partitions that the nodes belong to. One that is not declared is made with defaults."""
@@ -96,9 +94,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
     if re.fullmatch(r"(controller|login)-\d+", name):
-        yield Problem(
-            path, f'got "{name}", which is the name of a {name.split("-")[0]} pod. Choose another name.'
-        )
+        yield Problem(path, f'got "{name}", which is the name of a {name.split("-")[0]} pod. Choose another name.')
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
@@ -124,9 +120,7 @@ def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str,
             if value == again:
                 yield Problem(f"{path}.{field}[{position}]", f'"{again}" is listed twice. Remove one.')
     if known(node_set.partitions) and not node_set.partitions:
-        yield Problem(
-            f"{path}.partitions", "empty: no job could reach these nodes. Name at least one partition."
-        )
+        yield Problem(f"{path}.partitions", "empty: no job could reach these nodes. Name at least one partition.")
 
 
 def _too_many(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Problem]:

@@ -50,9 +50,7 @@ def _field_problems(error: ValidationError) -> Iterator[Problem]:
 
 def _path(location: tuple[int | str, ...]) -> str:
     """Return a location as a person writes it: `node_sets[1].name`."""
-    parts = [
-        f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in location if part != "[key]"
-    ]
+    parts = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in location if part != "[key]"]
     return "".join(parts).removeprefix(".")
 
 

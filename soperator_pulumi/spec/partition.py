@@ -72,9 +72,7 @@ def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec
             yield Problem(path, f'got "{name}", a word of slurm.conf. Choose another name.')
 
 
-def _names(
-    partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]
-) -> Iterator[tuple[str, str]]:
+def _names(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[tuple[str, str]]:
     for index, partition in enumerate(partitions):
         yield f"partitions[{index}].name", partition.name
     for index, node_set in enumerate(node_sets):

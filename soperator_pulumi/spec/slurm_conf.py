@@ -48,9 +48,7 @@ def settings_problems(
             hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for those it has."
             found.append(Problem(key, f"Slurm 24.11 has no such setting. {hint}"))
         elif name in seen:
-            found.append(
-                Problem(key, f'is "{seen[name]}" again: Slurm does not tell case apart. Remove one.')
-            )
+            found.append(Problem(key, f'is "{seen[name]}" again: Slurm does not tell case apart. Remove one.'))
         else:
             text = _value_problem(_as_text(value), table[spelling[name]])
             found.extend([Problem(key, text)] if text else [])

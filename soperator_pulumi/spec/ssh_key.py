@@ -77,9 +77,7 @@ def _fields(blob: bytes) -> list[bytes]:
 
 def _check_fields(kind: str, fields: list[bytes]) -> None:
     if not fields or fields[0] != kind.encode():
-        raise refused_quietly(
-            f"starts as {kind}, but the key after it is of another type. Copy the whole line again."
-        )
+        raise refused_quietly(f"starts as {kind}, but the key after it is of another type. Copy the whole line again.")
     body = fields[1:]
     hardware = kind.startswith("sk-")
     if hardware and body and not body[-1]:
@@ -103,9 +101,4 @@ def _body_is_right(kind: str, body: list[bytes]) -> bool:
     if kind == "ssh-rsa":
         return len(body) == 2 and all(body)  # exponent, modulus
     curve = kind.partition("@")[0].rpartition("-")[2]
-    return (
-        len(body) == 2
-        and body[0] == curve.encode()
-        and len(body[1]) == _POINT_BYTES[curve]
-        and body[1][0] == 4
-    )
+    return len(body) == 2 and body[0] == curve.encode() and len(body[1]) == _POINT_BYTES[curve] and body[1][0] == 4

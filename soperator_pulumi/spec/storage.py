@@ -54,11 +54,7 @@ class StorageSpec(Model):
 def problems(storage: StorageSpec) -> Iterator[Problem]:
     """Yield what is wrong between the fields of a volume."""
     for name, volume in (("homes", storage.homes), ("state", storage.state)):
-        if (
-            known(volume.existing_claim)
-            and volume.existing_claim is not None
-            and volume.storage_class is not None
-        ):
+        if known(volume.existing_claim) and volume.existing_claim is not None and volume.storage_class is not None:
             yield Problem(
                 f"storage.{name}.storage_class",
                 f"given together with storage.{name}.existing_claim, whose class cannot be changed. Remove one.",

@@ -24,9 +24,7 @@ def _account_id(value: int) -> int:
     if value in _TAKEN_IDS:
         raise refused(f"which is the id of {_TAKEN_IDS[value]}. Choose another one.")
     if not any(low <= value <= high for low, high in _ID_RANGES):
-        raise refused(
-            "needs a number from 1000 to 65533 or from 65536: lower ones are the system's, 65534 is nobody."
-        )
+        raise refused("needs a number from 1000 to 65533 or from 65536: lower ones are the system's, 65534 is nobody.")
     return value
 
 
@@ -53,9 +51,7 @@ GroupName = Annotated[LoginName, AfterValidator(_no_system_name(SYSTEM_GROUPS, "
 
 Shell = Annotated[
     str,
-    Matches(
-        r"/[A-Za-z0-9._/-]+", 'needs the absolute path of a program in the images, such as "/bin/bash".', 255
-    ),
+    Matches(r"/[A-Za-z0-9._/-]+", 'needs the absolute path of a program in the images, such as "/bin/bash".', 255),
 ]
 
 

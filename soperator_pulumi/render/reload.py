@@ -1,0 +1,120 @@
+"""What a change of Slurm's files takes: a reconfigure, a restart of slurmctld, or the end of jobs.
+
+Since 23.11 `scontrol reconfigure` has slurmctld and every slurmd start anew from the new files without touching jobs
+(scontrol(1)), so everything takes effect by it "unless otherwise noted" (slurm.conf(5) of 24.11). The table holds what
+is noted there, and what was measured with 24.11.5: a running and a waiting job, the change, a reconfigure, then
+whether both are still there, whether the running one can be cancelled and leaves no process, and whether a new one
+runs. That went well for KillWait, MaxNodeCount (raised), NodeSet, Nodes of a partition, SelectTypeParameters,
+ProctrackType, TaskPlugin, JobAcctGatherType and cgroup.conf (both ways of `slurm.constrain`), PriorityType,
+PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize and SlurmctldParameters.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from soperator_pulumi.render.parse import Row, parse_conf
+
+
+class Effect(IntEnum):
+    """What a change takes, from the mildest."""
+
+    RELOAD = 0
+    """`scontrol reconfigure`."""
+    RESTART = 1
+    """A restart of slurmctld. Jobs go on."""
+    LOSES_JOBS = 2
+    """`scontrol reconfigure`, and jobs are lost, running and waiting: not while there are any."""
+    IMPOSSIBLE = 3
+    """A running cluster cannot take it at all."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is different between two versions of the files."""
+
+    what: str
+    """The parameter (`KillWait`), the line (`PartitionName=gpu`) or the file (`cgroup.conf`)."""
+    effect: Effect
+    """What it takes."""
+    reason: str
+    """Why, as the end of a sentence; for a reload, empty."""
+    partition: str | None = None
+    """With LOSES_JOBS: the partition whose jobs are lost. None: those of any."""
+
+
+_EVERY_DAEMON = "slurmctld and every slurmd have to start anew at the same time, which ends jobs"
+
+PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
+    "ClusterName": (Effect.IMPOSSIBLE, 'slurmctld ends with "CLUSTER NAME MISMATCH" (measured): make a new cluster'),
+    "SelectType": (Effect.IMPOSSIBLE, "slurmctld cannot read the jobs of another plugin (slurm.conf(5))"),
+    "StateSaveLocation": (Effect.IMPOSSIBLE, "slurmctld would begin with no node and no job (measured)"),
+    "CommunicationParameters": (Effect.RESTART, "a reconfigure keeps the sockets on which slurmctld listens"),
+    "SlurmctldPort": (Effect.LOSES_JOBS, f"the slurmctld that runs keeps its old port (measured): {_EVERY_DAEMON}"),
+    "SlurmdPort": (Effect.LOSES_JOBS, f"a slurmd that runs keeps its old port (scontrol(1)): {_EVERY_DAEMON}"),
+    "AuthType": (Effect.LOSES_JOBS, f"a reconfigure cannot change it (scontrol(1)): {_EVERY_DAEMON}"),
+    "CredType": (Effect.LOSES_JOBS, f"a reconfigure cannot change it (scontrol(1)): {_EVERY_DAEMON}"),
+    "SlurmUser": (Effect.LOSES_JOBS, f"it owns the state and signs messages: {_EVERY_DAEMON}"),
+    "SlurmdSpoolDir": (Effect.LOSES_JOBS, "slurmd no longer finds the steps that run"),
+    "SwitchType": (Effect.LOSES_JOBS, "records of all jobs may be lost (slurm.conf(5))"),
+}
+"""Parameters of slurm.conf whose change takes more than a reconfigure, and why."""
+
+_LOWERED: Mapping[str, tuple[int, str]] = {
+    "MaxNodeCount": (0, "nodes that no longer fit vanish with their jobs (measured)"),
+    "MaxJobCount": (10_000, "jobs that no longer fit are dropped when slurmctld reads its state (measured)"),
+}
+"""Parameters that lose jobs when they get smaller: Slurm's default, and why."""
+
+
+def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+    """Return what is different between two versions of Slurm's files, the hardest first.
+
+    Args:
+        old: Texts of the files in force, by name.
+        new: Texts of those that shall be.
+    """
+    found = [
+        *_conf_changes(old.get("slurm.conf", ""), new.get("slurm.conf", "")),
+        *(
+            Change(name, Effect.RELOAD, "")
+            for name in sorted((old.keys() | new.keys()) - {"slurm.conf"})
+            if old.get(name) != new.get(name)
+        ),
+    ]
+    return tuple(sorted(found, key=lambda change: (-change.effect, change.what)))
+
+
+def _conf_changes(old_text: str, new_text: str) -> Iterator[Change]:
+    old, new = parse_conf(old_text), parse_conf(new_text)
+    for name in sorted(old.parameters.keys() | new.parameters.keys()):
+        before, after = old.parameters.get(name), new.parameters.get(name)
+        if before != after:
+            yield _parameter_change(name, before, after)
+    for kind in ("NodeSet", "PartitionName"):
+        yield from _row_changes(kind, old.rows(kind), new.rows(kind))
+
+
+def _parameter_change(name: str, before: str | None, after: str | None) -> Change:
+    if name in _LOWERED:
+        default, reason = _LOWERED[name]
+        if _number(after, default) < _number(before, default):
+            return Change(name, Effect.LOSES_JOBS, reason)
+    effect, reason = PARAMETER_EFFECTS.get(name, (Effect.RELOAD, ""))
+    return Change(name, effect, reason)
+
+
+def _number(value: str | None, default: int) -> int:
+    return int(value) if value is not None and value.isdecimal() else default
+
+
+def _row_changes(kind: str, old: Mapping[str, Row], new: Mapping[str, Row]) -> Iterator[Change]:
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) == new.get(name):
+            continue
+        what = f"{kind}={name}"
+        if kind == "PartitionName" and name not in new:
+            reason = "Slurm cancels the jobs of a partition that is removed (slurm.conf(5), measured)"
+            yield Change(what, Effect.LOSES_JOBS, reason, partition=name)
+        else:
+            yield Change(what, Effect.RELOAD, "")
