@@ -1,5 +1,6 @@
 """Building images with the real buildah: nothing twice, nothing half, nothing left behind; and pushing them."""
 
+import itertools
 import os
 import random
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from tests.cluster.container_registry import Registry
 from tests.cluster.slurm import wait_until
 from tools import images, paths
 from tools.console import UserError
-from tools.images.builder import build_missing, cache
+from tools.images.builder import build_missing
 from tools.images.recipe import PARENTS, PUBLISHED, Recipe
 from tools.images.store import Store
 
@@ -26,8 +28,10 @@ KILLS = 20 if os.environ.get("SOAK") else 3
 BUILD_SECONDS = 3.0
 """About what the small images below take; the kills fall in it."""
 
-BUILD = "import sys; from tests.cluster.test_image_builds import build_small; build_small(sys.argv[1])"
+BUILD = "import sys; from tests.cluster.test_image_builds import build_small; build_small(*sys.argv[1:])"
 """What is killed: another Python that builds the small images."""
+
+_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -36,35 +40,68 @@ def built() -> None:
     images.build()
 
 
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """Run a registry, and log in to it."""
+    folder = tmp_path_factory.mktemp("registry")
+    with container_registry.running(folder) as registry, pytest.MonkeyPatch.context() as environment:
+        (folder / "auth.json").write_text(registry.credentials())
+        environment.setenv("REGISTRY_AUTH_FILE", str(folder / "auth.json"))
+        yield registry
+
+
+@dataclass(frozen=True)
+class Small:
+    """Images that are quickly built, on our worker image as a registry has it, and a store of their own."""
+
+    folder: Path
+    base: str
+    cache: Path
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(self.folder, base=self.base)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.cache)
+
+    @property
+    def log(self) -> str:
+        """What buildah has printed so far."""
+        log = self.cache / "buildah.log"
+        return log.read_text() if log.exists() else ""
+
+    def build(self) -> None:
+        build_missing(self.recipe, self.store)
+
+    def build_elsewhere(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-c", BUILD, str(self.folder), self.base, str(self.cache)]
+        return subprocess.Popen(command, cwd=paths.ROOT)
+
+
+def build_small(folder: str, base: str, store: str) -> None:
+    """Build the small images: what another Python runs."""
+    Small(Path(folder), base, Path(store)).build()
+
+
+@pytest.fixture(scope="module")
+def pulled_base(built: None, registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Return the reference of a base in the registry, and the folder of a store that will have pulled it."""
+    images.push(f"{registry.host}/hpc")
+    return images.references(f"{registry.host}/hpc")["worker"], tmp_path_factory.mktemp("small") / "cache"
+
+
 @pytest.fixture
-def small(built: None, tmp_path: Path) -> Path:
-    """Give a folder with an own store and images that are quickly built, on our own worker image."""
+def small(pulled_base: tuple[str, Path], tmp_path: Path) -> Small:
+    """Give images that were never built before."""
+    number = next(_numbers)
     for name in PARENTS:
-        folder = tmp_path / "images" / name
-        folder.mkdir(parents=True)
-        (folder / "Containerfile").write_text(f"ARG BASE\nFROM ${{BASE}}\nRUN sleep 0.3; echo {name} > /built\n")
-    (tmp_path / "images" / "AS_OF").write_text("2026-11-21\n")
-    worker = Recipe().references()["worker"]
-    cache().archive({f"worker/{Recipe().tags()['worker']}": worker}, tmp_path / "base.tar")
-    return tmp_path
-
-
-def recipe_of(folder: Path) -> Recipe:
-    return Recipe(folder / "images", base=f"oci-archive:{folder / 'base.tar'}")
-
-
-def store_of(folder: Path) -> Store:
-    return Store(folder / "cache")
-
-
-def build_small(folder: str) -> None:
-    """Build the small images of a folder."""
-    build_missing(recipe_of(Path(folder)), store_of(Path(folder)))
-
-
-def log_of(folder: Path) -> str:
-    log = folder / "cache" / "buildah.log"
-    return log.read_text() if log.exists() else ""
+        (tmp_path / name).mkdir()
+        text = f"ARG BASE\nFROM ${{BASE}}\nRUN sleep 0.3; echo {name} {number} > /built\n"
+        (tmp_path / name / "Containerfile").write_text(text)
+    (tmp_path / "AS_OF").write_text("2026-11-21\n")
+    return Small(tmp_path, *pulled_base)
 
 
 def processes_naming(text: str) -> list[str]:
@@ -95,78 +132,68 @@ def test_images_that_are_there_are_not_built_again(built: None) -> None:
     assert "Building" not in done.stderr
 
 
-def test_only_what_changed_is_built_again(small: Path) -> None:
-    build_small(str(small))
-    before = log_of(small)
-    (small / "images" / "login" / "motd").write_text("welcome\n")
-    build_small(str(small))
+def test_only_what_changed_is_built_again(small: Small) -> None:
+    start = small.log
+    small.build()
+    first = small.log
+    (small.folder / "login" / "motd").write_text("welcome\n")
+    small.build()
 
-    assert before.count("COMMIT") == len(PARENTS)
-    assert log_of(small).removeprefix(before).count("COMMIT") == 1
+    assert first.removeprefix(start).count("COMMIT") == len(PARENTS)
+    assert small.log.removeprefix(first).count("COMMIT") == 1
 
 
-def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(small: Path) -> None:
+def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(small: Small) -> None:
     moments = sorted(random.uniform(0, BUILD_SECONDS) for _ in range(KILLS))  # noqa: S311 - pytest-randomly's seed
     print(f"{KILLS} kills, after {', '.join(f'{moment:.2f}' for moment in moments)} s")  # noqa: T201 - what was run
     for moment in moments:
-        with subprocess.Popen([sys.executable, "-c", BUILD, small], cwd=paths.ROOT) as build:
+        with small.build_elsewhere() as build:
             time.sleep(moment)  # the moment is the point
             build.send_signal(signal.SIGKILL)
-        wait_until(lambda: not processes_naming(str(small)), what="no process of the killed build", timeout_seconds=10)
+        wait_until(lambda: not processes_naming(str(small.cache)), what="no process is left", timeout_seconds=10)
 
-        assert str(small) not in Path("/proc/self/mountinfo").read_text()
-    build_small(str(small))
+        assert str(small.cache) not in Path("/proc/self/mountinfo").read_text()
+    small.build()
 
-    assert all(store_of(small).use(name, recipe_of(small).tags()[name]) for name in PUBLISHED)
-    assert list((small / "cache").glob("tmp-*")) == []
+    assert all(small.store.use(name, small.recipe.tags()[name]) for name in PUBLISHED)
+    assert list(small.cache.glob("work-*")) == []
 
 
-def test_two_builds_at_once_build_each_image_once(small: Path) -> None:
-    builds = [subprocess.Popen([sys.executable, "-c", BUILD, small], cwd=paths.ROOT) for _ in range(2)]
+def test_two_builds_at_once_build_each_image_once(small: Small) -> None:
+    start = small.log
+    builds = [small.build_elsewhere() for _ in range(2)]
 
     assert [build.wait(timeout=120) for build in builds] == [0, 0]
-    assert log_of(small).count("COMMIT") == len(PARENTS)
+    assert small.log.removeprefix(start).count("COMMIT") == len(PARENTS)
 
 
-def test_a_failing_step_is_named_with_its_last_words(small: Path) -> None:
-    (small / "images" / "worker" / "Containerfile").write_text(
+def test_a_failing_step_is_named_with_its_last_words(small: Small) -> None:
+    (small.folder / "worker" / "Containerfile").write_text(
         "ARG BASE\nFROM ${BASE}\nRUN echo 'no such thing: slurm' >&2; exit 7\n"
     )
+    expected = r"(?s)Building localhost/soperator/worker.*failed.*no such thing: slurm.*buildah\.log"
 
-    with pytest.raises(
-        UserError, match=r"(?s)Building localhost/soperator/worker.*failed.*no such thing: slurm.*buildah\.log"
-    ):
-        build_small(str(small))
+    with pytest.raises(UserError, match=expected):
+        small.build()
 
 
-def test_another_slurm_than_ours_is_refused_with_words(small: Path) -> None:
+def test_another_slurm_than_ours_is_refused_with_words(small: Small) -> None:
     check = (paths.ROOT / "images" / "slurm" / "require-slurm").read_text()
-    (small / "images" / "slurm" / "require-slurm").write_text(check)
-    (small / "images" / "slurm" / "Containerfile").write_text(
+    (small.folder / "slurm" / "require-slurm").write_text(check)
+    (small.folder / "slurm" / "Containerfile").write_text(
         "ARG BASE\nFROM ${BASE}\nCOPY require-slurm /require-slurm\nRUN apt-get update && sh /require-slurm 99.11\n"
     )
 
-    with pytest.raises(
-        UserError, match=r"These Debian mirrors offer Slurm 24\.11\S+, and the images are made for 99\.11"
-    ):
-        build_small(str(small))
+    with pytest.raises(UserError, match=r"offer Slurm 24\.11\S+, and the images are made for 99\.11"):
+        small.build()
 
 
 def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "images").symlink_to(paths.ROOT / "images")
-
     with pytest.raises(UserError, match=r"(?s)Bootstrapping Debian failed.*127\.0\.0\.1:9"):
-        build_missing(Recipe(tmp_path / "images"), store_of(tmp_path), "http://127.0.0.1:9/debian")
+        build_missing(Recipe(), Store(tmp_path), "http://127.0.0.1:9/debian")
 
 
 # ---- pushing ----
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """Run a registry."""
-    with container_registry.running(tmp_path_factory.mktemp("registry")) as registry:
-        yield registry
 
 
 def push_by_command(registry: Registry, credentials: str, tmp_path: Path) -> "subprocess.CompletedProcess[str]":

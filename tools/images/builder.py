@@ -34,7 +34,11 @@ def build(*, base: str | None = None, mirror: str | None = None) -> None:
         UserError: A step failed: which, and its last words.
 
     """
-    recipe, store = Recipe(base=base), cache()
+    build_missing(Recipe(base=base), cache(), mirror)
+
+
+def build_missing(recipe: Recipe, store: Store, mirror: str | None = None) -> None:
+    """Build the images of a recipe that a store does not have yet, and prune it."""
     tags = recipe.tags()
     if _missing(store, tags):
         with store.lock() as lock, store.work_folder() as work:
@@ -132,10 +136,7 @@ class Build:
         return run(what, [str(program.path), *arguments], progress, bootstrap.interesting_line)
 
     def _runner(self, log: str, environment: Mapping[str, str]) -> Runner:
-        # buildah keeps the folders of `RUN --mount=type=cache`, here apt's, in TMPDIR.
-        temporary = self.store.folder / "apt"
-        temporary.mkdir(exist_ok=True)
-        ours = {"SOURCE_DATE_EPOCH": str(self.recipe.as_of), "TMPDIR": str(temporary)}
+        ours = {"SOURCE_DATE_EPOCH": str(self.recipe.as_of), "TMPDIR": str(self.store.temporary)}
         return Runner({**os.environ, **environment, **ours}, self.store.folder / f"{log}.log", self.lock)
 
 

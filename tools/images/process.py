@@ -74,7 +74,7 @@ class Runner:
                     log.write(line)
                     printed.append(line.rstrip())
                     text = interesting(line.strip())
-                    if text is None and time.monotonic() - shown > _SILENCE_SECONDS:
+                    if text is None and " " in line.strip() and time.monotonic() - shown > _SILENCE_SECONDS:
                         text = line.strip()
                     if text:
                         progress(shortened(text))

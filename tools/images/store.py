@@ -1,9 +1,10 @@
 """The built images on disk: one OCI layout per image and tag, all of them over one folder of blobs.
 
-<cache>/images/blobs/sha256/<digest>      layers, configurations, manifests: each once, whoever uses it
-<cache>/images/<name>/<tag>/index.json    a finished image: its folder appears whole, by a rename
-<cache>/images/storage, apt               what buildah and apt keep between builds
-<cache>/images/tmp-*                      a build in progress, or what a killed one left
+<cache>/images/blobs/sha256/<digest>              layers, configurations, manifests: each once, whoever uses it
+<cache>/images/layouts/<name>/<tag>/index.json    a finished image: its folder appears whole, by a rename
+<cache>/images/storage                            buildah's: the images that others are built on
+<cache>/images/temporary                          of the programs that build, with the packages that apt keeps
+<cache>/images/work-*                             a build in progress, or what a killed one left
 """
 
 import fcntl
@@ -27,6 +28,9 @@ KEPT_TAGS = 3
 LOCK_TIMEOUT_SECONDS = 30 * 60
 """Longer than any build takes."""
 
+_KEPT_TEMPORARY = "buildah-cache"
+"""Where buildah, in its temporary folder, keeps those of `RUN --mount=type=cache`: apt's indexes and packages."""
+
 _OCI_LAYOUT = '{"imageLayoutVersion": "1.0.0"}'
 
 
@@ -36,6 +40,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.blobs = folder / "blobs"
+        self.layouts = folder / "layouts"
+        self.temporary = folder / "temporary"
 
     @contextmanager
     def lock(self) -> Iterator[int]:
@@ -69,14 +75,16 @@ class Store:
 
     def layout(self, name: str, tag: str) -> Path:
         """Return the OCI layout of an image: there, when the image is finished."""
-        return self.folder / name / tag
+        return self.layouts / name / tag
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:
         """Give a folder for the build in progress; what killed builds left goes first."""
-        for left in self.folder.glob("tmp-*"):
-            shutil.rmtree(left)
-        with TemporaryDirectory(prefix="tmp-", dir=self.folder) as folder:
+        self.temporary.mkdir(exist_ok=True)
+        left = [path for path in self.temporary.iterdir() if not path.name.startswith(_KEPT_TEMPORARY)]
+        for path in (*left, *self.folder.glob("work-*")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with TemporaryDirectory(prefix="work-", dir=self.folder) as folder:
             yield Path(folder)
 
     @contextmanager
@@ -88,9 +96,9 @@ class Store:
         (layout / "blobs").symlink_to(self.blobs)
         yield layout
         (layout / "blobs").unlink()
-        (layout / "blobs").symlink_to("../../blobs")
+        (layout / "blobs").symlink_to("../../../blobs")
         final = self.layout(name, tag)
-        final.parent.mkdir(exist_ok=True)
+        final.parent.mkdir(parents=True, exist_ok=True)
         layout.rename(final)
 
     def archive(self, references: Mapping[str, str], target: Path) -> None:
@@ -102,14 +110,14 @@ class Store:
 
         """
         manifests = [
-            self._descriptor(self.folder / image) | {"annotations": _names(reference)}
+            self._descriptor(self.layouts / image) | {"annotations": _names(reference)}
             for image, reference in references.items()
         ]
         index = json.dumps({"schemaVersion": 2, "manifests": manifests})
         with tarfile.open(target, "w") as tar:
             _add_text(tar, "oci-layout", _OCI_LAYOUT)
             _add_text(tar, "index.json", index)
-            for digest in sorted({d for image in references for d in self._digests(self.folder / image)}):
+            for digest in sorted({d for image in references for d in self._digests(self.layouts / image)}):
                 tar.add(self._blob(digest), arcname=f"blobs/{digest.replace(':', '/')}")
 
     def use(self, name: str, tag: str) -> bool:
@@ -123,11 +131,11 @@ class Store:
     def prune(self, current: Mapping[str, str]) -> None:
         """Remove all but the current and the last used tags of each image, then blobs that none refers to."""
         for name, tag in current.items():
-            tags = [path for path in (self.folder / name).glob("*") if path.name != tag]
+            tags = [path for path in (self.layouts / name).glob("*") if path.name != tag]
             tags.sort(key=lambda path: path.stat().st_mtime, reverse=True)
             for old in tags[KEPT_TAGS - 1 :]:
                 shutil.rmtree(old)
-        used = {digest for index in self.folder.glob("*/*/index.json") for digest in self._digests(index.parent)}
+        used = {digest for index in self.layouts.glob("*/*/index.json") for digest in self._digests(index.parent)}
         for blob in self.blobs.glob("sha256/*"):
             if f"sha256:{blob.name}" not in used:
                 blob.unlink()

@@ -74,11 +74,22 @@ def test_a_build_that_fails_leaves_no_image(store: Store) -> None:
 
 
 def test_what_a_killed_build_left_goes_with_the_next(store: Store) -> None:
-    (store.folder / "tmp-killed" / "login-1").mkdir(parents=True)
+    (store.folder / "work-killed" / "login-1").mkdir(parents=True)
+    (store.temporary / "oci123").mkdir(parents=True)
+    (store.temporary / "storage456").write_text("")
 
     with store.work_folder() as work:
-        assert list(store.folder.glob("tmp-*")) == [work]
-    assert list(store.folder.glob("tmp-*")) == []
+        assert list(store.folder.glob("work-*")) == [work]
+        assert list(store.temporary.iterdir()) == []
+    assert list(store.folder.glob("work-*")) == []
+
+
+def test_packages_that_apt_keeps_outlive_a_build(store: Store) -> None:
+    kept = store.temporary / "buildah-cache" / "apt-archives"
+    kept.mkdir(parents=True)
+
+    with store.work_folder():
+        assert kept.is_dir()
 
 
 def test_a_shared_layer_is_stored_once(store: Store) -> None:
@@ -114,7 +125,7 @@ def test_pruning_keeps_the_current_tag_and_those_used_last(store: Store) -> None
     add(store, "login", "current", b"current layer", used_at=1)
     store.prune({"login": "current"})
 
-    kept = {path.name for path in (store.folder / "login").iterdir()}
+    kept = {path.name for path in (store.layouts / "login").iterdir()}
     assert kept == {"current", "6", "5"}
     assert len(kept) == KEPT_TAGS
 
