@@ -8,7 +8,7 @@ from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmErro
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.render import trial_files
+from soperator_pulumi.render import Change, Effect, changes, trial_files
 from soperator_pulumi.slurm import SlurmClient, Transport, trial_start
 
 CONTROLLER_POD = "controller-0"
@@ -44,12 +44,17 @@ class Slurmctld:
         return SlurmClient(self._transport)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse what would kill jobs that there are, or may be, and files with which slurmctld does not start."""
+        """Refuse what cannot be done, what would lose jobs that there are, and files that slurmctld does not take."""
         pod = self._pod()
-        if pod is None:
+        if pod is None or old == new:
             return
-        # INTERIM: killing
-        if old != new and pod.runs(CONTROLLER_CONTAINER) and not pod.going:
+        found = changes(old, new)
+        if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
+            raise ConfigRefusedError(
+                f"A running cluster cannot take this change, nothing was done:\n{_told(impossible)}"
+            )
+        self._refuse_to_lose_jobs([change for change in found if change.effect is Effect.LOSES_JOBS])
+        if pod.runs(CONTROLLER_CONTAINER) and not pod.going:
             self._try(new)
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -57,26 +62,34 @@ class Slurmctld:
         pod = self._started()
         if pod is None:
             return
+        restarting = [change.what for change in changes(old, new) if change.effect is Effect.RESTART]
         if pod.crashed(CONTROLLER_CONTAINER):
-            self._restart(pod, "slurmctld is down")
+            self._restart(pod, "it is down")
+        elif restarting:
+            self._restart(pod, f"for {', '.join(restarting)}")
         else:
             self._await_answer(pod, started=self.clock.now())
             self._reconfigure(pod)
 
-    def _refuse_while_jobs_run(self, what: Sequence[str]) -> None:
-        changes = "; ".join(what)
+    def _refuse_to_lose_jobs(self, losing: Sequence[Change]) -> None:
+        if not losing:
+            return
         try:
-            jobs = self._slurm.running_jobs()
+            jobs = self._slurm.jobs()
         except (SlurmError, TransportError) as error:
             raise ConfigRefusedError(
-                f"This change would kill running jobs: {changes}. Whether there are any is not known: {error}"
+                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_told(losing)}\n"
+                "Nothing was changed. Run again when slurmctld answers."
             ) from error
-        if jobs:
-            listed = ", ".join(f"{job.job_id} ({job.user}, on {job.nodes})" for job in jobs[:_JOBS_TOLD])
-            more = f" and {len(jobs) - _JOBS_TOLD} more" if len(jobs) > _JOBS_TOLD else ""
+        every = any(change.partition is None for change in losing)
+        partitions = {change.partition for change in losing}
+        lost = [job for job in jobs if every or job.partitions & partitions]
+        if lost:
+            more = f" and {len(lost) - _JOBS_TOLD} more" if len(lost) > _JOBS_TOLD else ""
             raise ConfigRefusedError(
-                f"This change would kill running jobs: {changes}.\nRunning: {listed}{more}.\n"
-                "Nothing was changed. Wait until they have ended, or cancel them, and run again."
+                f"Jobs would be lost:\n{_told(losing)}\n"
+                f"These have not ended: {', '.join(map(str, lost[:_JOBS_TOLD]))}{more}.\n"
+                "Nothing was changed. Wait for them or cancel them, and run again."
             )
 
     def _try(self, files: Mapping[str, str]) -> None:
@@ -150,3 +163,7 @@ class Slurmctld:
         )
         said = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
         return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)]))
+
+
+def _told(found: Sequence[Change]) -> str:
+    return "\n".join(f"  {change.what}: {change.reason}." for change in found)

@@ -125,12 +125,10 @@ def _reference_problems(
     body = kube.get(_path(wanted.namespace, reference))
     if body is None:
         where = "" if reference.kind in _CLUSTER_WIDE else f' in the namespace "{wanted.namespace}"'
-        hint = (
-            " The namespace does not exist yet: create it and the object, and set create_namespace: false."
-            if where and not namespace_exists
-            else ""
-        )
-        text = f'got "{reference.name}", but there is no {reference.kind} of that name{where}. Create it first.{hint}'
+        step = "Create it first."
+        if where and wanted.create_namespace and not namespace_exists:
+            step = "Create the namespace and it first, and set create_namespace: false."
+        text = f'got "{reference.name}", but there is no {reference.kind} of that name{where}. {step}'
         yield Problem(reference.path, text)
     elif reference.kind == "Secret" and reference.key:
         yield from _secret_problems(body, reference)

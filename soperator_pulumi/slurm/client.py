@@ -9,7 +9,22 @@ from soperator_pulumi.errors import SlurmError, TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
-_UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE", "PLANNED_DOWN"})
+_UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE"})
+
+
+_ENDED = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "TIMEOUT",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -36,13 +51,21 @@ class Node:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that holds nodes."""
+    """A job that has not ended."""
 
     job_id: int
     user: str
-    partition: str
+    partitions: frozenset[str]
+    """Those that it may run in; one, once it runs."""
+    state: frozenset[str]
+    """Base state and flags: PENDING, RUNNING, COMPLETING, ..."""
     nodes: str
-    """Hostlist expression."""
+    """Hostlist expression of the nodes that it holds; empty while it waits."""
+
+    def __str__(self) -> str:
+        """What a message says of it."""
+        where = f"on {self.nodes}" if self.nodes else "waiting"
+        return f"{self.job_id} ({self.user}, {where})"
 
 
 class SlurmClient:
@@ -79,19 +102,21 @@ class SlurmClient:
             for node in _listed(answer, "nodes")
         )
 
-    def running_jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that hold nodes now: running, suspended and completing ones."""
-        holding = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED,SIGNALING"
-        answer = self._run(["squeue", "--json", "--all", f"--states={holding}"])
-        return tuple(
+    def jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
+        answer = self._run(["squeue", "--json", "--all"])
+        jobs = [
             Job(
                 job_id=int(job["job_id"]),
-                user=str(job.get("user_name") or ""),
-                partition=str(job.get("partition") or ""),
+                user=str(job.get("user_name") or job.get("user_id") or ""),
+                partitions=frozenset(_words(job.get("partition") or "")),
+                state=frozenset(_words(job["job_state"])),
                 nodes=str(job.get("nodes") or ""),
             )
             for job in _listed(answer, "jobs")
-        )
+        ]
+        # slurmctld remembers jobs for some minutes (MinJobAge) after they have ended.
+        return tuple(job for job in jobs if not job.state & _ENDED or "COMPLETING" in job.state)
 
     def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._transport.run(command, timeout_seconds=timeout_seconds)
