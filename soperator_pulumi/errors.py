@@ -1,7 +1,12 @@
 """What can go wrong, as one tree of exceptions.
 
     SoperatorError
-    └── SpecError        the user's description of a cluster has problems
+    ├── SpecError           the user's description of a cluster has problems
+    ├── TransportError      a command may or may not have run
+    ├── SlurmError          Slurm refused a command
+    ├── KubernetesError     the Kubernetes API is not reached, or refused
+    ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
+    └── NotReadyError       a bounded wait ended without what it waited for
 
 Every message says where, what was given, what is allowed and what to do next, and holds no secret.
 """

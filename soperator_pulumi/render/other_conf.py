@@ -17,7 +17,8 @@ def cgroup_conf(spec: ClusterSpec) -> str:
         "EnableControllers=yes",
         "ConstrainCores=yes",
         "ConstrainRAMSpace=yes",
-        "ConstrainDevices=yes",
+        "# There are no GPUs to keep from a job, and with cgroup v1 it would leave the pod's own devices cgroup.",
+        "ConstrainDevices=no",
     )
 
 

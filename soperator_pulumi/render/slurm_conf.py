@@ -42,7 +42,10 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
     "PropagateResourceLimits": ("NONE", "the limits of a login pod say nothing about workers"),
     "SelectTypeParameters": ("CR_Core_Memory", "cores and memory are what jobs get"),
     "MpiDefault": ("none", "MPI programs say what they need by srun --mpi"),
-    "SrunPortRange": ("{}-{}".format(*layout.SRUN_PORTS), "NetworkPolicies open these"),
+    "MailProg": (
+        "/usr/bin/true",
+        "the images have no mail program, and slurmctld logs an error for one that is missing",
+    ),
 }
 """Our defaults where they differ from Slurm's or are worth saying, with the reason. `slurm.extra` replaces them."""
 
@@ -92,6 +95,7 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
         "SlurmctldHost": layout.CONTROLLER_HOST,
         "SlurmctldPort": str(layout.SLURMCTLD_PORT),
         "SlurmdPort": str(layout.SLURMD_PORT),
+        "SrunPortRange": "{}-{}".format(*layout.SRUN_PORTS),
         "SlurmUser": "slurm",
         "AuthType": "auth/munge",
         "CredType": "cred/munge",

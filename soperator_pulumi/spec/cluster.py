@@ -5,18 +5,21 @@ from collections.abc import Iterator
 from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec import login, node_set, partition, quantity, storage, user
+from soperator_pulumi.spec import login, node_set, partition, quantity, scheduling, storage, user
 from soperator_pulumi.spec.base import Model, refused_quietly
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue
 from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
 from soperator_pulumi.spec.slurm import SlurmSpec
 from soperator_pulumi.spec.storage import StorageSpec
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
+
+_OUR_PREFIXES = ("app.kubernetes.io/", "soperator-pulumi/", "pulumi.com/")
 
 
 class ClusterSpec(Model):
@@ -28,9 +31,9 @@ class ClusterSpec(Model):
     """Namespace of the cluster, which holds no other SlurmCluster. Default: the cluster's name."""
     create_namespace: StrictBool = True
     """Whether the namespace is made, or exists already."""
-    labels: dict[LabelKey, LabelValue] = {}
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of all objects besides our own."""
-    annotations: dict[LabelKey, str] = {}
+    annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Annotations of all objects besides our own."""
     slurm: SlurmSpec = SlurmSpec()
     """Slurm itself."""
@@ -69,11 +72,31 @@ class ClusterSpec(Model):
 def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     """Yield all problems between the fields of a spec, of which some may be unknown."""
     yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
-    if isinstance(spec.node_sets, tuple) and not spec.node_sets:
+    if known(spec.node_sets) and not spec.node_sets:
         yield Problem("node_sets", "empty: a cluster needs at least one node set.")
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
     yield from login.problems(spec.login)
-    yield from quantity.problems(spec.login.pod_resources, "login.pod_resources")
-    yield from quantity.problems(spec.controller.pod_resources, "controller.pod_resources")
     yield from storage.problems(spec.storage)
+    roles: list[tuple[str, ControllerSpec | LoginSpec | NodeSetSpec]] = [
+        ("controller", spec.controller),
+        ("login", spec.login),
+        *((f"node_sets[{index}]", each) for index, each in enumerate(spec.node_sets)),
+    ]
+    for path, role in roles:
+        yield from scheduling.problems(role, path)
+        yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
+    yield from _object_problems(spec)
+
+
+def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    """Yield a namespace that is not the cluster's own, and labels that would hide its objects from it."""
+    if known(spec.namespace) and (spec.namespace.startswith("kube-") or spec.namespace == "default"):
+        yield Problem(
+            "namespace",
+            f'got "{spec.namespace}", which belongs to Kubernetes. A cluster has one of its own: choose another name.',
+        )
+    for field, keys in (("labels", spec.labels), ("annotations", spec.annotations)):
+        for key in keys:
+            if key.startswith(_OUR_PREFIXES):
+                yield Problem(f"{field}.{key}", "is ours: we find our objects by it. Remove it.")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import refused, whole
@@ -50,7 +50,7 @@ class LoginSpec(Scheduled):
     """Number of login pods. All have the same host key. 0 closes the door for a while."""
     service: ServiceType = ServiceType.CLUSTER_IP
     """How ssh is reached. Default: from inside the Kubernetes cluster only."""
-    service_annotations: dict[LabelKey, str] = {}
+    service_annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Annotations of the login Service: how platforms are told about their load balancers."""
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need

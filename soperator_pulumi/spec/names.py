@@ -51,10 +51,3 @@ ClusterName = Annotated[
 ]
 """Slurm's ClusterName: 40 characters at most, as it is part of the accounting database's table names, and lower
 case (slurm.conf(5)); it is also the default namespace, so a DNS label."""
-
-LOGIN_NAME = Matches(
-    r"[a-z_][a-z0-9_-]*",
-    "needs lower case letters, digits, '_' and '-', a letter or '_' first.",
-    32,
-)
-"""What useradd and groupadd of Debian take by default, 32 characters at most."""

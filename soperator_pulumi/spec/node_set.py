@@ -10,7 +10,6 @@ from soperator_pulumi.spec.base import Matches, number, whole
 from soperator_pulumi.spec.names import SlurmName
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources
-from soperator_pulumi.spec.quantity import problems as resource_problems
 from soperator_pulumi.spec.scheduling import Scheduled
 
 MIB_PER_GIB = 1024
@@ -68,7 +67,6 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
     first_with: dict[str, int] = {}
     for index, node_set in enumerate(node_sets):
         path = f"node_sets[{index}]"
-        yield from resource_problems(node_set.pod_resources, f"{path}.pod_resources")
         if not known(node_set.name):
             continue
         yield from _name_problems(node_set.name, f"{path}.name")
@@ -94,7 +92,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
     if re.fullmatch(r"(controller|login)-\d+", name):
-        yield Problem(path, f'got "{name}", which is the name of a {name.split("-")[0]} pod. Choose another name.')
+        yield Problem(path, f'got "{name}", which is the name of a {name.partition("-")[0]} pod. Choose another name.')
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:

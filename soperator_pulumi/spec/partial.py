@@ -47,20 +47,20 @@ def partial(model: type[M], data: object) -> M:
         return data
     if not isinstance(data, Mapping):
         return cast("M", UNKNOWN)
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        values[name] = _read(field, data[name]) if name in data else _default(field, values)
-    return model.model_construct(**values)
+        values[name] = _read(model, name, data[name]) if name in data else _default(field, values)
+    return model.model_construct(None, **values)
 
 
-def _read(field: FieldInfo, value: object) -> object:
-    nested = model_in(field.annotation)
+def _read(model: type[Model], name: str, value: object) -> object:
+    nested = model_in(model.model_fields[name].annotation)
     if nested is not None and isinstance(value, (list, tuple)):
         return tuple(partial(nested, item) for item in value)
     if nested is not None and value is not None:
         return partial(nested, value)
     try:
-        return _adapter(field).validate_python(value)
+        return _adapters(model)[name].validate_python(value)
     except ValidationError:
         return UNKNOWN
 
@@ -87,5 +87,11 @@ def model_in(annotation: object) -> type[Model] | None:
 
 
 @cache
-def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
-    return TypeAdapter(Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation)
+def _adapters(model: type[Model]) -> dict[str, TypeAdapter[object]]:
+    """Return what checks each field of a model by itself."""
+    return {name: TypeAdapter(_annotation(field)) for name, field in model.model_fields.items()}
+
+
+def _annotation(field: FieldInfo) -> type[object]:
+    full = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    return cast("type[object]", full)

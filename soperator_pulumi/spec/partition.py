@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Model
@@ -19,7 +19,7 @@ class PartitionSpec(Model):
     """Name of the partition, as users give it to `--partition`."""
     default: StrictBool = False
     """Whether jobs that name no partition go here. Default: the first partition is."""
-    options: PartitionOptions = {}
+    options: PartitionOptions = Field(default_factory=dict)
     """More options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
 
 

@@ -30,7 +30,7 @@ def amount(quantity: str) -> Decimal:
     if match is None:
         raise ValueError(quantity)
     unit = match["unit"] or ""
-    factor = Decimal(f"1{unit}") if unit[:1] in {"e", "E"} and unit != "E" and unit != "Ei" else _FACTORS[unit]
+    factor = Decimal(f"1{unit}") if unit[:1] in {"e", "E"} and unit not in {"E", "Ei"} else _FACTORS[unit]
     return Decimal(match["number"]) * factor
 
 

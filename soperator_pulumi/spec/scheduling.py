@@ -1,13 +1,15 @@
 """Where Kubernetes may put the pods of a role."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
+from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Model, refused, whole
 from soperator_pulumi.spec.names import LabelKey, LabelValue, ObjectName
+from soperator_pulumi.spec.partial import known
 
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 _WHEN = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
@@ -45,6 +47,22 @@ class Toleration(Model):
     """Seconds that a pod stays after a NoExecute taint appears. Left out: for ever."""
 
 
+def problems(scheduled: "Scheduled", path: str) -> Iterator[Problem]:
+    """Yield tolerations that Kubernetes would refuse."""
+    for index, toleration in enumerate(scheduled.tolerations):
+        where = f"{path}.tolerations[{index}]"
+        exists = toleration.operator is TolerationOperator.EXISTS
+        if exists and known(toleration.value) and toleration.value:
+            yield Problem(f"{where}.value", "given with the operator Exists, which looks at the key only. Remove one.")
+        if toleration.operator is TolerationOperator.EQUAL and toleration.key is None:
+            yield Problem(f"{where}.key", 'missing. Give it, or tolerate every taint by the operator "Exists".')
+        seconds, effect = toleration.toleration_seconds, toleration.effect
+        if known(seconds, effect) and seconds is not None and effect is not TaintEffect.NO_EXECUTE:
+            yield Problem(
+                f"{where}.toleration_seconds", 'only the effect "NoExecute" has a time. Set that, or remove it.'
+            )
+
+
 def _affinity(value: object) -> dict[str, Any]:
     """Check the outer shape; what is in the terms is Kubernetes' to check."""
     wanted = f"needs a mapping as in a pod's `affinity`, with the keys {', '.join(_AFFINITIES)}"
@@ -71,7 +89,7 @@ Affinity = Annotated[dict[str, Any], BeforeValidator(_affinity)]
 class Scheduled(Model):
     """Fields of every role: where its pods may run, and what gives way to them."""
 
-    node_selector: dict[LabelKey, LabelValue] = {}
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels that a machine must have. Default: any machine."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints that the pods put up with. Default: none."""

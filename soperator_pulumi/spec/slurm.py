@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from soperator_pulumi.spec.base import Model, whole
 from soperator_pulumi.spec.slurm_conf import SlurmConfExtra
 
@@ -13,7 +15,9 @@ class Constrain(StrEnum):
     """How jobs are held to the CPUs and memory that they were given."""
 
     CGROUP = "cgroup"
-    """By the kernel. Needs machines where slurmd can make cgroups; where it cannot, slurmd does not start."""
+    """By the kernel. Needs machines where slurmd can make cgroups; where it cannot, slurmd does not start. slurmd
+    counts a machine's CPUs from the first (measured), so jobs of two worker pods on one machine are held to the same
+    CPUs: give each worker a machine of its own."""
     NONE = "none"
     """Not at all: a job can use what the pod has. For trying out, and for machines without usable cgroups."""
 
@@ -28,6 +32,6 @@ class SlurmSpec(Model):
     max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096
     """How many nodes the cluster may grow to without a change of slurm.conf. Default: 4096; slurmctld needs room in
     its tables for each."""
-    extra: SlurmConfExtra = {}
+    extra: SlurmConfExtra = Field(default_factory=dict)
     """More parameters of slurm.conf, checked against Slurm's own. They replace our defaults; what the cluster is
     built on cannot be set."""

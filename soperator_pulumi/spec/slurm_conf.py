@@ -17,8 +17,12 @@ from soperator_pulumi.spec.slurm_parameters import (
     Kind,
 )
 
-_NUMBER = re.compile(r"\d{1,19}|UNLIMITED|INFINITE", re.IGNORECASE)
-_BOOLEAN = re.compile(r"YES|NO|TRUE|FALSE|UP|DOWN|0|1", re.IGNORECASE)
+_SHAPES = {
+    Kind.NUMBER: re.compile(r"\d{1,19}|UNLIMITED|INFINITE", re.IGNORECASE),
+    Kind.BOOLEAN: re.compile(r"YES|NO|TRUE|FALSE|UP|DOWN|0|1", re.IGNORECASE),
+    Kind.TIME: re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}|UNLIMITED|INFINITE", re.IGNORECASE),
+    Kind.TEXT: re.compile(r".*"),
+}
 _UNSAFE = {"#": "starts a comment", '"': "cannot be quoted", "\\": "is an escape, or continues the line"}
 _MAX_VALUE = 4096
 
@@ -63,14 +67,10 @@ def _value_problem(value: object, kind: Kind) -> str | None:
         return "empty. Give a value, or remove the key: Slurm's default then holds."
     if not value.isprintable() or len(value) > _MAX_VALUE:
         return f"needs one line of at most {_MAX_VALUE} printable characters."
-    for character, reason in _UNSAFE.items():
-        if character in value:
-            return f"has the character {character}, which {reason} in slurm.conf. Remove it."
-    if kind is Kind.NUMBER and not _NUMBER.fullmatch(value):
-        return f"needs {Kind.NUMBER.value}, without a unit."
-    if kind is Kind.BOOLEAN and not _BOOLEAN.fullmatch(value):
-        return f"needs {Kind.BOOLEAN.value}."
-    return None
+    unsafe = [f"{character} {reason}" for character, reason in _UNSAFE.items() if character in value]
+    if unsafe:
+        return f"has a character that slurm.conf cannot hold in a value: {', '.join(unsafe)}. Remove it."
+    return None if _SHAPES[kind].fullmatch(value) else f"needs {kind.value}."
 
 
 def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeValidator:

@@ -11,13 +11,14 @@ from enum import Enum
 class Kind(Enum):
     """What Slurm's parser takes as a value."""
 
-    NUMBER = "a whole number, or UNLIMITED"
+    NUMBER = "a whole number without a unit, or UNLIMITED"
     BOOLEAN = "YES or NO"
+    TIME = "minutes, hours:minutes:seconds, days-hours or UNLIMITED, such as 90, 12:00:00 or 2-00"
     TEXT = "text"
 
 
-def _table(numbers: str, booleans: str, texts: str) -> dict[str, Kind]:
-    groups = ((Kind.NUMBER, numbers), (Kind.BOOLEAN, booleans), (Kind.TEXT, texts))
+def _table(numbers: str, booleans: str, texts: str, times: str = "") -> dict[str, Kind]:
+    groups = ((Kind.NUMBER, numbers), (Kind.BOOLEAN, booleans), (Kind.TEXT, texts), (Kind.TIME, times))
     return {name: kind for kind, names in groups for name in names.split()}
 
 
@@ -70,77 +71,75 @@ PARTITION_OPTIONS = _table(
     """,
     booleans="Default DisableRootJobs ExclusiveTopo ExclusiveUser Hidden LLN PowerDownOnIdle ReqResv RootOnly",
     texts="""
-    AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefaultTime DenyAccounts DenyQos MaxTime Nodes
+    AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DenyAccounts DenyQos Nodes
     OverSubscribe OverTimeLimit PartitionName PreemptMode QOS SelectTypeParameters Shared State SuspendTime
     TRESBillingWeights
     """,
+    times="DefaultTime MaxTime",
 )
 """Options of a PartitionName line and what they take."""
 
 
-def _reasons(*groups: tuple[str, str]) -> dict[str, str]:
-    return {name.lower(): reason for names, reason in groups for name in names.split()}
+def _reasons(names_by_reason: dict[str, str]) -> dict[str, str]:
+    return {name.lower(): reason for reason, names in names_by_reason.items() for name in names.split()}
 
 
-_LAYOUT = "is ours: the pods, their volumes and Services are laid out for it"
-_NODES = "is ours: it is rendered from node_sets and partitions"
 _POWER = "is not supported yet: nodes on demand come with pods that Slurm starts and stops"
 
 OWNED_PARAMETERS = _reasons(
-    ("ClusterName", 'is ours: set the cluster\'s "name"'),
-    ("MaxNodeCount", "is ours: set slurm.max_nodes"),
-    ("NodeName NodeSet PartitionName DownNodes FrontendName", _NODES),
-    (
-        "SlurmctldHost SlurmctldAddr SlurmctldPort SlurmdPort ControlMachine ControlAddr BackupController BackupAddr "
-        "SlurmUser SlurmdUser StateSaveLocation SlurmdSpoolDir SlurmctldPidFile SlurmdPidFile PluginDir TmpFS",
-        _LAYOUT,
-    ),
-    (
-        "SlurmctldLogFile SlurmdLogFile SlurmSchedLogFile SlurmSchedLogLevel",
-        "is ours: daemons log to their pod's output, where `kubectl logs` finds it",
-    ),
-    ("Include", "is ours: nodes get the files of slurm.conf's folder and no others"),
-    ("ProctrackType TaskPlugin JobAcctGatherType", "is ours: set slurm.constrain"),
-    ("SelectType", "is ours: select/cons_tres; another one cannot read the state of running jobs"),
-    (
-        "PlugStackConfig",
-        "is ours and must not be set: nodes that get their files from the controller would then silently ignore "
-        "plugstack.conf and run jobs outside the jail (measured)",
-    ),
-    (
-        "AuthType AuthInfo AuthAltTypes AuthAltParameters CredType",
-        "is ours: the daemons know each other by the munge key; set secrets.munge_key for one of your own",
-    ),
-    ("DisableRootJobs", "is ours: jobs never run as root"),
-    (
-        "AccountingStorageType AccountingStorageHost AccountingStorageBackupHost AccountingStorageExternalHost "
-        "AccountingStoragePort AccountingStorageUser AccountingStorageParameters AccountingStorageEnforce",
-        "is not supported yet: there is no accounting database",
-    ),
-    (
-        "AccountingStoragePass JobCompPass",
-        "must not be set: slurm.conf is readable for everybody, so it can hold no secret",
-    ),
-    ("GresTypes", "is not supported yet: there are no GPUs in node_sets"),
-    (
-        "TopologyPlugin JobContainerType BurstBufferType NodeFeaturesPlugins",
-        "is not supported yet: it needs a file of its own beside slurm.conf",
-    ),
-    (
-        "SuspendProgram ResumeProgram ResumeFailProgram SuspendTime SuspendTimeout ResumeTimeout SuspendRate "
-        "ResumeRate SuspendExcNodes SuspendExcParts SuspendExcStates",
-        _POWER,
-    ),
-    ("RebootProgram", "must not be set: a pod cannot reboot; delete it instead"),
+    {
+        'is ours: set the cluster\'s "name"': "ClusterName",
+        "is ours: set slurm.max_nodes": "MaxNodeCount",
+        "is ours: it is rendered from node_sets and partitions": """
+        DownNodes FrontendName NodeName NodeSet PartitionName
+        """,
+        "is ours: the pods, their volumes and Services are laid out for it": """
+        BackupAddr BackupController ControlAddr ControlMachine PluginDir SlurmUser SlurmctldAddr SlurmctldHost
+        SlurmctldPidFile SlurmctldPort SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdUser SrunPortRange
+        StateSaveLocation TmpFS
+        """,
+        "is ours: daemons log to their pod's output, where `kubectl logs` finds it": """
+        SlurmSchedLogFile SlurmSchedLogLevel SlurmctldLogFile SlurmdLogFile
+        """,
+        "is ours: nodes get the files of slurm.conf's folder and no others": "Include",
+        "is ours: set slurm.constrain": "JobAcctGatherType ProctrackType TaskPlugin",
+        "is ours: select/cons_tres, the only one that takes dynamic nodes": "SelectType",
+        (
+            "is ours and must not be set: nodes that get their files from the controller would then silently ignore "
+            "plugstack.conf and run jobs outside the jail (measured)"
+        ): "PlugStackConfig",
+        "is ours: the daemons know each other by the munge key; set secrets.munge_key for one of your own": """
+        AuthAltParameters AuthAltTypes AuthInfo AuthType CredType
+        """,
+        "is ours: jobs never run as root": "DisableRootJobs",
+        "is not supported yet: there is no accounting database": """
+        AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost
+        AccountingStorageParameters AccountingStoragePort AccountingStorageType AccountingStorageUser
+        """,
+        "must not be set: slurm.conf is readable for everybody, so it can hold no secret": """
+        AccountingStoragePass JobCompPass
+        """,
+        "is not supported yet: there are no GPUs in node_sets": "GresTypes",
+        "is not supported yet: it needs a file of its own beside slurm.conf": """
+        BurstBufferType JobContainerType NodeFeaturesPlugins TopologyPlugin
+        """,
+        _POWER: """
+        ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendExcStates
+        SuspendProgram SuspendRate SuspendTime SuspendTimeout
+        """,
+        "must not be set: a pod cannot reboot; delete it instead": "RebootProgram",
+    }
 )
 """Parameters that `slurm.extra` must not set, in lower case, and why."""
 
 OWNED_PARTITION_OPTIONS = _reasons(
-    ("PartitionName", "is ours: set the partition's name"),
-    ("Nodes", "is ours: name the partition in node_sets[].partitions"),
-    ("Default", "is ours: set the partition's default"),
-    ("DisableRootJobs", "is ours: jobs never run as root"),
-    ("Shared", "is the old name of OverSubscribe: use that"),
-    ("PowerDownOnIdle ResumeTimeout SuspendTime SuspendTimeout", _POWER),
+    {
+        "is ours: set the partition's name": "PartitionName",
+        "is ours: name the partition in node_sets[].partitions": "Nodes",
+        "is ours: set the partition's default": "Default",
+        "is ours: jobs never run as root": "DisableRootJobs",
+        "is the old name of OverSubscribe: use that": "Shared",
+        _POWER: "PowerDownOnIdle ResumeTimeout SuspendTime SuspendTimeout",
+    }
 )
 """Options that a partition's `options` must not set, in lower case, and why."""

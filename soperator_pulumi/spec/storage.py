@@ -59,3 +59,9 @@ def problems(storage: StorageSpec) -> Iterator[Problem]:
                 f"storage.{name}.storage_class",
                 f"given together with storage.{name}.existing_claim, whose class cannot be changed. Remove one.",
             )
+    homes, state = storage.homes.existing_claim, storage.state.existing_claim
+    if isinstance(homes, str) and homes == state:
+        yield Problem(
+            "storage.state.existing_claim",
+            f'"{state}" is also the claim of storage.homes: users could write slurmctld\'s state. Use another claim.',
+        )

@@ -1,16 +1,15 @@
 """People who use the cluster, and their groups."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Matches, Model, refused, whole
-from soperator_pulumi.spec.names import LOGIN_NAME
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.ssh_key import SshPublicKey
-from soperator_pulumi.spec.system_accounts import SYSTEM_GROUPS, SYSTEM_USERS
+from soperator_pulumi.spec.system_accounts import SYSTEM_NAMES
 
 _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
 """Debian's policy (9.2.2) for ids of people: from 1000; 65534 is nobody, 65535 and 4294967295 are -1 of 16 and of
@@ -32,22 +31,18 @@ AccountId = Annotated[int, whole(0, 4_294_967_295), AfterValidator(_account_id)]
 """A uid or gid of a person."""
 
 
-def _no_system_name(taken: frozenset[str], kind: str) -> Callable[[str], str]:
-    def check(name: str) -> str:
-        if name in taken:
-            raise refused(f"which is a {kind} of the system in every image. Choose another name.")
-        return name
-
-    return check
+def _no_system_name(name: str) -> str:
+    if name in SYSTEM_NAMES:
+        raise refused("which is a user or group of the system in every image. Choose another name.")
+    return name
 
 
-LoginName = Annotated[str, LOGIN_NAME]
-
-UserName = Annotated[LoginName, AfterValidator(_no_system_name(SYSTEM_USERS, "user"))]
-"""A user's name, as useradd takes it."""
-
-GroupName = Annotated[LoginName, AfterValidator(_no_system_name(SYSTEM_GROUPS, "group"))]
-"""A group's name, as groupadd takes it."""
+AccountName = Annotated[
+    str,
+    Matches(r"[a-z_][a-z0-9_-]*", "needs lower case letters, digits, '_' and '-', a letter or '_' first.", 32),
+    AfterValidator(_no_system_name),
+]
+"""A user's or group's name as Debian's useradd and groupadd take it: 32 characters at most."""
 
 Shell = Annotated[
     str,
@@ -58,7 +53,7 @@ Shell = Annotated[
 class GroupSpec(Model):
     """A group that several users share."""
 
-    name: GroupName
+    name: AccountName
     """Name of the group."""
     gid: AccountId
     """Id of the group, the same on all nodes."""
@@ -67,13 +62,13 @@ class GroupSpec(Model):
 class UserSpec(Model):
     """A person who may log in and run jobs. The home directory is `/home/<name>`, made at the first login."""
 
-    name: UserName
+    name: AccountName
     """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
     uid: AccountId
     """Id of the user, the same on all nodes, and owner of the files in the home directory: never change it."""
     gid: AccountId = Field(default_factory=lambda fields: int(fields["uid"]))
     """Id of the user's own group. Default: the uid. A group of this name is made unless `groups` has the id."""
-    groups: tuple[LoginName, ...] = ()
+    groups: tuple[AccountName, ...] = ()
     """Names of more groups, each declared in the cluster's `groups`."""
     ssh_keys: tuple[SshPublicKey, ...] = ()
     """Public keys that open the door, as lines of authorized_keys. Without one the user exists but cannot log in."""
