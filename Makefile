@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 STACK ?= local
 .DEFAULT_GOAL := help
-.PHONY: help up down env ssh images test check format bench soak lock
+.PHONY: help up down env ssh images test check format bench soak docs lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -37,6 +37,9 @@ soak: .venv/.installed  ## the long series: kills and restarts, in full numbers
 
 format: .venv/.installed  ## put the sources into shape
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+docs: .venv/.installed  ## renew docs/configuration.md from the specification
+	@$(PYTHON) -m tools.docs
 
 lock: .venv/.installed  ## renew requirements.lock from pyproject.toml
 	@tools/lock.sh

@@ -1,7 +1,9 @@
 """A Slurm cluster for tests: deployed with the program and an engine of the project, used over ssh."""
 
 import copy
+import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,14 +70,20 @@ class Slurm:
 
     def deployer(self) -> engine.Deployer:
         """Return an engine for the stack as it is described now, the CLI where it is on PATH."""
-        deployer, _ = engine.choose(
-            paths.ROOT,
-            "test",
-            self.folder / "engine",
-            config={"soperator:cluster": self._completed()},
-            environment={"KUBECONFIG": str(self.kubernetes.kubeconfig)},
-        )
+        deployer, _ = engine.choose(paths.ROOT, "test", self._state, config=self.config, environment=self._environment)
         return deployer
+
+    def start_up(self) -> subprocess.Popen[str]:
+        """Begin `up` in a process group of its own, for those who want to kill or time it."""
+        given = {"state": str(self._state), "config": self.config, "environment": self._environment}
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.cluster.run", json.dumps(given)],
+            cwd=paths.ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def up(self) -> engine.Result:
         """Deploy, and write what ssh needs."""
@@ -154,6 +162,18 @@ class Slurm:
     def destroy(self) -> None:
         """Take the stack away, claims included."""
         self.deployer().destroy()
+
+    @property
+    def _state(self) -> Path:
+        return self.folder / "engine"
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {"KUBECONFIG": str(self.kubernetes.kubeconfig)}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"soperator:cluster": self._completed()}
 
     def _completed(self) -> dict[str, Any]:
         users = [

@@ -1,0 +1,125 @@
+"""What `up` costs, against what one would do by hand: ratios of runs that take turns."""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.slurm import Slurm, a_cluster, wait_until
+from tests.conftest import Kubernetes
+from tools import paths
+
+ROUNDS = 3
+KINDS = "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets"
+OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "annotations")
+
+PROGRAM_ALONE = """
+import os, json
+from soperator_pulumi.testing import deploy
+from stacks import program
+deploy(program.run, config=json.loads(os.environ["STACK_CONFIG"]), outputs=lambda *_: {"base64": "A" * 44})
+"""
+
+
+@pytest.fixture
+def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
+    kubernetes.load_images()
+    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench"))
+    yield made
+    made.destroy()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def report(what: str, ours: list[float], theirs: list[float], against: str, goal: float) -> None:
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    print(
+        f"\n{what}: median {statistics.median(ours):.2f} s; {against}: {statistics.median(theirs):.2f} s; "
+        f"ratio {ratio:.2f} (goal: at most {goal}), of {len(ours)} pairs"
+    )
+
+
+def until_srun_works(slurm: Slurm) -> None:
+    wait_until(
+        lambda: slurm.ssh("srun -N2 hostname", check=False).returncode == 0,
+        what="srun runs on two nodes",
+        timeout_seconds=120,
+    )
+
+
+def up_until_srun_works(slurm: Slurm) -> None:
+    slurm.up()
+    until_srun_works(slurm)
+
+
+def manifests(slurm: Slurm) -> list[dict[str, Any]]:
+    """Return what `up` made, as one would have written it by hand."""
+    listed = slurm.kubernetes.run("get", KINDS, "--namespace", slurm.namespace, "--output", "json")
+    objects = [each for each in json.loads(listed)["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
+    for each in objects:
+        each.pop("status", None)
+        for key in OF_THE_SERVER:
+            each["metadata"].pop(key, None)
+        for key in ("clusterIPs", "volumeName", *(["clusterIP"] if each["metadata"]["name"] != "nodes" else [])):
+            each.get("spec", {}).pop(key, None)
+    return objects
+
+
+def apply_until_srun_works(slurm: Slurm, objects: list[dict[str, Any]]) -> None:
+    slurm.kubernetes.run("create", "namespace", slurm.namespace)
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    slurm.kubernetes.run("apply", "--filename", "-", stdin=listed)
+    until_srun_works(slurm)
+
+
+def test_up_until_srun_works_against_kubectl_apply_of_the_same_manifests(slurm: Slurm) -> None:
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        ours.append(seconds(lambda: up_until_srun_works(slurm)))
+        objects = manifests(slurm)
+        slurm.destroy()
+        theirs.append(seconds(lambda: apply_until_srun_works(slurm, objects)))  # noqa: B023 - called at once
+        slurm.kubernetes.run("delete", "namespace", slurm.namespace)
+
+    report("up until srun -N2 works", ours, theirs, "kubectl apply of the same objects", 1.5)
+
+
+def test_up_without_a_change_against_the_program_alone(slurm: Slurm) -> None:
+    slurm.up()
+    config = {key: json.dumps(value) for key, value in slurm.config.items()}
+
+    def program_alone() -> None:
+        environment = {"STACK_CONFIG": json.dumps(config), "PATH": ""}
+        subprocess.run([sys.executable, "-c", PROGRAM_ALONE], cwd=paths.ROOT, env=environment, check=True)
+
+    def up() -> None:
+        with slurm.start_up() as process:
+            process.communicate()
+        assert process.returncode == 0
+
+    ours, theirs = [], []
+    for _ in range(ROUNDS + 2):
+        theirs.append(seconds(program_alone))
+        ours.append(seconds(up))
+
+    report("up without a change", ours, theirs, "the program alone, under mocks", 1.5)
+
+
+def test_the_engines_memory(slurm: Slurm) -> None:
+    with slurm.start_up() as process:
+        process.communicate()
+    peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+    print(f"\nlargest process of up: {peak_mib:.0f} MiB")
+    assert process.returncode == 0

@@ -1,0 +1,49 @@
+"""The README's examples are what the package takes and says."""
+
+import re
+
+import pytest
+import yaml
+
+from soperator_pulumi import testing
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.spec import parse_cluster
+from tools import paths
+
+README = (paths.ROOT / "README.md").read_text()
+
+
+def example(language: str) -> str:
+    """Return the one block of a language."""
+    (block,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return str(block)
+
+
+def test_the_stack_file_describes_a_cluster() -> None:
+    cluster = yaml.safe_load(example("yaml"))["config"]["soperator:cluster"]
+
+    assert parse_cluster(cluster, where="README.md").node_sets[0].replicas == 16
+
+
+def test_the_program_deploys_a_cluster() -> None:
+    deployment = testing.deploy(lambda: exec(example("python"), {}))  # noqa: S102 - it is the README that is tried
+
+    assert deployment.one("hpc-cpu", "StatefulSet").inputs["spec"]["replicas"] == 16
+    assert "login" in deployment.exports
+
+
+def test_the_error_is_what_is_said() -> None:
+    cluster = yaml.safe_load(example("yaml"))["config"]["soperator:cluster"]
+    cluster["node_sets"].append({"name": "cpu", "cpus": 32, "memory_gib": "2G"})
+
+    with pytest.raises(SpecError) as error:
+        parse_cluster(cluster, where="soperator:cluster")
+
+    assert str(error.value) + "\n" == example("text")
+
+
+def test_every_file_that_it_links_to_is_there() -> None:
+    links = re.findall(r"\]\((?!#|http)([^)]+)\)", README)
+
+    assert links
+    assert [link for link in links if not (paths.ROOT / link).exists()] == []

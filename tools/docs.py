@@ -1,0 +1,122 @@
+"""Writes docs/configuration.md from the spec: every input with its type, default and meaning."""
+
+import json
+import re
+import types
+import typing
+from collections.abc import Iterator
+from enum import Enum
+
+import pulumi
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from soperator_pulumi.spec import ClusterSpec
+from tools import paths
+
+FILE = paths.ROOT / "docs" / "configuration.md"
+
+INTRODUCTION = """\
+# Configuration
+
+What a stack may say under `soperator:cluster`, and what `SlurmCluster` takes as arguments. This page is made from the
+specification itself (`make docs`).
+"""
+
+
+_SIMPLE: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+
+
+def page() -> str:
+    """Return the whole page."""
+    models = list(dict.fromkeys(_models(ClusterSpec)))
+    return INTRODUCTION + "".join(_section(model) for model in models)
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield a model and those of its fields, parents first."""
+    yield model
+    for field in model.model_fields.values():
+        for part in _parts(field.annotation):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _models(part)
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    """Yield the types that an annotation is made of."""
+    arguments = typing.get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _parts(argument)
+
+
+def _section(model: type[BaseModel]) -> str:
+    rows = "".join(_row(name, field) for name, field in model.model_fields.items())
+    return (
+        f"\n## {_title(model)}\n\n{_one_line(model.__doc__)}\n\n"
+        f"| input | type | default | meaning |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def _title(model: type[BaseModel]) -> str:
+    words = re.findall("[A-Z][a-z]+", model.__name__.removesuffix("Spec"))
+    return " ".join([words[0], *(word.lower() for word in words[1:])])
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    default = "required" if field.is_required() else _default(field)
+    meaning = _one_line(field.description).replace("|", "\\|")
+    return f"| `{name}` | {_type(field.annotation)} | {default} | {meaning} |\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory_takes_validated_data:
+        return "see meaning"
+    match field.get_default(call_default_factory=True):
+        case None:
+            return "none"
+        case BaseModel():
+            return "as below"
+        case (tuple() | dict()) as value if not value:
+            return "empty"
+        case Enum(value=value) | value:
+            return f"`{json.dumps(value)}`".replace('"', "")
+
+
+def _type(annotation: object) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType}:
+        return " or ".join(dict.fromkeys(_type(each) for each in arguments if _is_said(each)))
+    if origin is typing.Annotated:
+        return _type(arguments[0])
+    if origin is tuple:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return "map"
+    if origin is typing.Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return ", ".join(f"`{member.value}`" for member in annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        title = _title(annotation)
+        return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
+    return _SIMPLE.get(annotation, "any")
+
+
+def _is_said(annotation: object) -> bool:
+    """Tell whether a person may write this: None is the absence, an Output comes from a program."""
+    return annotation is not types.NoneType and typing.get_origin(annotation) is not pulumi.Output
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def main() -> None:
+    """Write the page."""
+    FILE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()
