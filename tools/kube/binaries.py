@@ -2,23 +2,19 @@
 
 import os
 import re
-import subprocess
-import tempfile
-import time
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from tools.console import UserError, step
-from tools.kube import golang
-from tools.kube.process import output
+from tools.kube import golang, locks
+from tools.kube.process import watched
 from tools.paths import cache_dir
 
 _SOURCES = Path(__file__).parent / "go"
-_PROGRESS_SECONDS = 5
-_LAST_LINES = 20
-_BUILD_MINUTES = 60
+_BUILD_SECONDS = 3600
 """Far beyond what the slowest build took (below), so that only one that hangs is ended."""
 
 
@@ -106,61 +102,53 @@ MODULES = (KUBERNETES, ETCD, COREDNS, NODE)
 
 def build(module: Module) -> Path:
     """Return the folder with the module's programs, building them first when the cache has none."""
-    if module.installed.exists():
-        return module.installed
+    installed = module.installed
+    if not installed.exists():
+        lock = installed.with_name(f".{module.name}.lock")
+        with locks.held(lock, f"building {module.name}", wait_seconds=_BUILD_SECONDS):
+            if not installed.exists():  # nobody has built it while we waited
+                _build(module, installed)
+    return installed
+
+
+def _build(module: Module, installed: Path) -> None:
     usual = f"{module.usual_seconds // 60} min {module.usual_seconds % 60:02} s"
-    with step(f"building {module.name} {module.version} (took {usual} on 2 cores)") as progress:
-        module.installed.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{module.name}-", dir=module.installed.parent) as folder:
-            building = Path(folder) / module.name
-            building.mkdir()
-            _go_build(module, building / module.name, progress)
-            for program in module.programs:
-                (building / program).symlink_to(module.name)
-            building.rename(module.installed)
-    return module.installed
+    with step(f"Building {module.name} {module.version} (from nothing it took {usual} on 2 cores)") as progress:
+        building = installed.with_name(f".{module.name}.new")
+        shutil.rmtree(building, ignore_errors=True)  # of a build that was killed
+        building.mkdir(parents=True)
+        _compile(module, building / module.name, progress)
+        for program in module.programs:
+            (building / program).symlink_to(module.name)
+        building.rename(installed)
 
 
-def _go_build(module: Module, target: Path, progress: Callable[[str], None]) -> None:
-    go = golang.go()
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    progress("fetching its modules")
-    output(
-        [go, "mod", "download"],
-        environment=environment,
-        cwd=module.folder,
-        timeout_seconds=_BUILD_MINUTES * 60,
-    )
-    packages = len(
-        output([go, "list", "-deps", "."], environment=environment, cwd=module.folder, timeout_seconds=300).split()
-    )
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [go, "build", "-v", *module.build_flags, "-o", target, "."],
+def _compile(module: Module, target: Path, progress: Callable[[str], None]) -> None:
+    go = golang.go(module.folder)
+    environment = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+    def run(what: str, *arguments: str, report: Callable[[list[str]], str]) -> list[str]:
+        return watched(
+            [go, *arguments],
+            environment=environment,
             cwd=module.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            timeout_seconds=_BUILD_SECONDS,
+            what=f"{what} {module.name} {module.version} with {go}",
+            report=lambda lines: progress(report(lines)),
         )
-        started = time.monotonic()
-        try:
-            while process.poll() is None:
-                try:
-                    process.wait(_PROGRESS_SECONDS)
-                except subprocess.TimeoutExpired:
-                    log.seek(0)
-                    compiled = sum(1 for _ in log)
-                    progress(f"compiled {compiled} packages, of {packages} less those that Go has cached")
-                if time.monotonic() - started > _BUILD_MINUTES * 60:
-                    raise UserError(f"building {module.name} did not end within {_BUILD_MINUTES} minutes")
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        if process.returncode:
-            log.seek(0)
-            last = "".join(f"    {line}" for line in log.readlines()[-_LAST_LINES:])
-            raise UserError(
-                f"building {module.name} {module.version} with {go} failed (exit {process.returncode}):\n{last}"
-            )
+
+    listed = run(
+        "fetching the modules of",
+        *("list", "-deps", "-mod=readonly", "."),
+        report=lambda lines: f"fetched {sum(map(_is_download, lines))} modules",
+    )
+    packages = sum(not _is_download(line) for line in listed)
+    run(
+        "compiling",
+        *("build", "-v", *module.build_flags, "-o", str(target), "."),
+        report=lambda lines: f"compiled {len(lines)} packages, of {packages} less those that Go has cached",
+    )
+
+
+def _is_download(line: str) -> bool:
+    return line.startswith("go: ")

@@ -15,10 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from tools.console import UserError, step
+from tools.kube import locks
 from tools.kube.process import output
 from tools.paths import cache_dir
 
-_APT_MINUTES = 10
+_APT_SECONDS = 900
+_LEFT_OUT = "left-out"
+"""The file that names the packages which were not unpacked because the machine has them installed."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,10 @@ def cni_plugins() -> Path:
 def _new_enough(path: Path, program: Program) -> bool:
     if not program.oldest:
         return True
-    return parse_version(output([path, *program.version])) >= program.oldest
+    try:
+        return parse_version(output([path, *program.version])) >= program.oldest
+    except UserError:  # it does not even run
+        return False
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -151,31 +157,47 @@ class Unpacked:
 def unpacked() -> Unpacked:
     """Return the unpacked packages; fetch and unpack them first when the cache has none for this machine."""
     base = cache_dir() / "debs"
-    key = sha256("\n".join([_release(), os.uname().machine, *PACKAGES]).encode()).hexdigest()[:12]
+    key = sha256("\n".join([os.uname().machine, *PACKAGES]).encode()).hexdigest()[:12]
     root = base / f"{_release()}-{key}"
-    left_out = root / "left-out"
-    if left_out.exists() and set(left_out.read_text().split()) <= _installed():
-        return Unpacked(root)
-    with step(
-        "packages of the distribution: not on this machine or too old, unpacking them into the cache"
-    ) as progress:
-        apt = Apt(base / "apt")
-        progress("reading the package lists (apt-get update with own folders)")
-        apt.update()
-        closure = apt.closure(PACKAGES)
+    if not _complete(root):
+        with locks.held(base / ".lock", "unpacking packages", wait_seconds=_APT_SECONDS):
+            if not _complete(root):  # nobody has done it while we waited
+                _unpack(Apt(base / "apt"), root)
+    return Unpacked(root)
+
+
+def _complete(root: Path) -> bool:
+    """Tell whether `root` has all that the machine itself has not (packages may have been removed from it since)."""
+    left_out = root / _LEFT_OUT
+    return left_out.exists() and set(left_out.read_text().split()) <= _installed()
+
+
+def _unpack(apt: "Apt", root: Path) -> None:
+    with step("Packages of the distribution: fetching and unpacking what the machine lacks") as progress:
+        progress("reading the package lists (apt-get update with folders of its own)")
+        closure = apt.fresh_closure(PACKAGES)
         installed = _installed()
-        missing = sorted(package for package in closure if package not in installed)
+        missing = sorted(closure - installed)
         progress(f"fetching {len(missing)} packages: {', '.join(missing)}")
-        archives = apt.download(missing)
-        building = root.with_name(root.name + ".new")
+        building = root.with_name(f".{root.name}.new")
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
-        for archive in archives:
+        for archive in apt.download(missing):
             output(["dpkg", "-x", archive, building])
-        (building / "left-out").write_text("\n".join(sorted(closure & installed)) + "\n")
+        _keep_links_inside(building)
+        (building / _LEFT_OUT).write_text("\n".join(sorted(closure & installed)) + "\n")
         shutil.rmtree(root, ignore_errors=True)
         building.rename(root)
-    return Unpacked(root)
+
+
+def _keep_links_inside(root: Path) -> None:
+    """Let links of packages (modprobe -> /bin/kmod) lead to the unpacked files in place of the machine's."""
+    for path in [path for path in root.rglob("*") if path.is_symlink()]:
+        target = path.readlink()
+        inside = root / target.relative_to("/") if target.is_absolute() else None
+        if inside and inside.exists():
+            path.unlink()
+            path.symlink_to(os.path.relpath(inside, path.parent))
 
 
 def _release() -> str:
@@ -215,17 +237,27 @@ class Apt:
     def _apt(self, *arguments: str) -> str:
         return self._run(
             ["apt-get", *self._options, *arguments],
-            timeout_seconds=_APT_MINUTES * 60,
+            timeout_seconds=_APT_SECONDS,
             what=f"apt-get {arguments[0]}",
         )
 
-    def update(self) -> None:
-        """Read the package lists of the machine's sources."""
-        self._apt("update")
+    def fresh_closure(self, packages: Iterable[str]) -> set[str]:
+        """Read the package lists, and return the names of `packages` and of all that they need.
 
-    def closure(self, packages: Iterable[str]) -> set[str]:
-        """Return the names of `packages` and of all that they need."""
-        return parse_closure(self._apt("install", "--simulate", *packages))
+        A source that cannot be read (one of a third party, perhaps) is no harm when the others have the packages.
+        """
+        unread = ""
+        try:
+            self._apt("update")
+        except UserError as error:
+            unread = f"{error}\n"
+        try:
+            return parse_closure(self._apt("install", "--simulate", *packages))
+        except UserError as error:
+            raise UserError(
+                f"{unread}{error}\nThe machine's package sources lack what is needed: "
+                f"let them have the distribution's packages, or install {', '.join(packages)}"
+            ) from error
 
     def download(self, packages: Iterable[str]) -> list[Path]:
         """Fetch the archives of `packages`, verified by apt."""
@@ -235,7 +267,7 @@ class Apt:
         self._run(
             ["apt-get", *self._options, "download", *names],
             cwd=self._archives,
-            timeout_seconds=_APT_MINUTES * 60,
+            timeout_seconds=_APT_SECONDS,
             what="apt-get download",
         )
         return sorted(self._archives.glob("*.deb"))

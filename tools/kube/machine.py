@@ -182,7 +182,7 @@ def stuck_sysctls(root: Path = sysctls.ROOT) -> list[str]:
         file = root / name
         if file.exists() and file.read_text().strip() != value:
             try:
-                with file.open("w"):  # opening is what a read-only mount refuses
+                with file.open("r+"):  # opening is what a read-only mount refuses
                     pass
             except OSError:
                 found.append(name)

@@ -2,12 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tools.console import UserError
 
 _LAST_LINES = 15
+_REPORT_SECONDS = 5
 
 
 def output(
@@ -42,15 +45,59 @@ def output(
     except subprocess.TimeoutExpired:
         raise UserError(f"{doing}: {words[0]} did not end within {timeout_seconds:g} s") from None
     if done.returncode:
-        last = "\n".join(f"    {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:])
-        raise UserError(f"{doing} failed (exit {done.returncode}):\n{last}")
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise UserError(f"{doing} failed (exit {done.returncode}):\n{_last(said)}")
     return done.stdout
 
 
-def succeeds(command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None) -> bool:
-    """Tell whether `command` ends with exit code 0: for questions whose answer is the exit code."""
+def watched(
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str],
+    cwd: Path,
+    timeout_seconds: float,
+    what: str,
+    report: Callable[[list[str]], None],
+) -> list[str]:
+    """Run `command`, which takes long, and return the lines that it printed, errors among them.
+
+    `report` gets the lines so far every few seconds. Failures are as with `output`.
+    """
+    with tempfile.TemporaryFile("w+") as log:
+
+        def lines() -> list[str]:
+            log.seek(0)
+            return log.read().splitlines()
+
+        deadline = time.monotonic() + timeout_seconds
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            env={**os.environ, **environment},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        with process:
+            try:
+                while not _ended(process):
+                    report(lines())
+                    if time.monotonic() > deadline:
+                        raise UserError(f"{what}: it did not end within {timeout_seconds:g} s")
+            finally:
+                process.kill()
+        if process.returncode:
+            raise UserError(f"{what} failed (exit {process.returncode}):\n{_last(lines())}")
+        return lines()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
     try:
-        output(command, environment=environment)
-    except UserError:
+        process.wait(_REPORT_SECONDS)
+    except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def _last(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines[-_LAST_LINES:])

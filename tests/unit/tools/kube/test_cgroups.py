@@ -1,0 +1,43 @@
+"""Both layouts of cgroups."""
+
+from pathlib import Path
+
+from tools.kube.cgroups import layout
+
+V1 = """\
+tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
+cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
+cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0
+cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
+"""
+HYBRID = V1 + "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n"
+V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime 0 0\n"
+
+
+def test_v1_has_a_hierarchy_for_each_mount() -> None:
+    found = layout(V1)
+    assert not found.unified
+    assert len(found.hierarchies) == 3
+    assert {"cpu", "cpuacct", "pids"} <= found.controllers
+
+
+def test_the_hybrid_form_is_v1_with_one_more_hierarchy() -> None:
+    found = layout(HYBRID)
+    assert not found.unified
+    assert found.hierarchies[-1] == Path("/sys/fs/cgroup/unified")
+
+
+def test_servers_are_marked_in_a_hierarchy_that_does_not_change_how_they_run() -> None:
+    assert layout(HYBRID).marking == Path("/sys/fs/cgroup/pids")
+
+
+def test_v2_has_one_hierarchy_whose_controllers_the_kernel_names() -> None:
+    found = layout(V2, "cpuset cpu io memory pids\n")
+    assert found.unified
+    assert found.hierarchies == (Path("/sys/fs/cgroup"),)
+    assert found.marking == Path("/sys/fs/cgroup")
+    assert found.controllers == {"cpuset", "cpu", "io", "memory", "pids"}
+
+
+def test_a_machine_without_cgroups_has_no_controllers() -> None:
+    assert layout("proc /proc proc rw 0 0\n", "").controllers == frozenset()

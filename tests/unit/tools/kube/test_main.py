@@ -1,0 +1,32 @@
+"""The command line of the embedded Kubernetes."""
+
+import shlex
+
+import pytest
+
+from tools.kube import EmbeddedKubernetes, __main__
+
+
+def test_env_prints_shell_settings_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kube", "env"])
+    assert __main__.main() == 0
+    printed = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+    kubernetes = EmbeddedKubernetes()
+    assert printed == [
+        ["export", f"KUBECONFIG={kubernetes.kubeconfig}"],
+        ["export", f"PATH={kubernetes.bin_dir}:$PATH"],
+    ]
+
+
+def test_status_fails_when_a_part_is_not_well(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kube", "status"])
+    monkeypatch.setattr(EmbeddedKubernetes, "status", lambda _: {"etcd": None, "kubelet": "does not run"})
+    assert __main__.main() == 1
+    assert [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()] == [
+        ["etcd", "well"],
+        ["kubelet", "does not run"],
+    ]

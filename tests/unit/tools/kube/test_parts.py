@@ -1,0 +1,81 @@
+"""The servers as they are started."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.kube import debs, parts
+from tools.kube.debs import Tool
+from tools.kube.parts import Programs
+from tools.kube.settings import Settings
+from tools.kube.supervisor import Part
+
+SETTINGS = Settings()
+PROGRAMS = Programs(kubernetes=Path("/k"), etcd=Path("/e"), coredns=Path("/c"), node=Path("/n"))
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
+    libraries = {"LD_LIBRARY_PATH": "/debs/usr/lib", "PERL5LIB": "/debs/perl", "PATH": "/debs/usr/bin:/home/me/bin"}
+    monkeypatch.setattr(parts, "tool", lambda name: Tool(name, Path("/debs/usr/sbin") / name, libraries))
+    return {part.name: part for wave in parts.waves(SETTINGS, PROGRAMS) for part in wave}
+
+
+def arguments(part: Part) -> list[str]:
+    return [str(word) for word in part.command]
+
+
+def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Part]) -> None:
+    flags = arguments(servers["etcd"])
+    assert {"--client-cert-auth", "--peer-client-cert-auth"} <= set(flags)
+    urls = [flag.partition("=")[2] for flag in flags if "-urls=" in flag]
+    assert len(urls) == 4
+    assert all(url.startswith("https://127.0.0.1:") for url in urls)
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("kube-apiserver", "--bind-address=10.244.0.1"),
+        ("kube-controller-manager", "--bind-address=127.0.0.1"),
+        ("kube-scheduler", "--bind-address=127.0.0.1"),
+        ("node-agent", "--health=127.0.0.1:10255"),
+    ],
+)
+def test_servers_are_told_where_to_listen(servers: dict[str, Part], name: str, flag: str) -> None:
+    assert flag in arguments(servers[name])
+
+
+def test_every_kubeconfig_is_somebodys(servers: dict[str, Part]) -> None:
+    assert servers
+    assert set(parts.KUBECONFIGS) <= set(parts.identities(SETTINGS))
+
+
+def test_the_api_server_has_the_names_by_which_pods_call_it() -> None:
+    names = parts.identities(SETTINGS)["apiserver"].names
+    assert {"kubernetes.default", "kubernetes.default.svc.cluster.local", "10.96.0.1", "10.244.0.1"} <= set(names)
+
+
+def test_servers_get_nothing_of_the_shell_that_starts_them(
+    servers: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {name: part.environment for name, part in servers.items()}
+    monkeypatch.setenv("PATH", "/somewhere/else")
+    again = {part.name: part.environment for wave in parts.waves(SETTINGS, PROGRAMS) for part in wave}
+    assert again == before
+    assert all("/home/me" not in value for environment in again.values() for value in environment.values())
+
+
+def test_the_container_runtime_finds_its_shim_and_runc(servers: dict[str, Part]) -> None:
+    environment = servers["containerd"].environment
+    assert environment["PATH"].startswith("/debs/usr/sbin:")
+    assert environment["LD_LIBRARY_PATH"] == "/debs/usr/lib"
+
+
+def test_no_secret_is_in_a_command(servers: dict[str, Part]) -> None:
+    words = [word for part in servers.values() for word in arguments(part)]
+    assert not [word for word in words if "PRIVATE" in word or "token=" in word]
+
+
+def test_all_programs_of_the_distribution_are_known() -> None:
+    assert {"containerd", "containerd-shim-runc-v2", "runc", "nft", "conntrack"} <= set(debs.PROGRAMS)

@@ -1,0 +1,34 @@
+"""Addresses, names and folders of a cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.console import UserError
+from tools.kube.settings import Settings
+
+
+def test_what_others_rely_on() -> None:
+    settings = Settings()
+    assert settings.node == "n1"
+    assert settings.api_url == "https://10.244.0.1:6443"
+    assert settings.api_service == "10.96.0.1"
+
+
+def test_each_state_folder_has_a_cgroup_of_its_own() -> None:
+    assert Settings(state=Path("/a/kube")).cgroup != Settings(state=Path("/b/kube")).cgroup
+
+
+def test_a_state_folder_that_is_too_deep_for_sockets_is_refused() -> None:
+    with pytest.raises(UserError, match="XDG_STATE_HOME"):
+        Settings(state=Path("/" + "deep/" * 20))
+
+
+def test_servers_listen_on_loopback_and_the_bridge_only() -> None:
+    settings = Settings()
+    assert {address for _, address, _, _ in settings.listens()} == {"127.0.0.1", settings.address}
+
+
+def test_no_two_servers_want_one_port() -> None:
+    wanted = [(protocol, address, port) for protocol, address, port, _ in Settings().listens()]
+    assert len(wanted) == len(set(wanted))

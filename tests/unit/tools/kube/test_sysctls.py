@@ -1,0 +1,49 @@
+"""Kernel settings are put back."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.console import UserError
+from tools.kube.sysctls import BRIDGE_CALLS, FORWARDING, NEEDED, OF_THE_KUBELET, Sysctls
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (*NEEDED, *OF_THE_KUBELET):
+        file = tmp_path / "sys" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("0\n")
+    return tmp_path / "sys"
+
+
+def test_what_was_there_before_the_first_start_is_put_back(root: Path, tmp_path: Path) -> None:
+    (root / BRIDGE_CALLS).write_text("1\n")
+    sysctls = Sysctls(tmp_path / "memory.json", root)
+    for _ in range(2):  # as two `up` in a row
+        sysctls.remember()
+        sysctls.set_needed()
+        (root / "kernel/panic").write_text("10\n")
+    assert (root / FORWARDING).read_text() == "1"
+    assert sorted(sysctls.put_back()) == ["kernel.panic = 0", "net.ipv4.ip_forward = 0"]
+    assert (root / FORWARDING).read_text() == "0"
+    assert (root / BRIDGE_CALLS).read_text() == "1\n"
+
+
+def test_what_is_not_in_the_kernel_is_passed_over(root: Path, tmp_path: Path) -> None:
+    (root / "vm/panic_on_oom").unlink()
+    sysctls = Sysctls(tmp_path / "memory.json", root)
+    sysctls.remember()
+    assert sysctls.before("vm/panic_on_oom") is None
+    assert sysctls.put_back() == []
+
+
+def test_without_memory_nothing_is_put_back(root: Path, tmp_path: Path) -> None:
+    assert Sysctls(tmp_path / "memory.json", root).put_back() == []
+
+
+def test_one_that_cannot_be_set_is_named(root: Path, tmp_path: Path) -> None:
+    (root / FORWARDING).unlink()
+    (root / FORWARDING).mkdir()
+    with pytest.raises(UserError, match=r"net/ipv4/ip_forward must be 1 and cannot be set"):
+        Sysctls(tmp_path / "memory.json", root).set_needed()
