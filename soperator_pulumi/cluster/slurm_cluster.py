@@ -175,20 +175,18 @@ class SlurmCluster(pulumi.ComponentResource):
         }
 
 
-def _understand(
-    name: str, args: Mapping[str, Any] | ClusterSpec | None, kwargs: Mapping[str, Any]
-) -> tuple[ClusterSpec, Connection]:
+def _understand(name: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, Connection]:
     """Return the checked spec, and the Kubernetes cluster that it goes to."""
-    given = {**kwargs} if args is None or isinstance(args, ClusterSpec) else {**args, **kwargs}
+    described: dict[str, Any] = {"name": name, **args} if isinstance(args, Mapping) else {"name": name}
+    given = {**described, **kwargs}
     connection = Connection(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
     if isinstance(args, ClusterSpec):
-        if given:
+        if besides := sorted(given.keys() - {"name"}):
             raise ClusterArgumentsError(
-                f"SlurmCluster {name!r}: got a ClusterSpec and also {', '.join(sorted(given))}. "
-                "Put them into the ClusterSpec."
+                f"SlurmCluster {name!r}: got a ClusterSpec and also {', '.join(besides)}. Put all into the ClusterSpec."
             )
         return args, connection
     try:
-        return parse_cluster({"name": name, **given}, where=WHERE), connection
+        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), connection
     except SpecError as error:
         raise InvalidClusterError(error.where, error.problems) from None

@@ -1,0 +1,95 @@
+"""Types, names and parents of everything: what users' states refer to.
+
+A change here makes Pulumi replace resources in every cluster that exists: it needs an alias, and a word to users.
+"""
+
+from soperator_pulumi.testing import Recorded
+from tests.rendered.clusters import a_deployment
+
+EXPECTED = """\
+hpc                               soperator-pulumi:index:SlurmCluster
+  hpc-controller                  soperator-pulumi:index:Controller
+    hpc-controller                kubernetes:apps/v1:StatefulSet
+    hpc-controller-disruption     kubernetes:policy/v1:PodDisruptionBudget
+    hpc-controller-ready          pulumi-python:dynamic/soperator:PodsReady
+  hpc-cpu                         soperator-pulumi:index:NodeSet
+    hpc-cpu                       kubernetes:apps/v1:StatefulSet
+    hpc-cpu-disruption            kubernetes:policy/v1:PodDisruptionBudget
+    hpc-cpu-ready                 pulumi-python:dynamic/soperator:NodesReady
+  hpc-login                       soperator-pulumi:index:LoginNodes
+    hpc-login                     kubernetes:apps/v1:StatefulSet
+    hpc-login-ready               pulumi-python:dynamic/soperator:PodsReady
+    hpc-login-service             kubernetes:core/v1:Service
+  hpc-munge-key                   random:index/randomBytes:RandomBytes
+  hpc-munge-key-secret            kubernetes:core/v1:Secret
+  hpc-namespace                   kubernetes:core/v1:Namespace protect retain
+  hpc-network-controller          kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-controller-out      kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-default-deny        kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login               kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker              kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-nodes                       kubernetes:core/v1:Service
+  hpc-prerequisites               pulumi-python:dynamic/soperator:Prerequisites
+  hpc-shared                      kubernetes:core/v1:PersistentVolumeClaim protect retain
+  hpc-slurm-config                pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-slurmctld-state             kubernetes:core/v1:PersistentVolumeClaim protect retain
+  hpc-ssh-host-key                random:index/randomBytes:RandomBytes
+  hpc-ssh-host-key-secret         kubernetes:core/v1:Secret
+  hpc-ssh-keys                    pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-sshd-config                 pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-users                       pulumi-python:dynamic/soperator:ConfigFiles
+"""
+
+
+def test_a_cluster_consists_of_exactly_these_resources() -> None:
+    assert tree(a_deployment().recorded) == EXPECTED.splitlines()
+
+
+def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
+    names = {
+        f"{each.type.rpartition(':')[2]}/{each.inputs['metadata']['name']}"
+        for each in a_deployment().recorded
+        if each.type.startswith("kubernetes:")
+    }
+    names |= {f"ConfigMap/{each.inputs['name']}" for each in a_deployment().resources(":ConfigFiles")}
+    assert names == {
+        "Namespace/hpc",
+        "StatefulSet/controller",
+        "StatefulSet/login",
+        "StatefulSet/cpu",
+        "Service/nodes",
+        "Service/login",
+        "Secret/munge-key",
+        "Secret/ssh-host-key",
+        "PersistentVolumeClaim/shared",
+        "PersistentVolumeClaim/slurmctld-state",
+        "ConfigMap/slurm-config",
+        "ConfigMap/users",
+        "ConfigMap/ssh-keys",
+        "ConfigMap/sshd-config",
+        "NetworkPolicy/default-deny",
+        "NetworkPolicy/controller",
+        "NetworkPolicy/controller-out",
+        "NetworkPolicy/worker",
+        "NetworkPolicy/login",
+        "PodDisruptionBudget/controller",
+        "PodDisruptionBudget/cpu",
+    }
+
+
+def tree(recorded: tuple[Recorded, ...]) -> list[str]:
+    """One line a resource, below its parent."""
+    children: dict[str, list[Recorded]] = {}
+    for each in recorded:
+        children.setdefault(each.parent, []).append(each)
+
+    def lines(parent: str, depth: int) -> list[str]:
+        found = []
+        for each in sorted(children.get(parent, []), key=lambda each: (each.name, each.type)):
+            options = " protect" * each.request.protect + " retain" * each.request.retainOnDelete
+            found.append(f"{'  ' * depth}{each.name}".ljust(34) + each.type + options)
+            if each.type.startswith("soperator-pulumi:"):
+                found += lines(each.name, depth + 1)
+        return found
+
+    return lines("", 0)

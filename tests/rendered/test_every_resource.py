@@ -1,0 +1,154 @@
+"""What holds for everything that a cluster registers, whatever the spec."""
+
+import pytest
+
+from soperator_pulumi import SlurmCluster
+from soperator_pulumi.cluster.options import OWNER_LABEL
+from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
+from tests.rendered.clusters import PODS, a_spec, containers_of, pod_of, provided
+
+SPECS = {
+    "defaults": a_spec(),
+    "own namespace, nothing kept": a_spec(namespace="research", storage={"keep": False}),
+    "existing everything": a_spec(
+        create_namespace=False,
+        secrets={"munge_key": {"secret": "munge"}, "ssh_host_key": {"secret": "host"}},
+        storage={"homes": {"existing_claim": "homes"}, "state": {"existing_claim": "state"}},
+    ),
+    "cgroups, two node sets": a_spec(
+        slurm={"constrain": "cgroup"},
+        node_sets=[
+            {"name": "cpu", "cpus": 4, "memory_gib": 8},
+            {"name": "big", "cpus": 64, "memory_gib": 512, "partitions": ["big"]},
+        ],
+    ),
+    "labels and annotations": a_spec(labels={"team": "hpc"}, annotations={"example.com/cost": "42"}),
+}
+
+
+@pytest.fixture(params=SPECS, ids=str, scope="module")
+def deployment(request: pytest.FixtureRequest) -> Deployment:
+    return deploy(lambda: SlurmCluster("hpc", SPECS[request.param]), outputs=provided)
+
+
+def kubernetes_objects(deployment: Deployment) -> list[Recorded]:
+    return [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
+
+
+def test_the_parent_chain_of_every_resource_ends_at_the_cluster(deployment: Deployment) -> None:
+    parents = {each.name: each.parent for each in deployment.recorded if each.type.startswith("soperator-pulumi:")}
+    for each in deployment.recorded:
+        if each.name == "hpc":
+            continue
+        parent = each.parent
+        while parent != "hpc":
+            parent = parents[parent]
+
+
+def test_no_two_resources_of_a_type_have_the_same_name(deployment: Deployment) -> None:
+    names = [(each.type, each.name) for each in deployment.recorded]
+    assert len(names) == len(set(names))
+
+
+def test_every_name_begins_with_that_of_the_component(deployment: Deployment) -> None:
+    assert all(each.name == "hpc" or each.name.startswith("hpc-") for each in deployment.recorded)
+
+
+def test_two_clusters_fit_into_one_program() -> None:
+    def program() -> None:
+        SlurmCluster("east", a_spec())
+        SlurmCluster("west", a_spec())
+
+    names = [(each.type, each.name) for each in deploy(program, outputs=provided).recorded]
+    assert len(names) == len(set(names))
+
+
+def test_every_object_stands_in_the_namespace(deployment: Deployment) -> None:
+    expected = deployment.one("hpc-prerequisites").inputs["namespace"]
+    for each in kubernetes_objects(deployment):
+        if not each.type.endswith(":Namespace"):
+            assert each.inputs["metadata"]["namespace"] == expected, each.name
+
+
+def test_every_object_says_whose_it_is(deployment: Deployment) -> None:
+    for each in kubernetes_objects(deployment):
+        labels = each.inputs["metadata"]["labels"]
+        assert labels["app.kubernetes.io/part-of"] == "soperator-pulumi", each.name
+        assert labels["app.kubernetes.io/instance"] == "hpc", each.name
+        assert labels[OWNER_LABEL] == "project.test.hpc", each.name
+
+
+def test_config_maps_carry_the_same_labels_as_other_objects(deployment: Deployment) -> None:
+    for each in deployment.resources(":ConfigFiles"):
+        assert each.inputs["labels"][OWNER_LABEL] == "project.test.hpc"
+        assert each.inputs["labels"]["app.kubernetes.io/instance"] == "hpc"
+
+
+def test_labels_and_annotations_of_the_spec_reach_objects_and_pods() -> None:
+    deployment = deploy(lambda: SlurmCluster("hpc", SPECS["labels and annotations"]), outputs=provided)
+    for each in kubernetes_objects(deployment):
+        metadata = each.inputs["metadata"]
+        assert metadata["labels"]["team"] == "hpc", each.name
+        assert metadata["annotations"]["example.com/cost"] == "42", each.name
+    for name in PODS:
+        template = deployment.one(name, "StatefulSet").inputs["spec"]["template"]
+        assert template["metadata"]["labels"]["team"] == "hpc"
+        assert template["metadata"]["annotations"]["example.com/cost"] == "42"
+
+
+def test_no_object_has_an_empty_map_that_kubernetes_would_forget(deployment: Deployment) -> None:
+    for each in kubernetes_objects(deployment):
+        assert each.inputs["metadata"].get("annotations") != {}, each.name
+
+
+def test_the_prerequisites_are_checked_before_anything_else_is_registered(deployment: Deployment) -> None:
+    assert [each.name for each in deployment.recorded[:2]] == ["hpc", "hpc-prerequisites"]
+    for each in deployment.recorded[2:]:
+        if not each.type.startswith("soperator-pulumi:"):
+            assert any(urn.endswith("::hpc-prerequisites") for urn in each.request.dependencies), each.name
+
+
+def test_secrets_are_marked_as_secret(deployment: Deployment) -> None:
+    for each in deployment.resources(":Secret"):
+        data = each.inputs["data"]
+        assert isinstance(data, Secret) or all(isinstance(value, Secret) for value in data.values()), each.name
+
+
+def test_nothing_but_secrets_holds_a_secret_value(deployment: Deployment) -> None:
+    def holds_secret(value: object) -> bool:
+        if isinstance(value, dict):
+            return any(holds_secret(each) for each in value.values())
+        if isinstance(value, list):
+            return any(holds_secret(each) for each in value)
+        return isinstance(value, Secret)
+
+    for each in deployment.recorded:
+        if not each.type.endswith(":Secret"):
+            assert not holds_secret(dict(each.inputs)), each.name
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_no_container_is_privileged_or_can_become_so(deployment: Deployment, name: str) -> None:
+    for container in containers_of(pod_of(deployment, name)).values():
+        context = container["securityContext"]
+        assert context["privileged"] is False
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"]["drop"] == ["ALL"]
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_no_pod_holds_a_token_or_a_name_of_kubernetes(deployment: Deployment, name: str) -> None:
+    pod = pod_of(deployment, name)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & pod.keys()
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_every_pod_finds_the_others_by_their_short_names(deployment: Deployment, name: str) -> None:
+    namespace = deployment.one("hpc-prerequisites").inputs["namespace"]
+    assert pod_of(deployment, name)["dnsConfig"] == {"searches": [f"nodes.{namespace}.svc.cluster.local"]}
+    assert deployment.one(name, "StatefulSet").inputs["spec"]["serviceName"] == "nodes"
+    assert deployment.one("hpc-nodes", "Service").inputs["metadata"]["name"] == "nodes"
