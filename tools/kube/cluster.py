@@ -144,9 +144,8 @@ class EmbeddedKubernetes:
                     key=_base64(pair.key),
                 )
                 files.write(settings.kubeconfigs / name, text)
-        upstream = resolver.answering(
-            address for address in resolver.nameservers(resolver.RESOLV_CONF.read_text()) if address != settings.address
-        )
+        others = [address for address in resolver.of_this_machine() if address != settings.address]
+        upstream = resolver.answering(others)
         for name, text in {
             "containerd.toml": configs.containerd(settings),
             "cni/10-bridge.conflist": configs.cni(settings, mtu=network.mtu()),

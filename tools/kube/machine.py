@@ -27,6 +27,13 @@ COMMANDS: Mapping[str, str] = {
 """Programs that the machine itself must have, with their packages; all others can be fetched."""
 
 
+FILES: Mapping[str, str] = {
+    "/dev/kmsg": "the kubelet reads it: give the container that this machine is the device",
+    "/etc/hosts": "containerd copies it for each pod: write one with the line 127.0.0.1 localhost",
+}
+"""Files that servers do not do without, with why and what to do."""
+
+
 @dataclass(frozen=True)
 class Filesystem:
     """The file system that a folder is, or will be, on."""
@@ -69,7 +76,7 @@ class Facts:
     architecture: str = "x86_64"
     missing_commands: Mapping[str, str] = field(default_factory=dict)
     missing_features: Sequence[Feature] = ()
-    kmsg: bool = True
+    missing_files: Mapping[str, str] = field(default_factory=dict)
     overlay_problem: str = ""
     unified: bool = False
     controllers: frozenset[str] = frozenset()
@@ -102,7 +109,7 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
         architecture=os.uname().machine,
         missing_commands={name: package for name, package in COMMANDS.items() if not shutil.which(name)},
         missing_features=kernel.running().missing(),
-        kmsg=Path("/dev/kmsg").exists(),
+        missing_files={name: advice for name, advice in FILES.items() if not Path(name).exists()},
         overlay_problem=overlay_problem(settings.state) if root and not ours else "",
         unified=layout.unified,
         controllers=layout.controllers,

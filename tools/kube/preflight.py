@@ -81,8 +81,8 @@ def _system(facts: Facts) -> Iterator[str]:
         yield f"there is no {command}: install the package {package}"
     for feature in facts.missing_features:
         yield f"the kernel has no {feature.what}: use one with {feature.option} (module {feature.module})"
-    if not facts.kmsg:
-        yield "there is no /dev/kmsg, which the kubelet reads: give the container that this is the device"
+    for file, advice in facts.missing_files.items():
+        yield f"there is no {file}, and {advice}"
     if facts.overlay_problem:
         yield (
             f"the state folder {facts.state.path} ({facts.state.kind}) cannot hold overlay mounts "

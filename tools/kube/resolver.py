@@ -15,7 +15,7 @@ _MOST = 3
 
 
 def nameservers(resolv_conf: str) -> list[str]:
-    """Return the addresses that a resolv.conf names."""
+    """Return the addresses that the text of a resolv.conf names."""
     found = []
     for line in resolv_conf.splitlines():
         words = line.split()
@@ -25,6 +25,11 @@ def nameservers(resolv_conf: str) -> list[str]:
             except ValueError:
                 continue
     return list(dict.fromkeys(found))[:_MOST]
+
+
+def of_this_machine() -> list[str]:
+    """Return the addresses that the machine's resolv.conf names; a machine without that file has none."""
+    return nameservers(RESOLV_CONF.read_text()) if RESOLV_CONF.exists() else []
 
 
 def answering(addresses: Iterable[str], *, port: int = _PORT) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.console import UserError
-from tools.kube import kernel, preflight
+from tools.kube import kernel, machine, preflight
 from tools.kube.machine import GIB, Facts, Filesystem, Route, Taken
 from tools.kube.settings import Settings
 
@@ -26,12 +26,12 @@ def test_a_machine_that_has_all_has_no_problem() -> None:
 
 
 def test_all_problems_are_in_one_message() -> None:
-    facts = replace(GOOD, uid=1000, architecture="s390x", memory_bytes=GIB, kmsg=False)
+    facts = replace(GOOD, uid=1000, architecture="s390x", memory_bytes=GIB, missing_files=machine.FILES)
     with pytest.raises(UserError) as failure:
         preflight.require(facts, SETTINGS)
     message = str(failure.value)
-    assert "4 things are in the way" in message
-    for part in ("user id 1000", "s390x", "1.0 GiB of memory", "/dev/kmsg"):
+    assert "5 things are in the way" in message
+    for part in ("user id 1000", "s390x", "1.0 GiB of memory", "/dev/kmsg", "/etc/hosts"):
         assert part in message
 
 
@@ -42,7 +42,7 @@ def test_all_problems_are_in_one_message() -> None:
         ({"architecture": "armv7l"}, ["armv7l", "x86_64 and aarch64"]),
         ({"missing_commands": {"umount": "mount"}}, ["no umount", "install the package mount"]),
         ({"missing_features": [kernel.FEATURES[0]]}, ["overlay file system", "CONFIG_OVERLAY_FS"]),
-        ({"kmsg": False}, ["/dev/kmsg"]),
+        ({"missing_files": {"/etc/hosts": machine.FILES["/etc/hosts"]}}, ["no /etc/hosts", "127.0.0.1 localhost"]),
         ({"overlay_problem": "wrong fs type"}, ["overlay", "wrong fs type", "XDG_STATE_HOME"]),
         ({"cache": replace(ROOMY, noexec=True)}, ["noexec", "XDG_CACHE_HOME"]),
         ({"cgroups_writable": False}, ["/sys/fs/cgroup", "read-only"]),
