@@ -41,7 +41,11 @@ LabelValue = Annotated[
 
 SlurmName = Annotated[
     str,
-    Matches(r"[A-Za-z_][A-Za-z0-9_.-]*", "needs letters, digits, '_', '-' and '.', a letter or '_' first.", 63),
+    Matches(
+        r"(?!(?i:default|all)$)[A-Za-z_][A-Za-z0-9_.-]*",
+        "needs letters, digits, '_', '-' and '.', a letter or '_' first, and is not DEFAULT or ALL, words of Slurm's.",
+        63,
+    ),
 ]
 """A name in slurm.conf that users type after an option: partition, feature."""
 

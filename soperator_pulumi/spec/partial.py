@@ -54,9 +54,10 @@ def partial(model: type[M], data: object) -> M:
 
 
 def _read(model: type[Model], name: str, value: object) -> object:
-    nested = model_in(model.model_fields[name].annotation)
-    if nested is not None and isinstance(value, (list, tuple)):
-        return tuple(partial(nested, item) for item in value)
+    annotation = model.model_fields[name].annotation
+    nested = model_in(annotation)
+    if nested is not None and get_origin(annotation) is tuple:
+        return tuple(partial(nested, item) for item in value) if isinstance(value, (list, tuple)) else UNKNOWN
     if nested is not None and value is not None:
         return partial(nested, value)
     try:

@@ -67,14 +67,3 @@ def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec
                 f'"{partition.name}" is named by no node set. Add it to the partitions of a node set, or remove it.',
             )
         first_with.setdefault(partition.name, index)
-    for path, name in _names(partitions, node_sets):
-        if known(name) and name.upper() in {"DEFAULT", "ALL"}:
-            yield Problem(path, f'got "{name}", a word of slurm.conf. Choose another name.')
-
-
-def _names(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[tuple[str, str]]:
-    for index, partition in enumerate(partitions):
-        yield f"partitions[{index}].name", partition.name
-    for index, node_set in enumerate(node_sets):
-        for position, name in enumerate(node_set.partitions):
-            yield f"node_sets[{index}].partitions[{position}]", name

@@ -1,0 +1,168 @@
+"""A cluster's description as plain dictionaries, for editors and type checkers.
+
+The keys are those of the models beside it, which check and document the values; a test keeps both in step. A value
+that may be an Output is a `pulumi.Input` here and a `Maybe` there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+
+
+class TolerationArgs(TypedDict, total=False):
+    """See `spec.Toleration`."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    toleration_seconds: int
+
+
+class ResourceAmountsArgs(TypedDict, total=False):
+    """See `spec.ResourceAmounts`."""
+
+    cpu: str | float
+    memory: str
+
+
+class PodResourcesArgs(TypedDict, total=False):
+    """See `spec.PodResources`."""
+
+    requests: ResourceAmountsArgs
+    limits: ResourceAmountsArgs
+
+
+class ScheduledArgs(TypedDict, total=False):
+    """See `spec.Scheduled`."""
+
+    node_selector: Mapping[str, str]
+    tolerations: Sequence[TolerationArgs]
+    affinity: Mapping[str, Any]
+    priority_class: str
+
+
+class SlurmArgs(TypedDict, total=False):
+    """See `spec.SlurmSpec`."""
+
+    version: str
+    constrain: str
+    max_nodes: int
+    extra: Mapping[str, str | float]
+
+
+class ControllerArgs(ScheduledArgs, total=False):
+    """See `spec.ControllerSpec`."""
+
+    pod_resources: PodResourcesArgs
+
+
+class LoginArgs(ScheduledArgs, total=False):
+    """See `spec.LoginSpec`."""
+
+    replicas: int
+    service: str
+    service_annotations: Mapping[str, str]
+    allowed_sources: Sequence[str]
+    pod_resources: PodResourcesArgs
+
+
+class NodeSetArgs(ScheduledArgs):
+    """See `spec.NodeSetSpec`."""
+
+    name: str
+    cpus: int
+    memory_gib: float
+    replicas: NotRequired[int]
+    partitions: NotRequired[Sequence[str]]
+    features: NotRequired[Sequence[str]]
+    pod_resources: NotRequired[PodResourcesArgs]
+    ready_timeout_seconds: NotRequired[int]
+
+
+class PartitionArgs(TypedDict):
+    """See `spec.PartitionSpec`."""
+
+    name: str
+    default: NotRequired[bool]
+    options: NotRequired[Mapping[str, str | float]]
+
+
+class UserArgs(TypedDict):
+    """See `spec.UserSpec`."""
+
+    name: str
+    uid: int
+    gid: NotRequired[int]
+    groups: NotRequired[Sequence[str]]
+    ssh_keys: NotRequired[Sequence[str]]
+    shell: NotRequired[str]
+
+
+class GroupArgs(TypedDict):
+    """See `spec.GroupSpec`."""
+
+    name: str
+    gid: int
+
+
+class VolumeArgs(TypedDict, total=False):
+    """See `spec.VolumeSpec`."""
+
+    size_gib: int
+    storage_class: pulumi.Input[str]
+    existing_claim: pulumi.Input[str]
+
+
+class StorageArgs(TypedDict, total=False):
+    """See `spec.StorageSpec`."""
+
+    homes: VolumeArgs
+    state: VolumeArgs
+    keep: bool
+
+
+class ImagesArgs(TypedDict):
+    """See `spec.ImagesSpec`."""
+
+    controller: pulumi.Input[str]
+    worker: pulumi.Input[str]
+    login: pulumi.Input[str]
+    munge: pulumi.Input[str]
+    pull_policy: NotRequired[str]
+    pull_secrets: NotRequired[Sequence[pulumi.Input[str]]]
+
+
+class SecretRefArgs(TypedDict):
+    """See `spec.SecretRef`."""
+
+    secret: pulumi.Input[str]
+    key: NotRequired[str]
+
+
+class SecretsArgs(TypedDict, total=False):
+    """See `spec.SecretsSpec`."""
+
+    munge_key: SecretRefArgs
+    ssh_host_key: SecretRefArgs
+
+
+class ClusterArgs(TypedDict, total=False):
+    """See `spec.ClusterSpec`. `name`, `node_sets` and `images` have no default; a component gives the `name`."""
+
+    name: str
+    namespace: str
+    create_namespace: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    slurm: SlurmArgs
+    controller: ControllerArgs
+    login: LoginArgs
+    node_sets: Sequence[NodeSetArgs]
+    partitions: Sequence[PartitionArgs]
+    users: Sequence[UserArgs]
+    groups: Sequence[GroupArgs]
+    storage: StorageArgs
+    images: ImagesArgs
+    secrets: SecretsArgs

@@ -1,0 +1,265 @@
+"""Ways to spoil a valid description, each with the path at which the problem must be reported.
+
+Mutations of different regions do not touch each other, so any set of them with one of each region gives exactly as
+many problems as there are mutations.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.strategies import ED25519_KEY, Data
+
+_TOO_LONG = "z" * 53
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One thing made wrong."""
+
+    region: str
+    """The part that it spoils."""
+    name: str
+    spoil: Callable[[Data], str]
+    """Changes the description and returns the path of the problem."""
+
+    def __repr__(self) -> str:
+        return f"{self.region}: {self.name}"
+
+
+def _part(data: Data, path: str) -> Any:
+    """Return the mapping or list at `a.b[0]`, made where it is missing."""
+    at: Any = data
+    for step in path.replace("[", ".[").split("."):
+        if step.startswith("["):
+            at = at[int(step[1:-1])]
+        elif step:
+            at = at.setdefault(step, {})
+    return at
+
+
+def _set(region: str, path: str, key: str, *values: object, problem: str = "") -> list[Mutation]:
+    def spoiling(value: object) -> Callable[[Data], str]:
+        def spoil(data: Data) -> str:
+            _part(data, path)[key] = value
+            return problem or f"{path}.{key}".removeprefix(".")
+
+        return spoil
+
+    return [Mutation(region, f"{path}.{key} = {value!r}", spoiling(value)) for value in values]
+
+
+def _drop(region: str, path: str, key: str) -> Mutation:
+    def spoil(data: Data) -> str:
+        _part(data, path).pop(key)
+        return f"{path}.{key}"
+
+    return Mutation(region, f"{path} without {key}", spoil)
+
+
+def _append(region: str, where: str, problem: str, *items: Data) -> Mutation:
+    """Append items to a list; `problem` is the path below the last one."""
+
+    def spoil(data: Data) -> str:
+        listed = data.setdefault(where, [])
+        listed.extend(dict(item) for item in items)
+        return f"{where}[{len(listed) - 1}].{problem}"
+
+    return Mutation(region, f"{where} + {items!r}", spoil)
+
+
+def _named_like_the_first(suffix: str) -> Mutation:
+    def spoil(data: Data) -> str:
+        data["node_sets"][1]["name"] = data["node_sets"][0]["name"] + suffix
+        return "node_sets[1].name"
+
+    return Mutation("set 1", f"name of the first{suffix}", spoil)
+
+
+def _feature_named_like_the_first(data: Data) -> str:
+    data["node_sets"][2]["features"] = [data["node_sets"][0]["name"]]
+    return "node_sets[2].features[0]"
+
+
+def _partition_twice(data: Data) -> str:
+    data["partitions"] = [{"name": name} for name in (*_named_partitions(data)[:1], *_named_partitions(data)[:1])]
+    return "partitions[1].name"
+
+
+def _two_defaults(data: Data) -> str:
+    data["node_sets"][0]["partitions"] = ["main", "gpu"]
+    data["partitions"] = [{"name": "main", "default": True}, {"name": "gpu", "default": True}]
+    return "partitions[1].default"
+
+
+def _bad_option(key: str, value: object) -> Mutation:
+    def spoil(data: Data) -> str:
+        data["partitions"] = [{"name": _named_partitions(data)[0], "options": {key: value}}]
+        return f"partitions[0].options.{key}"
+
+    return Mutation("partitions", f"option {key} = {value!r}", spoil)
+
+
+def _named_partitions(data: Data) -> list[str]:
+    return list(data["node_sets"][0].get("partitions", ["main"]))
+
+
+def _resources(**amounts: Data) -> Data:
+    return {"requests": {}, "limits": {}, **amounts}
+
+
+def _somebody(**fields: object) -> Data:
+    return {"name": "zoe", "uid": 61_001, **fields}
+
+
+_ED25519, _BASE64, *_ = ED25519_KEY.split()
+
+MUTATIONS: list[Mutation] = [
+    *_set("name", "", "name", "HPC", "", "3d", "a" * 41, "a-", "a.b", 5, None, ["a"]),
+    *_set("top", "", "nodesets", 1, {"a": 1}),
+    *_set("top", "", "kubeconfig", "apiVersion: v1"),
+    *_set(
+        "counts", "node_sets[0]", "replicas", -1, 2.5, "3", True, None, float("nan"), float("inf"), 70_000, problem=""
+    ),
+    *_set("counts", "slurm", "max_nodes", 0, 65_537, "64", 1.5),
+    *_set("set 0", "node_sets[0]", "cpus", 0, "4", 1.5, True, 65_534, None),
+    *_set("set 0", "node_sets[0]", "memory_gib", "2G", 0, -1, True, [], float("nan"), float("inf")),
+    *_set("set 0", "node_sets[0]", "memory", 8),
+    *_set("set 0", "node_sets[0]", "ready_timeout_seconds", 0, "10m"),
+    *_set("set 0", "node_sets[0]", "priority_class", "Not A Name", 5),
+    *_set("set 0", "node_sets[0]", "features", ["a", "a"], problem="node_sets[0].features[1]"),
+    *_set("set 0", "node_sets[0]", "features", ["a b"], problem="node_sets[0].features[0]"),
+    *_set("set 0", "node_sets[0]", "node_selector", {"a": "b c"}, problem="node_sets[0].node_selector.a"),
+    *_set("set 0", "node_sets[0]", "node_selector", {"a b": "c"}, problem="node_sets[0].node_selector.a b"),
+    *_set("set 0", "node_sets[0]", "affinity", {"nodeaffinity": {}}, {"podAffinity": []}, "zone-a"),
+    *_set(
+        "set 0",
+        "node_sets[0]",
+        "tolerations",
+        [{"key": "a", "effect": "Nope"}],
+        problem="node_sets[0].tolerations[0].effect",
+    ),
+    *_set("set 0", "node_sets[0]", "tolerations", [{}], problem="node_sets[0].tolerations[0].key"),
+    *_set(
+        "set 0",
+        "node_sets[0]",
+        "pod_resources",
+        _resources(requests={"cpu": "2x"}),
+        problem="node_sets[0].pod_resources.requests.cpu",
+    ),
+    *_set(
+        "set 0",
+        "node_sets[0]",
+        "pod_resources",
+        _resources(limits={"memory": 4}),
+        problem="node_sets[0].pod_resources.limits.memory",
+    ),
+    *_set(
+        "set 0",
+        "node_sets[0]",
+        "pod_resources",
+        _resources(requests={"memory": "2Gi"}, limits={"memory": "2G"}),
+        problem="node_sets[0].pod_resources.requests.memory",
+    ),
+    _drop("set 0", "node_sets[0]", "cpus"),
+    _drop("set 0", "node_sets[0]", "memory_gib"),
+    *_set(
+        "set 1",
+        "node_sets[1]",
+        "name",
+        "controller",
+        "login",
+        "nodes",
+        "all",
+        "login-0",
+        "GPU",
+        "a_b",
+        "a-",
+        _TOO_LONG,
+        "",
+        5,
+    ),
+    _named_like_the_first(""),
+    _named_like_the_first("-7"),
+    _drop("set 1", "node_sets[1]", "name"),
+    Mutation("set 2", "a feature named like another set", _feature_named_like_the_first),
+    _append("partitions", "partitions", "name", {"name": "ghost"}),
+    _append("partitions", "partitions", "name", {"name": "no blanks"}),
+    _append("partitions", "partitions", "name", {"name": "ALL"}),
+    Mutation("partitions", "twice", _partition_twice),
+    Mutation("partitions", "two defaults", _two_defaults),
+    _bad_option("Nodes", "ALL"),
+    _bad_option("prioritytire", 5),
+    _bad_option("MaxTime", "2d"),
+    _bad_option("MaxNodes", "four"),
+    _bad_option("LLN", "maybe"),
+    _bad_option("AllowGroups", "a#b"),
+    _bad_option("AllowGroups", "a\nPartitionName=b"),
+    _append("users", "users", "uid", _somebody(), {"name": "zed", "uid": 61_001}),
+    _append("users", "users", "name", _somebody(), {"name": "zoe", "uid": 61_002}),
+    *(
+        _append("users", "users", "uid", _somebody(uid=uid))
+        for uid in (0, 999, 64_030, 64_031, 65_534, 65_535, -5, "61001", 1.5)
+    ),
+    *(
+        _append("users", "users", "name", _somebody(name=name))
+        for name in ("root", "Zoe", "1z", "", "z" * 33, "z.z", "sudo", 7)
+    ),
+    _append("users", "users", "gid", _somebody(), {"name": "zed", "uid": 61_002, "gid": 61_001}),
+    _append("users", "users", "groups[0]", _somebody(groups=["nobodys"])),
+    *(
+        _append("users", "users", "ssh_keys[0]", _somebody(ssh_keys=[key]))
+        for key in (
+            "",
+            "  ",
+            "not a key",
+            _BASE64,
+            _ED25519,
+            ED25519_KEY[:60],
+            f"ssh-rsa {_BASE64}",
+            f"{ED25519_KEY}\n{ED25519_KEY}",
+            f'command="/bin/true" {ED25519_KEY}',
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----",
+            5,
+        )
+    ),
+    _append("users", "users", "shell", _somebody() | {"shell": "bash"}),
+    _append("users", "users", "shell", _somebody() | {"shell": "/bin/sh:/bin/x"}),
+    _append("groups", "groups", "gid", {"name": "zebras", "gid": 61_500}, {"name": "zoos", "gid": 61_500}),
+    _append("groups", "groups", "name", {"name": "zebras", "gid": 61_500}, {"name": "zebras", "gid": 61_501}),
+    _append("groups", "groups", "gid", {"name": "zebras", "gid": 12}),
+    _append("groups", "groups", "gid", {"name": "zebras"}),
+    *_set(
+        "login",
+        "login",
+        "allowed_sources",
+        ["10.0.0.1/8"],
+        ["everybody"],
+        ["10.0.0.0/33"],
+        problem="login.allowed_sources[0]",
+    ),
+    *_set("login", "login", "allowed_source", ["10.0.0.0/8"]),
+    *_set("login", "login", "service", "loadbalancer", None),
+    *_set("login", "login", "replicas", -1, 2.5),
+    *_set("constrain", "slurm", "constrain", "cgroups", True),
+    *_set("version", "slurm", "version", "24.5", 24.11),
+    *_set("extra", "slurm", "extra", {"PlugStackConfig": "/x"}, problem="slurm.extra.PlugStackConfig"),
+    *_set("extra", "slurm", "extra", {"plugstackconfig": "/x"}, problem="slurm.extra.plugstackconfig"),
+    *_set("extra", "slurm", "extra", {"KillWiat": 5}, problem="slurm.extra.KillWiat"),
+    *_set("extra", "slurm", "extra", {"KillWait": "5s"}, problem="slurm.extra.KillWait"),
+    *_set("extra", "slurm", "extra", {"KillWait": 5, "killwait": 6}, problem="slurm.extra.killwait"),
+    *_set("extra", "slurm", "extra", {"Prolog": "/bin/true\nNodeName=x"}, problem="slurm.extra.Prolog"),
+    *_set("extra", "slurm", "extra", {"Prolog": '/bin/true" x'}, problem="slurm.extra.Prolog"),
+    *_set("extra", "slurm", "extra", {"Prolog": ["/bin/true"]}, problem="slurm.extra.Prolog"),
+    *_set("extra", "slurm", "extra", ["KillWait=5"], "KillWait=5"),
+    *_set("images", "images", "worker", "", "Not An Image", "a b", 5, None, "user:password@registry/worker:1"),
+    *_set("images", "images", "pull_policy", "never"),
+    _drop("images", "images", "munge"),
+    *_set("storage", "storage.homes", "size_gib", 0, "100Gi", 1.5),
+    *_set("storage", "storage.homes", "size", 5),
+    *_set("storage", "storage", "keep", "yes", 1),
+    *_set("secrets", "secrets", "munge_key", "c2VjcmV0", {}, problem="secrets.munge_key")[:1],
+    *_set("secrets", "secrets", "munge_key", {"key": "k"}, problem="secrets.munge_key.secret"),
+    *_set("labels", "labels", "app.kubernetes.io/name", "x"),
+    *_set("labels", "labels", "a b", "x"),
+]

@@ -1,0 +1,81 @@
+"""Descriptions with mistakes: every mistake is reported, at its place, in one message."""
+
+import copy
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.spec import parse_cluster
+from tests.strategies import Data, a_cluster, cluster_data
+from tests.unit.spec.mutations import MUTATIONS, Mutation
+
+three_sets = cluster_data(min_node_sets=3)
+mistakes = st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=8, unique_by=lambda each: each.region)
+
+
+def the_error_of(data: Data) -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        parse_cluster(data)
+    return caught.value
+
+
+@settings(max_examples=200)
+@given(three_sets, mistakes)
+def test_n_mistakes_give_n_problems_each_at_its_path(data: Data, mutations: list[Mutation]) -> None:
+    spoiled = copy.deepcopy(data)
+    expected = sorted(mutation.spoil(spoiled) for mutation in mutations)
+    error = the_error_of(spoiled)
+    assert sorted(problem.path for problem in error.problems) == expected, str(error)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
+def test_a_single_mistake_gives_a_single_problem(mutation: Mutation) -> None:
+    spoiled = a_cluster(node_sets=[{"name": name, "cpus": 2, "memory_gib": 4} for name in ("x", "y", "z")])
+    path = mutation.spoil(spoiled)
+    error = the_error_of(spoiled)
+    assert [problem.path for problem in error.problems] == [path], str(error)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
+def test_a_problem_is_told_in_our_words(mutation: Mutation) -> None:
+    spoiled = a_cluster(node_sets=[{"name": name, "cpus": 2, "memory_gib": 4} for name in ("x", "y", "z")])
+    mutation.spoil(spoiled)
+    text = str(the_error_of(spoiled)).splitlines()[1]
+    assert text.rstrip().endswith((".", "?"))
+    for word in ("Input should", "pydantic", "validat", "Error", "Traceback", "type=", "<class", "UNKNOWN", "_Unknown"):
+        assert word not in text, text
+
+
+@settings(max_examples=100)
+@given(three_sets, mistakes)
+def test_the_same_mistakes_give_the_same_message(data: Data, mutations: list[Mutation]) -> None:
+    spoiled = copy.deepcopy(data)
+    for mutation in mutations:
+        mutation.spoil(spoiled)
+    assert str(the_error_of(spoiled)) == str(the_error_of(copy.deepcopy(spoiled)))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300)
+@given(cluster_data(), st.data())
+def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
+    data: Data, drawn: st.DataObject
+) -> None:
+    spoiled = copy.deepcopy(data)
+    at: Data = spoiled
+    for _ in range(drawn.draw(st.integers(0, 3))):
+        inner = [each for each in at.values() if isinstance(each, dict) and each]
+        inner += [item for each in at.values() if isinstance(each, list) for item in each if isinstance(item, dict)]
+        at = drawn.draw(st.sampled_from(inner)) if inner else at
+    at[drawn.draw(st.sampled_from(sorted(at)))] = drawn.draw(anything)
+    with suppress(SpecError):
+        parse_cluster(spoiled)
