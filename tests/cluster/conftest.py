@@ -1,6 +1,7 @@
 """Clusters of the cluster tier: one for everything that leaves it as it was, new ones for the rest."""
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def new_slurm(kubernetes: Kubernetes, built_images: None, tmp_path: Path) -> Ite
     made: list[Slurm] = []
 
     def make(**changes: object) -> Slurm:
-        name = f"test-{next(_numbers)}"
+        name = f"test-{next(_numbers)}-{secrets.token_hex(3)}"
         made.append(Slurm(kubernetes, tmp_path / name, a_cluster(**{"name": name, **changes})))
         return made[-1]
 

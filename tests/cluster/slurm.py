@@ -160,8 +160,9 @@ class Slurm:
         return dict(word.split("=", 1) for word in words if "=" in word)["State"]
 
     def destroy(self) -> None:
-        """Take the stack away, claims included."""
-        self.deployer().destroy()
+        """Take the stack away, and what it keeps: whatever state a test has left it in."""
+        self.deployer().destroy(exclude_protected=True)
+        self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
 
     @property
     def _state(self) -> Path:

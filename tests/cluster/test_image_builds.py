@@ -1,20 +1,25 @@
 """Building images with the real buildah: nothing twice, nothing half, nothing left behind; and pushing them."""
 
+import base64
+import gzip
 import itertools
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import container_registry
-from tests.cluster.container_registry import Registry
+from tests.cluster.container_registry import PASSWORD, Registry
 from tests.cluster.slurm import wait_until
 from tools import images, paths
 from tools.console import UserError
@@ -104,6 +109,39 @@ def small(pulled_base: tuple[str, Path], tmp_path: Path) -> Small:
     return Small(tmp_path, *pulled_base)
 
 
+@contextmanager
+def recording_proxy() -> Iterator[tuple[str, list[str]]]:
+    """Run a proxy that refuses everything; give its address and the credentials that it was shown."""
+    credentials: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name is the library's
+            credentials.append(self.headers.get("Proxy-Authorization", ""))
+            self.send_error(407 if not credentials[-1] else 503)
+
+        def do_CONNECT(self) -> None:
+            self.do_GET()
+
+        def send_error(self, code: int, *arguments: str | None) -> None:
+            self.send_response(code, *arguments)
+            self.send_header("Proxy-Authenticate", "Basic realm=tests")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}", credentials
+        server.shutdown()
+
+
+def decompressed(blob: Path) -> bytes:
+    content = blob.read_bytes()
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+
+
 def processes_naming(text: str) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -186,6 +224,24 @@ def test_another_slurm_than_ours_is_refused_with_words(small: Small) -> None:
 
     with pytest.raises(UserError, match=r"offer Slurm 24\.11\S+, and the images are made for 99\.11"):
         small.build()
+
+
+def test_the_proxy_of_the_machines_apt_is_used_and_its_password_is_in_no_image(
+    small: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (small.folder / "slurm" / "Containerfile").write_text(
+        "ARG BASE\nFROM ${BASE}\nRUN apt-get update || touch /apt-was-here\n"
+    )
+    with recording_proxy() as (address, credentials):
+        settings = f'Acquire::http::Proxy "http://me:{PASSWORD}@{address}";\nAcquire::Retries "0";\n'
+        settings += settings.replace("http::", "https::", 1)
+        (tmp_path / "apt.conf").write_text(settings)
+        monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+        small.build()
+
+    assert base64.b64encode(f"me:{PASSWORD}".encode()).decode() in " ".join(credentials)
+    blobs = list((small.cache / "blobs" / "sha256").iterdir())
+    assert [blob for blob in blobs if PASSWORD.encode() in decompressed(blob)] == []
 
 
 def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
