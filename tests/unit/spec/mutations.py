@@ -118,9 +118,8 @@ MUTATIONS: list[Mutation] = [
     *_set("name", "", "name", "HPC", "", "3d", "a" * 41, "a-", "a.b", 5, None, ["a"]),
     *_set("top", "", "nodesets", 1, {"a": 1}),
     *_set("top", "", "kubeconfig", "apiVersion: v1"),
-    *_set(
-        "counts", "node_sets[0]", "replicas", -1, 2.5, "3", True, None, float("nan"), float("inf"), 70_000, problem=""
-    ),
+    *_set("counts", "node_sets[0]", "replicas", -1, 2.5, "3", True, None, float("nan"), float("inf")),
+    *_set("counts", "node_sets[0]", "replicas", 70_000, problem="node_sets"),
     *_set("counts", "slurm", "max_nodes", 0, 65_537, "64", 1.5),
     *_set("set 0", "node_sets[0]", "cpus", 0, "4", 1.5, True, 65_534, None),
     *_set("set 0", "node_sets[0]", "memory_gib", "2G", 0, -1, True, [], float("nan"), float("inf")),
