@@ -2,18 +2,27 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.console import UserError
 from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY
+from tools.kube.debs import Tool
 
-_CACHE_OF_BLOBS = Path("/var/lib/containers")
+_NOTES = Path("/var/lib/containers")
 """Where buildah notes, as root and whatever its flags, which layer has which digest in a registry."""
 
-_ON_OUR_FOLDER = f'mount --bind "$1" {_CACHE_OF_BLOBS} && shift && exec "$@"'
-"""Runs a command with a folder of ours in that place; its mounts are its own (process.CONFINED)."""
+_LIBRARIES = Path("/etc/ld.so.cache")
+"""Where the dynamic linker looks libraries up. For RUN buildah starts itself anew, without its environment."""
+
+_OVER = """\
+while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
+shift
+exec "$@"
+"""
+"""Runs a command with files of ours in other files' places, which only it sees (process.CONFINED)."""
 
 _STEP = re.compile(r"STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
@@ -29,27 +38,35 @@ class Buildah:
 
     """
 
-    def __init__(self, program: Path, storage: Path, runner: Callable[[dict[str, str]], Runner]) -> None:
+    def __init__(self, program: Tool, storage: Path, runner: Callable[[Mapping[str, str]], Runner]) -> None:
         """Find out which driver works.
 
         Args:
-            program: buildah.
+            program: buildah, of the machine or unpacked somewhere.
             storage: The folder of the storage; made where it is missing.
             runner: Gives what runs a command with additional environment variables.
 
         """
-        self._program = program
+        self._program = program.path
         self._storage = storage
-        for folder in (storage / "containers", _CACHE_OF_BLOBS):
-            folder.mkdir(parents=True, exist_ok=True)
+        self._over = {storage / "containers": _NOTES}
+        (storage / "containers").mkdir(parents=True, exist_ok=True)
         self._policy = storage / "policy.json"
         self._policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
         configuration = storage / "storage.conf"
         configuration.write_text('[storage]\ndriver = "overlay"\n')
         self._run = runner(
             # Without these the machine's own files in /etc/containers would be read. The flags say the rest.
-            {"CONTAINERS_STORAGE_CONF": str(configuration), "CONTAINERS_CONF": "/dev/null"}
+            {
+                **program.environment,
+                "CONTAINERS_STORAGE_CONF": str(configuration),
+                "CONTAINERS_CONF": "/dev/null",
+            }
         )
+        if folders := program.environment.get("LD_LIBRARY_PATH"):
+            self._over[storage / _LIBRARIES.name] = _LIBRARIES
+            arguments = ("-X", "-C", str(storage / _LIBRARIES.name), *folders.split(":"))
+            self._run("Listing libraries", ["ldconfig", *arguments])
         self.driver = "overlay"
         try:
             self("Trying overlay storage", "info")
@@ -60,14 +77,15 @@ class Buildah:
     def __call__(self, what: str, *arguments: str, progress: Progress = lambda _: None) -> list[str]:
         """Run one command and return its lines."""
         command = (
-            *("sh", "-c", _ON_OUR_FOLDER, "sh", str(self._storage / "containers")),
+            *("sh", "-ec", _OVER, "sh", *(str(path) for pair in self._over.items() for path in pair), "--"),
             str(self._program),
             f"--root={self._storage / self.driver}",
             f"--runroot={self._storage / self.driver}-run",
             f"--storage-driver={self.driver}",
             *arguments,
         )
-        return self._run(what, command, progress, interesting_step)
+        with _there(_NOTES):
+            return self._run(what, command, progress, interesting_step)
 
     def images(self) -> set[str]:
         """Return the references of the images in the storage."""
@@ -107,6 +125,19 @@ class Buildah:
         policy = f"--signature-policy={self._policy}"
         self(f"Reading {local}", "pull", policy, f"oci-archive:{archive}")
         self(f"Pushing {remote}", "push", policy, tls_verify(remote), local, f"docker://{remote}")
+
+
+@contextmanager
+def _there(folder: Path) -> Iterator[None]:
+    """Make a folder for as long as it takes, where it is missing."""
+    missing = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        if missing:
+            with suppress(OSError):  # it is another's by now
+                folder.rmdir()
 
 
 def interesting_step(line: str) -> str | None:

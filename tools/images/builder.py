@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tools import paths
-from tools.console import step
+from tools.console import UserError, step
 from tools.images import apt, bootstrap
 from tools.images.buildah import Buildah, tls_verify
 from tools.images.mirror import parse_list, sources
@@ -41,6 +41,8 @@ def build_missing(recipe: Recipe, store: Store, mirror: str | None = None) -> No
     """Build the images of a recipe that a store does not have yet, and prune it."""
     tags = recipe.tags()
     if _missing(store, tags):
+        if os.geteuid() != 0:
+            raise UserError("Building images needs root, for the file owners in them: run this with sudo.")
         with store.lock() as lock, store.work_folder() as work:
             # Another build may have made them while this one waited for the lock.
             Build(recipe, store, work, lock, mirror).run(_missing(store, tags))
@@ -82,11 +84,10 @@ class Build:
     @cached_property
     def buildah(self) -> Buildah:
         """The builder, on the storage that is kept between builds."""
-        program = tool("buildah")
         return Buildah(
-            program.path,
+            tool("buildah"),
             self.store.folder / "storage",
-            lambda environment: self._runner("buildah", {**program.environment, **environment}),
+            lambda environment: self._runner("buildah", environment),
         )
 
     def _build(self, name: str, progress: Progress) -> None:

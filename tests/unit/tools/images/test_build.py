@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from tools.console import UserError
 from tools.images.apt import BuildApt
 from tools.images.bootstrap import default_sources_arguments, interesting_line, keyring, mmdebstrap_arguments
 from tools.images.buildah import interesting_step, tls_verify
-from tools.images.builder import to_build
+from tools.images.builder import build_missing, to_build
 from tools.images.mirror import Source
 from tools.images.process import shortened
 from tools.images.recipe import LOCAL_REPOSITORY, PUBLISHED, Recipe
+from tools.images.store import Store
 
 
 def stored(recipe: Recipe, *names: str) -> set[str]:
@@ -37,6 +39,14 @@ def test_a_pulled_base_is_not_built() -> None:
     recipe = Recipe(base="registry.example.org/debian:trixie-slim")
 
     assert to_build(recipe, ["munge"], set()) == ["slurm", "munge"]
+
+
+def test_building_without_root_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+
+    with pytest.raises(UserError, match=r"needs root.*sudo"):
+        build_missing(Recipe(), Store(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
