@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import container_registry
+from tests.cluster import container_registry, image_files
 from tests.cluster.container_registry import PASSWORD, Registry
 from tests.cluster.slurm import wait_until
 from tools import images, paths
 from tools.console import UserError
-from tools.images.builder import build_missing
+from tools.images.builder import build_missing, cache
 from tools.images.recipe import PARENTS, PUBLISHED, Recipe
 from tools.images.store import Store
 
@@ -168,6 +168,25 @@ def test_images_that_are_there_are_not_built_again(built: None) -> None:
 
     assert done.stdout == "images:\n" + "".join(f"  {n}: {r}\n" for n, r in images.references().items())
     assert "Building" not in done.stderr
+
+
+def test_the_same_inputs_give_the_same_images_bit_for_bit(built: None, tmp_path: Path) -> None:
+    again = Store(tmp_path)
+    tags = Recipe().tags()
+    with cache().lock():  # for its parents of the images
+        (tmp_path / "storage").symlink_to(cache().folder / "storage")
+        build_missing(Recipe(), again)
+
+    def packages(store: Store, name: str) -> str:
+        return image_files.read(store.layout(name, tags[name])).text("usr/share/soperator/packages")
+
+    def digest(store: Store, name: str) -> str:
+        return (store.layout(name, tags[name]) / "index.json").read_text()
+
+    # Since the images in the cache were built, Debian may have published new packages for some of them.
+    comparable = [name for name in PUBLISHED if packages(again, name) == packages(cache(), name)]
+    assert "munge" in comparable
+    assert [digest(again, name) for name in comparable] == [digest(cache(), name) for name in comparable]
 
 
 def test_only_what_changed_is_built_again(small: Small) -> None:
