@@ -11,6 +11,7 @@ from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.render import Change, Effect, changes, trial_files
 from soperator_pulumi.slurm import SlurmClient, Transport, trial_start
 
+CONTROLLER_STATEFUL_SET = "controller"
 CONTROLLER_POD = "controller-0"
 CONTROLLER_CONTAINER = "slurmctld"
 
@@ -45,8 +46,7 @@ class Slurmctld:
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Refuse what cannot be done, what would lose jobs that there are, and files that slurmctld does not take."""
-        pod = self._pod()
-        if pod is None or old == new:
+        if old == new or not self._installed():
             return
         found = changes(old, new)
         if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
@@ -54,7 +54,8 @@ class Slurmctld:
                 f"A running cluster cannot take this change, nothing was done:\n{_told(impossible)}"
             )
         self._refuse_to_lose_jobs([change for change in found if change.effect is Effect.LOSES_JOBS])
-        if pod.runs(CONTROLLER_CONTAINER) and not pod.going:
+        pod = self._pod()
+        if pod is not None and pod.runs(CONTROLLER_CONTAINER) and not pod.going:
             self._try(new)
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -99,16 +100,23 @@ class Slurmctld:
         except SlurmError as error:
             raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
 
+    def _installed(self) -> bool:
+        """Whether there is a controller at all: not before the first deployment has come to it."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{CONTROLLER_STATEFUL_SET}"
+        return self.kube.get(path) is not None
+
     def _pod(self) -> Pod | None:
         selector = {**self.selector, "app.kubernetes.io/component": "controller"}
         return next(iter(find_pods(self.kube, self.namespace, selector)), None)
 
     def _started(self) -> Pod | None:
-        """Return the controller's pod; None when it isn't there, or will read the files when it starts."""
+        """Return the controller's pod; None when there is none, or when it will read the files as it starts."""
+        if not self._installed():
+            return None
         for left in until(self.clock.now() + START_SECONDS, self.clock):
             pod = self._pod()
             if pod is None:
-                return None
+                continue  # it was deleted a moment ago
             if not pod.going and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
                 return pod
             if pod.stuck or left <= 0:

@@ -1,0 +1,56 @@
+"""What holds for every valid description, as hypothesis makes them."""
+
+from hypothesis import HealthCheck, given, settings
+
+from soperator_pulumi import ClusterSpec, SlurmCluster
+from soperator_pulumi.cluster.options import OWNER_LABEL
+from soperator_pulumi.testing import Deployment, deploy
+from tests.rendered.clusters import provided
+from tests.strategies import cluster_specs
+
+MAX_LABEL = 63
+
+
+def deployed(spec: ClusterSpec) -> Deployment:
+    return deploy(lambda: SlurmCluster("any", spec), outputs=provided)
+
+
+@given(spec=cluster_specs())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: ClusterSpec) -> None:
+    deployment = deployed(spec)
+    names = [(each.type, each.name) for each in deployment.recorded]
+    assert len(names) == len(set(names)), "two resources of one name"
+
+    sets = {each.inputs["metadata"]["name"]: each for each in deployment.resources(":StatefulSet")}
+    assert sets.keys() == {"controller", "login", *(node_set.name for node_set in spec.node_sets)}
+    for node_set in spec.node_sets:
+        assert sets[node_set.name].inputs["spec"]["replicas"] == node_set.replicas
+
+    for each in sets.values():
+        template = each.inputs["spec"]["template"]
+        selector = each.inputs["spec"]["selector"]["matchLabels"]
+        assert selector.items() <= template["metadata"]["labels"].items(), "the selector finds its pods"
+        volumes = [volume["name"] for volume in template["spec"]["volumes"]]
+        assert len(volumes) == len(set(volumes))
+        for container in [*template["spec"]["initContainers"], *template["spec"]["containers"]]:
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+            assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
+            paths = [mount["mountPath"] for mount in container["volumeMounts"]]
+            assert len(paths) == len(set(paths)), "two volumes at one path"
+
+    for each in deployment.recorded:
+        if each.type.startswith("kubernetes:"):
+            labels = each.inputs["metadata"]["labels"]
+            assert OWNER_LABEL in labels
+            assert all(len(value) <= MAX_LABEL for value in labels.values())
+
+
+@given(spec=cluster_specs())
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_the_same_description_gives_the_same_resources(spec: ClusterSpec) -> None:
+    first, second = deployed(spec), deployed(spec)
+    assert {(each.type, each.name): each.inputs for each in first.recorded} == {
+        (each.type, each.name): each.inputs for each in second.recorded
+    }

@@ -1,0 +1,305 @@
+"""A configuration change: in force everywhere, or the old files again, wherever it is interrupted."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
+from soperator_pulumi.lifecycle.activations import Nothing, Sshd
+from soperator_pulumi.lifecycle.files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
+from soperator_pulumi.lifecycle.slurmctld import Slurmctld
+from soperator_pulumi.lifecycle.transaction import Activation, Transaction
+from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, KilledError, World
+
+BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"
+OLD = {"slurm.conf": f"{BASE}KillWait=30\n"}
+NEW = {"slurm.conf": f"{BASE}KillWait=60\n"}
+CONTROLLER = Reader(component="controller", container="slurmctld")
+
+
+def slurm_files(files: Mapping[str, str]) -> DesiredFiles:
+    return wanted("slurm-config", files, [CONTROLLER], AfterSync.SLURM)
+
+
+def wanted(
+    name: str, files: Mapping[str, str], readers: list[Reader], after_sync: AfterSync = AfterSync.NOTHING
+) -> DesiredFiles:
+    return DesiredFiles(
+        namespace=NAMESPACE,
+        name=name,
+        labels={"team": "hpc"},
+        annotations={},
+        files=dict(files),
+        selector=SELECTOR,
+        readers=tuple(readers),
+        after_sync=after_sync,
+    )
+
+
+def put(world: World, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
+    activations: dict[AfterSync, Activation] = {
+        AfterSync.NOTHING: Nothing(),
+        AfterSync.SLURM: Slurmctld(world, NAMESPACE, SELECTOR, world.said.append, world.clock),
+        AfterSync.SSHD: Sshd(world, NAMESPACE, SELECTOR),
+    }
+    Transaction(world, activations, world.said.append, world.clock).put(desired, known_good)
+
+
+def in_force(world: World, desired: DesiredFiles) -> bool:
+    return LiveFiles(world.objects[desired.path]).is_as(desired)
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster whose slurmctld runs on the old files."""
+    world = World()
+    put(world, slurm_files(OLD))
+    world.add_pod("controller-0", "controller")
+    return world
+
+
+def test_files_of_a_new_cluster_are_in_force_without_asking_anybody() -> None:
+    world = World()
+    put(world, slurm_files(OLD))
+    assert in_force(world, slurm_files(OLD))
+    assert world.commands == []
+    assert world.clock.time == 0
+
+
+def test_a_change_reaches_slurmctld_and_is_marked_as_in_force(world: World) -> None:
+    put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == NEW
+    assert in_force(world, slurm_files(NEW))
+
+
+def test_new_files_are_tried_before_anything_is_changed(world: World) -> None:
+    before = dict(world.objects)
+    world.trial = lambda files: "slurmctld: fatal: no such plugin" if "KillWait=60" in files["slurm.conf"] else ""
+    with pytest.raises(ConfigRefusedError, match="nothing was changed:\nslurmctld: fatal: no such plugin"):
+        put(world, slurm_files(NEW), OLD)
+    assert world.objects == before
+    assert world.runs_on == OLD
+
+
+def test_when_slurmctld_dies_of_new_files_it_runs_on_the_old_ones_again(world: World) -> None:
+    world.refuses = lambda files: files == NEW
+    with pytest.raises(ConfigRefusedError, match="fatal: no such plugin") as raised:
+        put(world, slurm_files(NEW), OLD)
+    assert "The old files are in force again." in str(raised.value)
+    assert world.runs_on == OLD
+    assert in_force(world, slurm_files(OLD))
+
+
+def test_a_refusal_without_any_earlier_files_says_so() -> None:
+    world = World()
+    world.refuses = lambda _files: True
+    world.objects[slurm_files(NEW).path] = slurm_files(OLD).manifest(in_force=False)
+    world.add_pod("controller-0", "controller")
+    with pytest.raises(ConfigRefusedError, match="No earlier configuration is known"):
+        put(world, slurm_files(NEW))
+
+
+def test_a_refusal_after_an_interrupted_change_goes_back_to_the_last_files_that_went_well(world: World) -> None:
+    interrupted = {"slurm.conf": f"{BASE}KillWait=45\n"}
+    world.objects[slurm_files(OLD).path] = slurm_files(interrupted).manifest(in_force=False)
+    world.refuses = lambda files: files != OLD
+    with pytest.raises(ConfigRefusedError):
+        put(world, slurm_files(NEW), known_good=OLD)
+    assert world.runs_on == OLD
+
+
+def test_when_restoring_fails_as_well_both_reasons_are_told(world: World) -> None:
+    world.refuses = lambda _files: True
+    with pytest.raises(ConfigRefusedError, match="Restoring the old files failed as well"):
+        put(world, slurm_files(NEW), OLD)
+    assert not in_force(world, slurm_files(OLD)), "the next run sees that there is something to do"
+
+
+@pytest.mark.parametrize("survived_calls", range(20))
+@pytest.mark.parametrize("then", [NEW, OLD], ids=["again", "reverted"])
+def test_a_run_after_one_that_was_killed_at_any_call_brings_its_own_files_into_force(
+    world: World, survived_calls: int, then: Mapping[str, str]
+) -> None:
+    world.calls_left = survived_calls
+    try:
+        put(world, slurm_files(NEW), OLD)
+    except KilledError:
+        pass
+    world.calls_left = None
+    put(world, slurm_files(then), OLD)
+    assert world.runs_on == then
+    assert in_force(world, slurm_files(then))
+
+
+@pytest.mark.parametrize("survived_calls", range(30))
+def test_a_restore_that_is_killed_at_any_call_is_completed_by_the_next_run(world: World, survived_calls: int) -> None:
+    world.refuses = lambda files: files == NEW
+    world.calls_left = survived_calls
+    with pytest.raises((KilledError, ConfigRefusedError)):
+        put(world, slurm_files(NEW), OLD)
+    world.calls_left = None
+    put(world, slurm_files(OLD), OLD)
+    assert world.runs_on == OLD
+    assert in_force(world, slurm_files(OLD))
+
+
+def test_a_slurmctld_that_is_down_is_restarted_on_the_new_files(world: World) -> None:
+    world.add_pod("controller-0", "controller", "crashed")
+    world.runs_on = None
+    put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == NEW
+    assert any("restarting slurmctld (it is down)" in line for line in world.said)
+
+
+def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(world: World) -> None:
+    changed = {"slurm.conf": OLD["slurm.conf"] + "CommunicationParameters=EnableIPv6\n"}
+    put(world, slurm_files(changed), OLD)
+    assert world.runs_on == changed
+    assert "scontrol reconfigure" not in world.commands
+    assert world.said == ["restarting slurmctld (for CommunicationParameters); jobs go on"]
+
+
+def a_job(partition: str, state: str = "RUNNING") -> dict[str, object]:
+    return {"job_id": 7, "user_name": "alice", "partition": partition, "job_state": [state], "nodes": "cpu-0"}
+
+
+MAIN = {"slurm.conf": OLD["slurm.conf"] + "PartitionName=main Nodes=ALL\n"}
+MAIN_AND_GPU = {"slurm.conf": MAIN["slurm.conf"] + "PartitionName=gpu Nodes=ALL\n"}
+
+
+@pytest.fixture
+def world_of_two_partitions() -> World:
+    world = World()
+    put(world, slurm_files(MAIN_AND_GPU))
+    world.add_pod("controller-0", "controller")
+    return world
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_a_partition_is_not_removed_while_it_has_jobs(world_of_two_partitions: World, state: str) -> None:
+    world_of_two_partitions.jobs = [a_job("gpu", state)]
+    with pytest.raises(ConfigRefusedError, match=r"PartitionName=gpu.*\n.*7 \(alice, on cpu-0\)"):
+        put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
+    assert world_of_two_partitions.runs_on == MAIN_AND_GPU
+
+
+@pytest.mark.parametrize("job", [a_job("main"), a_job("gpu", "COMPLETED")])
+def test_a_partition_without_jobs_is_removed(world_of_two_partitions: World, job: dict[str, object]) -> None:
+    world_of_two_partitions.jobs = [job]
+    put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
+    assert world_of_two_partitions.runs_on == MAIN
+
+
+def test_what_may_lose_jobs_is_refused_when_nobody_can_say_whether_there_are_any(
+    world_of_two_partitions: World,
+) -> None:
+    world_of_two_partitions.unreachable = True
+    with pytest.raises(ConfigRefusedError, match="whether there are any is not known"):
+        put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
+
+
+def test_what_a_running_cluster_cannot_take_is_refused_with_the_reason(world: World) -> None:
+    renamed = {"slurm.conf": OLD["slurm.conf"].replace("ClusterName=hpc", "ClusterName=other")}
+    with pytest.raises(ConfigRefusedError, match="ClusterName: .*CLUSTER NAME MISMATCH"):
+        put(world, slurm_files(renamed), OLD)
+    assert world.runs_on == OLD
+
+
+def test_a_kubelet_that_is_slow_is_asked_again_and_waited_for(world: World) -> None:
+    world.kubelet_seconds = 40
+    put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == NEW
+    assert any("waits for its files in controller-0" in line for line in world.said)
+
+
+def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: World) -> None:
+    world.kubelet_seconds = 10_000
+    with pytest.raises(NotReadyError, match=r"not in pod hpc/controller-0 after 180 s\. Is its machine's kubelet well"):
+        put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == OLD
+    assert not in_force(world, slurm_files(NEW))
+
+
+def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: World) -> None:
+    world.add_pod("controller-0", "controller", "unschedulable")
+    put(world, slurm_files(NEW), OLD)
+    assert in_force(world, slurm_files(NEW))
+    assert world.clock.time < 1
+    assert any("it will read the files when it starts" in line for line in world.said)
+
+
+def test_a_controller_that_is_starting_is_waited_for_and_told(world: World) -> None:
+    world.add_pod("controller-0", "controller", "creating")
+    world.clock.after(5, world._controller_returns)
+    put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == NEW
+
+
+def test_new_users_are_waited_for_where_they_log_in_and_where_jobs_are_checked() -> None:
+    world = World()
+    readers = [
+        CONTROLLER,
+        Reader(component="login", container="sshd"),
+        Reader(component="worker", container="slurmd", verified=False),
+    ]
+    put(world, wanted("users", {"passwd": "alice"}, readers))
+    for name, component in (("controller-0", "controller"), ("login-0", "login"), ("cpu-0", "worker")):
+        world.add_pod(name, component)
+    put(world, wanted("users", {"passwd": "alice bob"}, readers))
+    assert world.files["controller-0"]["users"] == world.files["login-0"]["users"] == {"passwd": "alice bob"}
+    assert "soperator-pulumi/sync" in world.objects[f"{PODS}/cpu-0"]["metadata"]["annotations"]
+    assert not any(command.startswith("scontrol") for command in world.commands), "nothing is reconfigured"
+
+
+def test_a_file_that_was_removed_is_waited_for_as_well() -> None:
+    world = World()
+    reader = [Reader(component="login", container="sshd")]
+    put(world, wanted("ssh-keys", {"alice": "key", "bob": "key"}, reader))
+    world.add_pod("login-0", "login")
+    put(world, wanted("ssh-keys", {"alice": "key"}, reader))
+    assert world.files["login-0"]["ssh-keys"] == {"alice": "key"}
+
+
+def test_pods_that_do_not_mount_the_files_are_not_waited_for() -> None:
+    world = World()
+    world.add_pod("controller-0", "controller")
+    put(world, wanted("ssh-keys", {"alice": "key"}, [CONTROLLER]))
+    assert world.commands == []
+
+
+def test_pods_that_are_going_are_not_waited_for(world: World) -> None:
+    world.objects[f"{PODS}/controller-0"]["metadata"]["deletionTimestamp"] = "now"
+    world.clock.after(3, world._controller_returns)
+    put(world, slurm_files(NEW), OLD)
+    assert world.runs_on == NEW
+
+
+SSHD = [Reader(component="login", container="sshd")]
+
+
+def test_sshd_starts_anew_on_a_file_that_it_has_checked() -> None:
+    world = World()
+    put(world, wanted("sshd-config", {"sshd_config": "Port 2222"}, SSHD, AfterSync.SSHD))
+    world.add_pod("login-0", "login")
+    world.add_pod("login-1", "login")
+    put(world, wanted("sshd-config", {"sshd_config": "Port 2222\nUseDNS no"}, SSHD, AfterSync.SSHD))
+    assert sum("pkill -HUP" in command for command in world.commands) == 2
+    assert sum("sshd -t" in command for command in world.commands) == 1
+
+
+def test_a_file_that_sshd_refuses_is_never_in_place() -> None:
+    world = World()
+    good = wanted("sshd-config", {"sshd_config": "Port 2222"}, SSHD, AfterSync.SSHD)
+    put(world, good)
+    world.add_pod("login-0", "login")
+    world.sshd_words = "Bad configuration option: Bogus"
+    with pytest.raises(ConfigRefusedError, match="nothing was changed:\nBad configuration option: Bogus"):
+        put(world, wanted("sshd-config", {"sshd_config": "Bogus yes"}, SSHD, AfterSync.SSHD))
+    assert in_force(world, good)
+
+
+def test_the_mark_is_taken_off_while_a_change_is_under_way(world: World) -> None:
+    world.kubelet_seconds = 10_000
+    with pytest.raises(NotReadyError):
+        put(world, slurm_files(NEW), OLD)
+    assert IN_FORCE not in world.objects[slurm_files(NEW).path]["metadata"]["annotations"]
