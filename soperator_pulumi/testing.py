@@ -11,8 +11,11 @@ Example::
 """
 
 import asyncio
+import base64
 import contextvars
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,15 +83,18 @@ class Deployment:
         return self.one(name, type_).request
 
 
-def no_outputs(_type: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add nothing to any resource's inputs."""
-    return {}
+def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer for RandomBytes of pulumi-random, always the same bytes for the same name; add nothing elsewhere."""
+    if type_ != "random:index/randomBytes:RandomBytes":
+        return {}
+    value = hashlib.shake_256(name.encode()).digest(int(inputs["length"]))
+    return {"base64": base64.b64encode(value).decode(), "hex": value.hex()}
 
 
 def deploy(
     program: Callable[[], object],
     *,
-    outputs: Outputs = no_outputs,
+    outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
 ) -> Deployment:
@@ -96,7 +102,7 @@ def deploy(
 
     Args:
         program: Creates resources. What it returns is ignored.
-        outputs: What providers would answer besides the inputs.
+        outputs: What providers would answer besides the inputs. Default: generated keys, and no more.
         preview: Whether the program is told that it runs in a preview.
         config: The stack's configuration, keys with their namespace.
 
@@ -106,15 +112,10 @@ def deploy(
     monitor = _Monitor(_Mocks(outputs))
 
     def run() -> None:
-        loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
-        try:
+        with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
             settings.configure(_settings(monitor, preview=preview))
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
-        finally:
-            asyncio.set_event_loop(None)
-            loop.close()
 
     contextvars.copy_context().run(run)  # Pulumi's settings live in the context: nothing is left behind
     return Deployment(tuple(monitor.recorded), monitor.exports)
@@ -171,7 +172,8 @@ class _Monitor(mocks.MockMonitor):
             self.recorded.append(
                 Recorded(request.type, request.name, "" if parent_type == _STACK_TYPE else parent, inputs, request)
             )
-        response: resource_pb2.RegisterResourceResponse = mocks.MockMonitor.RegisterResource(self, request)
+        with _loop_of_thread():
+            response: resource_pb2.RegisterResourceResponse = mocks.MockMonitor.RegisterResource(self, request)
         return response
 
     def RegisterResourceOutputs(  # noqa: N802 the protocol's name
@@ -180,6 +182,18 @@ class _Monitor(mocks.MockMonitor):
         if request.urn.split("::")[-2] == _STACK_TYPE:
             self.exports |= _plain(rpc.deserialize_properties(request.outputs))
         return empty_pb2.Empty()
+
+
+@contextmanager
+def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """Give this thread an event loop and close it again: Pulumi's mocks would make one in every thread and leave it."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield loop
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values

@@ -66,6 +66,16 @@ def test_the_quick_start_does_what_it_says(a_home: Path) -> None:
 
 
 @pytest.mark.usefixtures("built_images")
+def test_the_commands_of_the_next_day_work(a_home: Path) -> None:
+    page = (paths.ROOT / "docs" / "operations.md").read_text()
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+
+    done = on_a_machine_of_its_own(f"make up\n{commands}\nmake down", a_home)
+
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.usefixtures("built_images")
 def test_make_commands_keep_the_face_that_they_promise(a_home: Path) -> None:
     """Exit codes, quiet second runs, and what is said when there is nothing to talk to."""
     done = on_a_machine_of_its_own(

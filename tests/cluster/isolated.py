@@ -1,0 +1,144 @@
+"""A machine beside this one: network, mounts and host folders of its own, on the same kernel and disk.
+
+What is destructive is tried there, so that the cluster that other tests use stays as it is.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import paths
+from tools.kube import EmbeddedKubernetes, Settings
+from tools.kube.debs import tool
+
+# Mounts are private, so nothing gets out. /sys is mounted anew because it shows the network of who mounts it; cgroups stay
+# the machine's. Folders whose place servers do not let us choose are overlaid: what they leave is seen, and gone at the end.
+_MACHINE = """\
+set -e
+mount --make-rprivate /
+mkdir -p "$1/cgroup"
+mount --rbind /sys/fs/cgroup "$1/cgroup"
+mount -t sysfs sysfs /sys
+mount --rbind "$1/cgroup" /sys/fs/cgroup
+umount --lazy "$1/cgroup"
+for folder in var/lib var/log; do
+    mkdir -p "$1/upper/$folder" "$1/work/$folder"
+    layers="lowerdir=/$folder,upperdir=$1/upper/$folder,workdir=$1/work/$folder"
+    mount -t overlay overlay -o "$layers" "/$folder"
+done
+rm -rf /var/lib/kubelet /var/lib/cni /var/log/containers
+mount -t tmpfs tmpfs /run
+"$2" link set lo up
+echo ready
+exec sleep infinity
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine, and the embedded Kubernetes that is started on it."""
+
+    folder: Path
+    pid: int
+    """A process that lives there."""
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(state=self.folder / "s" / "soperator-pulumi" / "kube")
+
+    @property
+    def kube(self) -> EmbeddedKubernetes:
+        return EmbeddedKubernetes(self.settings)
+
+    def command(self, *words: str | Path) -> list[str]:
+        """Return a command that runs there."""
+        where = ["nsenter", "-t", str(self.pid), "-n", "-m", f"--wdns={paths.ROOT}", "--"]
+        return [*where, *map(str, words)]
+
+    def start(self, *words: str | Path) -> "subprocess.Popen[str]":
+        """Start a command there, with its output in one pipe."""
+        return subprocess.Popen(
+            self.command(*words),
+            env={**os.environ, "XDG_STATE_HOME": str(self.folder / "s")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *words: str | Path, timeout_seconds: float = 120) -> "subprocess.CompletedProcess[str]":
+        """Run a command there to its end."""
+        with self.start(*words) as process:
+            said, _ = process.communicate(timeout=timeout_seconds)
+        return subprocess.CompletedProcess(words, process.returncode, said, "")
+
+    def sh(self, script: str) -> str:
+        """Run a shell script there and return what it prints; a failure fails the test."""
+        done = self.run("sh", "-c", script)
+        assert done.returncode == 0, f"{script!r} gave {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def kubernetes(self, command: str) -> str:
+        """Run `python -m tools.kube <command>` there; a failure fails the test with what it said."""
+        done = self.run(sys.executable, "-m", "tools.kube", command)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl there as administrator; a failure fails the test with what it said."""
+        done = self.run(self.kube.bin_dir / "kubectl", "--kubeconfig", self.kube.kubeconfig, *arguments)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}:\n{done.stdout}"
+        return done.stdout
+
+    def processes(self) -> set[int]:
+        """Return all processes of the cluster, those of pods among them."""
+        return self.kube._cgroup.processes()
+
+    def kill_everything(self) -> None:
+        """End all processes of the cluster as a loss of power would."""
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.processes(), "all are gone")
+
+
+@contextmanager
+def machine() -> Iterator[Machine]:
+    """Give a machine for the time of the body."""
+    folder = Path(tempfile.mkdtemp(prefix="kube-"))  # short, for sockets below it
+    with subprocess.Popen(
+        ["unshare", "--net", "--mount", "sh", "-c", _MACHINE, "sh", folder, tool("ip").path],
+        env={**os.environ, **tool("ip").environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout
+            said = process.stdout.readline()
+            assert said == "ready\n", said + process.stdout.read()
+            made = Machine(folder, process.pid)
+            try:
+                yield made
+            finally:
+                made.kubernetes("down")
+        finally:
+            process.kill()
+    shutil.rmtree(folder)
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Return as soon as the condition holds; fail with what was awaited when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)

@@ -1,0 +1,362 @@
+"""The embedded Kubernetes: what a pod, and one who stands outside, can and cannot do."""
+
+import itertools
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster import busybox
+from tools.kube import EmbeddedKubernetes, listeners
+from tools.kube.debs import tool
+
+pytestmark = pytest.mark.cluster
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def kube() -> EmbeddedKubernetes:
+    """The embedded cluster, whichever other one KUBECONFIG names, with the image that pods here are made of."""
+    embedded = EmbeddedKubernetes()
+    embedded.up()
+    if busybox.IMAGE not in embedded.images():
+        embedded.import_image(busybox.archive())
+    return embedded
+
+
+class Namespace:
+    """A namespace for one test, with what a person does in it."""
+
+    def __init__(self, kube: EmbeddedKubernetes, labels: dict[str, str] | None = None) -> None:
+        self.kube = kube
+        self.name = f"kube-{next(_numbers)}-{time.time_ns() % 10**9}"
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": labels or {}}})
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kube.kubectl("--namespace", self.name, "apply", "-f", "-", stdin=json.dumps(listed))
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.kube.kubectl("--namespace", self.name, *arguments)
+
+    def start(self, *pods: dict[str, Any]) -> None:
+        """Create pods and wait until their containers run."""
+        self.apply(*pods)
+        for one in pods:
+            self.kubectl("wait", "--for=condition=Ready", f"pod/{one['metadata']['name']}", "--timeout=60s")
+
+    def address(self, pod: str) -> str:
+        return self.kubectl("get", "pod", pod, "--output=jsonpath={.status.podIP}")
+
+    def sh(self, pod: str, script: str) -> str:
+        """Run a shell script in a pod, and return its output whatever its exit code."""
+        return self.kubectl("exec", pod, "--", "sh", "-c", f"{script} 2>&1; true").strip()
+
+    def opens(self, pod: str, address: str, port: int = 8080) -> bool:
+        """Tell whether a pod can connect; what is dropped takes the second that it waits."""
+        return self.sh(pod, f"nc -w 1 {address} {port} < /dev/null && echo open").endswith("open")
+
+
+@pytest.fixture
+def namespace(kube: EmbeddedKubernetes) -> Iterator[Namespace]:
+    made = Namespace(kube)
+    yield made
+    kube.kubectl("delete", "namespace", made.name, "--wait=false")
+
+
+@pytest.fixture
+def other(kube: EmbeddedKubernetes) -> Iterator[Namespace]:
+    made = Namespace(kube, labels={"team": "other"})
+    yield made
+    kube.kubectl("delete", "namespace", made.name, "--wait=false")
+
+
+def wait_until(condition: Any, what: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    ports = [{"name": "http", "port": 80, "targetPort": "http"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": "web"}, "ports": ports, **spec},
+    }
+
+
+def stateful_set(replicas: int) -> dict[str, Any]:
+    probe = {"httpGet": {"port": "http"}, "periodSeconds": 1}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [busybox.container(readinessProbe=probe)],
+        },
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "web"},
+        "spec": {
+            "serviceName": "web",
+            "replicas": replicas,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template,
+        },
+    }
+
+
+def claim(name: str, mode: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}, **spec},
+    }
+
+
+def policy(name: str, app: str | None, **spec: Any) -> dict[str, Any]:
+    """Return a NetworkPolicy for the pods labelled `app` (None: all)."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name},
+        "spec": {"podSelector": {"matchLabels": {"app": app}} if app else {}, **spec},
+    }
+
+
+def from_pods(app: str) -> dict[str, Any]:
+    return {"podSelector": {"matchLabels": {"app": app}}}
+
+
+def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace: Namespace) -> None:
+    namespace.apply(service("web", clusterIP="None"), service("vip"), stateful_set(2))
+    namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
+    assert namespace.sh("web-0", "wget -qO- http://web-1.web:8080") == "web-1"
+    reached = {namespace.sh("web-0", "wget -qO- http://vip") for _ in range(20)}
+    assert reached == {"web-0", "web-1"}
+
+
+def test_a_name_server_answers_at_once_even_when_there_is_nothing_to_say(namespace: Namespace) -> None:
+    namespace.start(busybox.pod("client"))
+    for name in ("0.0.0.0", "no-such-service", "no-such-name.invalid"):  # noqa: S104 - a name to look up
+        started = time.monotonic()
+        namespace.sh("client", f"nslookup {name}")
+        assert time.monotonic() - started < 1.5, name
+
+
+def test_a_pods_address_has_its_name(namespace: Namespace) -> None:
+    namespace.apply(service("web", clusterIP="None"), stateful_set(1))
+    namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
+    found = namespace.sh("web-0", f"nslookup {namespace.address('web-0')}")
+    assert f"web-0.web.{namespace.name}.svc.cluster.local" in found
+
+
+def test_a_pod_reaches_the_api_server_with_its_service_account(namespace: Namespace) -> None:
+    namespace.start(busybox.pod("client"))
+    account = "/var/run/secrets/kubernetes.io/serviceaccount"
+    said = namespace.sh(
+        "client",
+        f'wget --no-check-certificate -qO- --header "Authorization: Bearer $(cat {account}/token)" '
+        "https://kubernetes.default/apis/authentication.k8s.io/v1",
+    )
+    assert "selfsubjectreviews" in said
+
+
+def test_a_node_port_is_open_on_the_bridge(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
+    namespace.start(busybox.pod("web", labels={"app": "web"}))
+    namespace.apply(service("door", type="NodePort"))
+    port = namespace.kubectl("get", "service", "door", "--output=jsonpath={.spec.ports[0].nodePort}")
+    url = f"http://{kube.settings.address}:{port}"
+    curl = ["python3", "-c", f"import urllib.request; print(urllib.request.urlopen('{url}', timeout=2).read())"]
+    wait_until(lambda: subprocess.run(curl, capture_output=True, check=False).returncode == 0, "the node port is open")
+
+
+def test_a_shared_claim_is_written_by_one_pod_and_read_by_another(namespace: Namespace) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    namespace.apply(claim("shared", "ReadWriteMany"))
+    for name in ("writer", "reader"):
+        container = busybox.container(volumeMounts=mounts, securityContext={"runAsUser": 2001})
+        namespace.start(busybox.pod(name, containers=[container], volumes=volumes))
+    namespace.sh("writer", "echo hello > /data/file")
+    assert namespace.sh("reader", "cat /data/file") == "hello"
+
+
+def test_a_claim_of_one_writer_outlives_its_pod(namespace: Namespace) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "state"}}]
+    pod = busybox.pod(
+        "one", containers=[busybox.container(volumeMounts=[{"name": "data", "mountPath": "/data"}])], volumes=volumes
+    )
+    namespace.apply(claim("state", "ReadWriteOnce"))
+    namespace.start(pod)
+    namespace.sh("one", "echo kept > /data/file")
+    namespace.kubectl("delete", "pod", "one")
+    namespace.start(pod)
+    assert namespace.sh("one", "cat /data/file") == "kept"
+
+
+def test_a_volumes_folder_goes_with_its_claim(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
+    namespace.apply(claim("short", "ReadWriteOnce"))
+    namespace.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/short", "--timeout=30s")
+    volume = namespace.kubectl("get", "pvc", "short", "--output=jsonpath={.spec.volumeName}")
+    folder = kube.settings.volumes / f"{namespace.name}_short_{volume}"
+    assert folder.stat().st_mode & 0o777 == 0o777
+    namespace.kubectl("delete", "pvc", "short")
+    wait_until(lambda: not folder.exists(), "the folder is gone")
+
+
+def test_what_the_storage_class_cannot_give_is_said_in_an_event(namespace: Namespace) -> None:
+    namespace.apply(claim("disk", "ReadWriteOnce", volumeMode="Block"))
+    wait_until(
+        lambda: "volumeMode Block is not served" in namespace.kubectl("get", "events", "--output=yaml"), "the event"
+    )
+
+
+def test_logs_of_a_container_are_there(namespace: Namespace) -> None:
+    namespace.start(busybox.pod("talks", script=f"echo good morning; {busybox.SERVE}"))
+    assert namespace.kubectl("logs", "talks") == "good morning\n"
+
+
+def test_without_a_policy_all_pods_reach_each_other(namespace: Namespace, other: Namespace) -> None:
+    namespace.start(busybox.pod("web"))
+    other.start(busybox.pod("client"))
+    assert other.opens("client", namespace.address("web"))
+
+
+def test_a_policy_lets_in_only_those_that_it_names(namespace: Namespace, other: Namespace) -> None:
+    friend = busybox.pod("friend", labels={"app": "friend"})
+    namespace.start(busybox.pod("web", labels={"app": "web"}), friend, busybox.pod("stranger"))
+    other.start(friend)
+    web = namespace.address("web")
+    namespace.apply(policy("web", "web", ingress=[{"from": [from_pods("friend")]}]))
+    wait_until(lambda: not namespace.opens("stranger", web), "the policy is in force")
+    assert namespace.opens("friend", web)
+    assert not other.opens("friend", web)
+    namespace.kubectl("delete", "networkpolicy", "web")
+    wait_until(lambda: namespace.opens("stranger", web), "the policy is gone")
+
+
+def test_a_policy_may_name_namespaces(namespace: Namespace, other: Namespace) -> None:
+    namespace.start(busybox.pod("web", labels={"app": "web"}), busybox.pod("neighbour"))
+    other.start(busybox.pod("guest"))
+    peers = [{"namespaceSelector": {"matchLabels": {"team": "other"}}}]
+    namespace.apply(policy("web", "web", ingress=[{"from": peers}]))
+    wait_until(lambda: not namespace.opens("neighbour", namespace.address("web")), "the policy is in force")
+    assert other.opens("guest", namespace.address("web"))
+
+
+def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) -> None:
+    two = "mkdir -p /tmp/www && httpd -p 9090 -h /tmp/www && exec httpd -f -p 8080 -h /tmp/www"
+    namespace.start(busybox.pod("web", script=two, labels={"app": "web"}), busybox.pod("client"))
+    web = namespace.address("web")
+    assert namespace.opens("client", web, 9090)
+    namespace.apply(policy("web", "web", ingress=[{"ports": [{"port": "http"}]}]))
+    wait_until(lambda: not namespace.opens("client", web, 9090), "the policy is in force")
+    assert namespace.opens("client", web, 8080)
+
+
+def test_a_policy_bounds_where_a_pod_may_go_and_its_names_still_resolve(namespace: Namespace) -> None:
+    namespace.start(
+        busybox.pod("web", labels={"app": "web"}), busybox.pod("bank"), busybox.pod("worker", labels={"app": "worker"})
+    )
+    namespace.apply(
+        service("vip"),
+        policy("out", "worker", policyTypes=["Egress"], egress=[{"to": [from_pods("web")], "ports": [{"port": 8080}]}]),
+    )
+    wait_until(lambda: not namespace.opens("worker", namespace.address("bank")), "the policy is in force")
+    assert namespace.opens("worker", namespace.address("web"))
+    assert namespace.sh("worker", "wget -T 2 -qO- http://vip") == "web"
+
+
+def test_a_pod_that_a_policy_shuts_off_is_still_probed_and_talks_to_itself(namespace: Namespace) -> None:
+    namespace.apply(policy("all", None, policyTypes=["Ingress", "Egress"]))
+    probed = busybox.container(readinessProbe={"httpGet": {"port": "http"}, "periodSeconds": 1})
+    namespace.start(busybox.pod("web", containers=[probed], labels={"app": "web"}))
+    assert namespace.opens("web", namespace.address("web"))
+
+
+def test_a_connection_goes_on_when_a_policy_comes(namespace: Namespace) -> None:
+    listens = "nc -l -p 7000 > /tmp/received; sleep 60"
+    talks = "(while :; do echo tick; sleep 0.2; done) | nc $SERVER 7000; sleep 60"
+    namespace.start(busybox.pod("server", script=listens, labels={"app": "web"}))
+    server = namespace.address("server")
+    client = busybox.pod("client", script=talks.replace("$SERVER", server))
+    namespace.start(client, busybox.pod("stranger"))
+    namespace.apply(policy("web", "web", policyTypes=["Ingress"]))
+    wait_until(lambda: not namespace.opens("stranger", server, 8080), "the policy is in force")
+
+    def received() -> int:
+        return int(namespace.sh("server", "wc -l < /tmp/received"))
+
+    before = received()
+    wait_until(lambda: received() > before + 5, "more arrives")
+
+
+def test_policies_are_in_force_before_a_pods_first_instruction(namespace: Namespace) -> None:
+    namespace.start(busybox.pod("bank"))
+    namespace.apply(policy("out", "worker", policyTypes=["Egress"]))
+    bank = namespace.address("bank")
+    pods = [f"early-{number}" for number in range(5)]
+    script = f"nc -w 1 {bank} 8080 < /dev/null && echo open || echo shut; {busybox.SERVE}"
+    namespace.start(*(busybox.pod(name, script=script, labels={"app": "worker"}) for name in pods))
+    assert [namespace.kubectl("logs", name).strip() for name in pods] == ["shut"] * len(pods)
+
+
+def test_nothing_listens_beyond_loopback_and_the_bridge(kube: EmbeddedKubernetes) -> None:
+    ours = kube._cgroup.processes()
+    sockets = listeners.listeners()
+    holders = listeners.holders([socket.inode for socket in sockets])
+    found = {str(socket.address) for socket in sockets if holders.get(socket.inode) in ours}
+    assert found == {"127.0.0.1", kube.settings.address}
+
+
+def test_what_belongs_to_the_cluster_is_for_root_only(kube: EmbeddedKubernetes) -> None:
+    assert kube.settings.state.stat().st_mode & 0o077 == 0
+    assert kube.kubeconfig.stat().st_mode & 0o077 == 0
+
+
+def test_up_again_is_quick_and_changes_nothing(kube: EmbeddedKubernetes) -> None:
+    def servers() -> dict[str, str]:
+        return {record.name: record.read_text() for record in kube.settings.run.glob("*.json")}
+
+    def files() -> dict[str, int]:
+        folders = (kube.settings.config, kube.settings.pki, kube.settings.kubeconfigs)
+        return {str(file): file.stat().st_mtime_ns for folder in folders for file in folder.iterdir()}
+
+    def table() -> str:
+        listed = tool("nft").run("--handle", "list", "table", "ip", kube.settings.table)
+        return "\n".join(line.partition("counter packets")[0] for line in listed.splitlines())
+
+    before = servers(), files(), table()
+    started = time.monotonic()
+    EmbeddedKubernetes().up()
+    assert time.monotonic() - started < 5  # 0.3 s on an idle machine
+    assert (servers(), files(), table()) == before
+
+
+def test_two_at_a_time_do_not_disturb_each_other(kube: EmbeddedKubernetes) -> None:
+    before = kube._cgroup.processes()
+    command = ["python3", "-m", "tools.kube", "up"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(3)]
+    said = [run.communicate(timeout=60)[0].decode() for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], said
+    assert {pid for pid in before if not _is_pod(pid)} <= kube._cgroup.processes()
+
+
+def _is_pod(pid: int) -> bool:
+    """Pods come and go with other tests; servers stay."""
+    try:
+        with open(f"/proc/{pid}/cgroup") as file:
+            return "kubepods" in file.read()
+    except OSError:
+        return True
