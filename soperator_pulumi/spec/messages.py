@@ -68,8 +68,14 @@ def _is_output(value: object) -> bool:
     return type(value).__name__ == "Output"
 
 
-def _unknown_key(key: str, keys: Sequence[str]) -> str:
+def meant_key(key: str, keys: Sequence[str]) -> str | None:
+    """Return the one of `keys` that was probably meant."""
     near = get_close_matches(key.lower().replace("-", "_"), keys, n=1)
-    if near:
-        return f'unknown key. Did you mean "{near[0]}"?'
+    return near[0] if near else None
+
+
+def _unknown_key(key: str, keys: Sequence[str]) -> str:
+    meant = meant_key(key, keys)
+    if meant is not None:
+        return f'unknown key. Did you mean "{meant}"?'
     return f"unknown key. Allowed: {', '.join(keys)}." if keys else "unknown key. Remove it."

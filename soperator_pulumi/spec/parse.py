@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.base import REFUSED_PARTS, Model
 from soperator_pulumi.spec.cluster import ClusterSpec, rule_problems
-from soperator_pulumi.spec.messages import problem_text, shown
+from soperator_pulumi.spec.messages import meant_key, problem_text, shown
 from soperator_pulumi.spec.partial import model_in, partial
 
 _MAX_KEY = 64
@@ -37,9 +37,17 @@ def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec
 
 
 def _field_problems(error: ValidationError) -> Iterator[Problem]:
-    for each in error.errors(include_url=False):
-        if each["type"] == "default_factory_not_called" or not each["loc"]:
-            continue  # the one follows from another problem, the other are the rules, which run again on all there is
+    errors = error.errors(include_url=False)
+    misspelled = {
+        (*each["loc"][:-1], meant_key(str(each["loc"][-1]), _allowed_keys(each)))
+        for each in errors
+        if each["type"] == "extra_forbidden"
+    }
+    for each in errors:
+        if each["type"] == "default_factory_not_called" or (each["type"] == "missing" and each["loc"] in misspelled):
+            continue  # it follows from another problem
+        if not each["loc"]:
+            continue  # the rules between fields, which run again on all that could be read
         path = _path(each["loc"])
         if each["type"] == REFUSED_PARTS:
             for problem in each["ctx"]["problems"]:

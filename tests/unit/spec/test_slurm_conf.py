@@ -1,0 +1,71 @@
+"""Settings of slurm.conf that the user writes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator_pulumi.spec.slurm_conf import settings_problems
+from soperator_pulumi.spec.slurm_parameters import (
+    OWNED_PARAMETERS,
+    OWNED_PARTITION_OPTIONS,
+    PARAMETERS,
+    PARTITION_OPTIONS,
+    Kind,
+)
+from tests.strategies import a_spec
+
+FREE = sorted(name for name in PARAMETERS if name.lower() not in OWNED_PARAMETERS)
+
+
+def the_problem_of(key: str, value: object) -> str:
+    (problem,) = settings_problems({key: value}, PARAMETERS, OWNED_PARAMETERS)
+    assert problem.path == key
+    return problem.text
+
+
+def test_what_we_own_is_known_to_slurm() -> None:
+    assert set(OWNED_PARAMETERS) <= {name.lower() for name in PARAMETERS}
+    assert set(OWNED_PARTITION_OPTIONS) <= {name.lower() for name in PARTITION_OPTIONS}
+
+
+@given(st.sampled_from(sorted(OWNED_PARAMETERS)), st.data())
+def test_what_we_own_is_refused_however_it_is_spelled(name: str, drawn: st.DataObject) -> None:
+    spelled = "".join(drawn.draw(st.sampled_from([letter.lower(), letter.upper()])) for letter in name)
+    assert the_problem_of(spelled, "x").endswith("Remove it.")
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_every_other_parameter_takes_a_value_of_its_kind(name: str) -> None:
+    value = {Kind.NUMBER: 5, Kind.BOOLEAN: True, Kind.TEXT: "some text", Kind.TIME: "1-00"}[PARAMETERS[name]]
+    assert settings_problems({name: value}, PARAMETERS, OWNED_PARAMETERS) == []
+
+
+@given(st.sampled_from(FREE), st.data())
+def test_a_name_is_written_as_slurm_spells_it(name: str, drawn: st.DataObject) -> None:
+    spelled = drawn.draw(st.sampled_from([name.lower(), name.upper(), name]))
+    value = "5" if PARAMETERS[name] is Kind.NUMBER else "YES"
+    assert a_spec(slurm={"extra": {spelled: value}}).slurm.extra == {name: value}
+
+
+@given(st.sampled_from(FREE), st.text().filter(lambda text: not text.isprintable() or set(text) & set('#"\\')))
+def test_a_value_that_would_break_out_of_its_line_is_refused(name: str, value: str) -> None:
+    assert the_problem_of(name, value)
+
+
+@given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20))
+def test_a_name_that_slurm_does_not_know_is_refused(name: str) -> None:
+    known = {each.lower() for each in PARAMETERS}
+    if name.lower() not in known:
+        assert the_problem_of(name, "x").startswith("Slurm 24.11 has no such setting.")
+
+
+@pytest.mark.parametrize(
+    ("value", "good"),
+    [
+        *((value, True) for value in (60, "60", "12:00:00", "2-00", "1-12:30", "infinite")),
+        *((value, False) for value in ("2d", "1:5", "-1", 1.5)),
+    ],
+)
+def test_times_are_written_as_slurm_reads_them(value: object, *, good: bool) -> None:
+    found = settings_problems({"MaxTime": value}, PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)
+    assert (found == []) is good
