@@ -1,0 +1,68 @@
+"""The rendered files of some clusters, as they were read and found right. UPDATE_GOLDEN=1 writes them anew."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.render import node_conf, slurm_files, sshd_config, user_files
+from soperator_pulumi.spec import ClusterSpec
+from tests.strategies import ED25519_KEY, a_spec
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "small": {"slurm": {"constrain": "none"}},
+    "large": {
+        "node_sets": [
+            {"name": "cpu", "replicas": 100, "cpus": 128, "memory_gib": 512, "partitions": ["main", "long"]},
+            {
+                "name": "fat",
+                "replicas": 4,
+                "cpus": 192,
+                "memory_gib": 6144,
+                "partitions": ["main", "fat"],
+                "features": ["ib", "nvme"],
+            },
+        ],
+        "partitions": [
+            {"name": "long", "options": {"MaxTime": "14-00", "PriorityTier": 1}},
+            {"name": "main", "default": True, "options": {"MaxTime": "1-00", "DefMemPerNode": 4096}},
+        ],
+        "groups": [{"name": "ml", "gid": 3000}, {"name": "bio", "gid": 3001}],
+        "users": [
+            {"name": "bob", "uid": 2002, "gid": 3000, "ssh_keys": [ED25519_KEY]},
+            {"name": "alice", "uid": 2001, "groups": ["ml", "bio"], "ssh_keys": [ED25519_KEY], "shell": "/bin/zsh"},
+        ],
+        "slurm": {
+            "max_nodes": 256,
+            "extra": {"SchedulerParameters": "bf_continue", "KillWait": 120, "MailProg": "/usr/bin/my mail"},
+        },
+    },
+    "pods_smaller_than_nodes": {
+        "slurm": {"constrain": "none", "extra": {"SlurmdParameters": "l3cache_as_socket"}},
+        "node_sets": [
+            {
+                "name": "cpu",
+                "cpus": 4,
+                "memory_gib": 8,
+                "pod_resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+            }
+        ],
+    },
+}
+
+
+def files(cluster: ClusterSpec) -> dict[str, str]:
+    nodes = "".join(f"{each.name}: {node_conf(cluster, each)}\n" for each in cluster.node_sets)
+    return {**slurm_files(cluster), **user_files(cluster), "sshd_config": sshd_config(cluster), "nodes": nodes}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_files_of_a_cluster_are_the_golden_ones(name: str) -> None:
+    text = "".join(f"=== {file}\n{content}" for file, content in files(a_spec(**CLUSTERS[name])).items())
+    golden = GOLDEN / f"{name}.conf"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()

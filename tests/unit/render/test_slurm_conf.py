@@ -1,0 +1,161 @@
+"""slurm.conf says what the spec says."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator_pulumi.render import SRUN_PORTS, changes, node_conf, slurm_conf, slurm_files
+from soperator_pulumi.render.parse import parse_conf
+from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
+from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
+from tests.strategies import Data, a_spec, cluster_data, cluster_specs
+
+MERGED = {"SlurmctldParameters", "SlurmdParameters"}
+
+
+@given(cluster_specs())
+def test_what_is_read_back_is_the_spec(spec: ClusterSpec) -> None:
+    conf = parse_conf(slurm_conf(spec))
+    assert conf.parameters["ClusterName"] == spec.name
+    assert conf.parameters["MaxNodeCount"] == str(spec.slurm.max_nodes)
+    assert conf.rows("NodeSet") == {each.name: {"Feature": each.name} for each in spec.node_sets}
+    assert list(conf.rows("PartitionName")) == [each.name for each in spec.all_partitions]
+    for partition in spec.all_partitions:
+        row = conf.rows("PartitionName")[partition.name]
+        members = [each.name for each in spec.node_sets if partition.name in each.partitions]
+        assert row["Nodes"].split(",") == members
+        assert row["Default"] == ("YES" if partition.default else "NO")
+        assert partition.options.items() <= row.items()
+    for name, value in spec.slurm.extra.items():
+        assert name in MERGED or conf.parameters[name] == value
+
+
+@given(cluster_specs())
+def test_every_key_is_one_that_slurm_knows(spec: ClusterSpec) -> None:
+    conf = parse_conf(slurm_conf(spec))
+    assert conf.parameters.keys() <= PARAMETERS.keys()
+    for row in conf.rows("PartitionName").values():
+        assert row.keys() <= PARTITION_OPTIONS.keys()
+
+
+@given(cluster_specs())
+def test_no_parameter_is_given_twice(spec: ClusterSpec) -> None:
+    keys = [
+        line.partition("=")[0].lower()
+        for line in slurm_conf(spec).splitlines()
+        if line and not line.startswith(("#", "NodeSet=", "PartitionName="))
+    ]
+    assert sorted(keys) == sorted(set(keys))
+
+
+@given(cluster_specs())
+def test_nodes_get_their_files_from_the_controller(spec: ClusterSpec) -> None:
+    conf = parse_conf(slurm_conf(spec))
+    assert "enable_configless" in conf.parameters["SlurmctldParameters"].split(",")
+    assert "PlugStackConfig" not in conf.parameters
+    assert set(slurm_files(spec)) == {"slurm.conf", "cgroup.conf", "gres.conf", "plugstack.conf"}
+
+
+@given(cluster_data(), st.integers(0, 60))
+def test_scaling_changes_no_file(data: Data, replicas: int) -> None:
+    scaled = copy.deepcopy(data)
+    for node_set in scaled["node_sets"]:
+        node_set["replicas"] = replicas
+    assert slurm_files(parse_cluster(scaled)) == slurm_files(parse_cluster(data))
+
+
+@given(cluster_specs())
+def test_the_same_spec_gives_the_same_files(spec: ClusterSpec) -> None:
+    assert slurm_files(spec) == slurm_files(parse_cluster(spec.model_dump()))
+
+
+@given(cluster_specs())
+def test_a_job_that_asks_for_no_memory_gets_its_share_on_every_node(spec: ClusterSpec) -> None:
+    rows = parse_conf(slurm_conf(spec)).rows("PartitionName")
+    for node_set in spec.node_sets:
+        for name in node_set.partitions:
+            if "DefMemPerNode" in rows[name]:
+                assert "DefMemPerCPU" not in rows[name]
+            else:
+                share = int(rows[name]["DefMemPerCPU"])
+                assert share * node_set.cpus <= max(node_set.memory_mib, node_set.cpus)
+
+
+@given(cluster_specs())
+def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_schedules(spec: ClusterSpec) -> None:
+    for node_set in spec.node_sets:
+        pairs = dict(pair.split("=") for pair in node_conf(spec, node_set).split(" "))
+        assert pairs == {
+            "Feature": ",".join([node_set.name, *node_set.features]),
+            "CPUs": str(node_set.cpus),
+            "RealMemory": str(int(node_set.memory_gib * 1024)),
+        }
+
+
+@pytest.mark.parametrize("constrain", Constrain)
+def test_tracking_binding_and_accounting_of_processes_go_together(constrain: Constrain) -> None:
+    files = slurm_files(a_spec(slurm={"constrain": constrain}))
+    parameters = parse_conf(files["slurm.conf"]).parameters
+    plugins = [parameters[name] for name in ("ProctrackType", "TaskPlugin", "JobAcctGatherType")]
+    by_cgroup = constrain is Constrain.CGROUP
+    assert all(("cgroup" in plugin) is by_cgroup for plugin in plugins)
+    assert ("CgroupPlugin=disabled" in files["cgroup.conf"]) is not by_cgroup
+
+
+@pytest.mark.parametrize(
+    ("requests", "overrides"),
+    [
+        (None, False),
+        ({"cpu": 4, "memory": "8Gi"}, False),
+        ({"cpu": 8, "memory": "16Gi"}, False),
+        ({"cpu": "3900m", "memory": "8Gi"}, True),
+        ({"cpu": 4, "memory": "8191Mi"}, True),
+        ({}, True),
+    ],
+)
+def test_slurm_believes_the_spec_over_the_machine_only_where_pods_ask_for_less(
+    requests: Data | None, *, overrides: bool
+) -> None:
+    node_set: Data = {"name": "cpu", "cpus": 4, "memory_gib": 8}
+    if requests is not None:
+        node_set["pod_resources"] = {"requests": requests}
+    parameters = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).parameters
+    assert ("config_overrides" in parameters.get("SlurmdParameters", "")) is overrides
+
+
+def test_the_users_entries_of_a_list_are_added_to_ours() -> None:
+    extra = {"SlurmctldParameters": "cloud_dns,enable_configless"}
+    parameters = parse_conf(slurm_conf(a_spec(slurm={"extra": extra}))).parameters
+    assert parameters["SlurmctldParameters"] == "enable_configless,cloud_dns"
+
+
+def test_a_default_of_ours_is_replaced_not_repeated() -> None:
+    text = slurm_conf(a_spec(slurm={"extra": {"slurmdtimeout": 300}}))
+    assert text.count("SlurmdTimeout=") == 1
+    assert "SlurmdTimeout=300\n" in text
+
+
+def test_the_ports_of_srun_are_those_that_policies_open() -> None:
+    assert parse_conf(slurm_conf(a_spec())).parameters["SrunPortRange"] == "{}-{}".format(*SRUN_PORTS)
+
+
+def test_unkillable_step_timeout_is_at_least_five_times_the_message_timeout() -> None:
+    parameters = parse_conf(slurm_conf(a_spec())).parameters
+    assert int(parameters["UnkillableStepTimeout"]) >= 5 * int(parameters["MessageTimeout"])
+
+
+def test_a_node_set_of_another_cluster_has_no_node_conf_here() -> None:
+    stranger = a_spec(node_sets=[{"name": "other", "cpus": 1, "memory_gib": 1}]).node_sets[0]
+    with pytest.raises(ValueError, match="other is not a node set of hpc"):
+        node_conf(a_spec(), stranger)
+
+
+@given(cluster_specs())
+def test_files_end_with_a_line_and_say_where_they_come_from(spec: ClusterSpec) -> None:
+    for text in slurm_files(spec).values():
+        assert text.startswith("# Rendered by soperator-pulumi")
+        assert text.endswith("\n")
+        assert all(character.isprintable() or character == "\n" for character in text)
+    assert changes(slurm_files(spec), slurm_files(spec)) == ()
