@@ -32,9 +32,7 @@ def test_only_what_changed_is_updated_and_the_paths_say_what_it_is(stack: Stack)
     plan = stack.preview(stack.config_map("a", {"k": "1", "slurm.conf": "y"}), *rest)
     result = stack.up()
     for changes in (plan.changed, result.changed):
-        assert [(c.name, c.operation, c.paths) for c in changes] == [
-            ("a", Operation.UPDATE, ('data["slurm.conf"]',))
-        ]
+        assert [(c.name, c.operation, c.paths) for c in changes] == [("a", Operation.UPDATE, ('data["slurm.conf"]',))]
     assert stack.data("a") == {"k": "1", "slurm.conf": "y"}
 
 

@@ -17,7 +17,7 @@ from tools.engine.display import Display, Say, failed
 from tools.engine.events import Events, is_default_provider
 from tools.engine.lock import stack_lock
 from tools.engine.protocol import DeployError, Plan, ResourceState, Result, Target
-from tools.engine.recovery import recover, refuse_while_locked
+from tools.engine.recovery import mend_checkpoint, recover, refuse_while_locked
 from tools.engine.values import SIGNATURE
 
 HIDDEN = "[secret]"
@@ -125,6 +125,7 @@ class CliDeployer:
         lock = self._folder / "lock"
         seconds = self._target.lock_timeout_seconds
         with stack_lock(lock, f"{command} of {self._target.stack}", seconds, self._say):
+            mend_checkpoint(self._target, self._say)
             stack = self._stack()
             try:
                 refuse_while_locked(stack, self._target, self._say)

@@ -27,7 +27,7 @@ _DONE = {
     Operation.SAME: "unchanged",
 }
 _PATHS_SHOWN = 6
-_CLASS = re.compile(r"(Exception|\w+(\.\w+)+): ")
+_CLASS = re.compile(r"(Exception|RuntimeError|\w+(\.\w+)+): ")
 
 
 class Display:

@@ -7,6 +7,7 @@ that the next `up` goes on with it; the CLI itself would forget it, and then fai
 import asyncio
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -27,6 +28,16 @@ _CREATOR = "pulumi-kubernetes"  # the field manager of what pulumi-kubernetes ha
 _POLL_SECONDS = 0.5
 
 Tell = Callable[[str, str], None]
+
+
+def mend_checkpoint(target: Target, say: Callable[[str], None]) -> None:
+    """Put the CLI's own back-up in the place of a state that it was killed in the midst of writing."""
+    name = project.name_of(target)
+    file = target.state / "pulumi" / ".pulumi" / "stacks" / name / f"{target.stack}.json"
+    backup = file.with_name(f"{file.name}.bak")
+    if file.exists() and not _read(file) and _read(backup):
+        say("a run was killed while it wrote the state: going back to the step before")
+        shutil.copy2(backup, file)
 
 
 def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[str], None]) -> None:
@@ -53,9 +64,9 @@ def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[
         time.sleep(_POLL_SECONDS)
 
 
-def _read(lock: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(lock.read_text()))
+        return dict(json.loads(file.read_text()))
     except (OSError, ValueError):
         return {}
 

@@ -75,7 +75,8 @@ def problems(resource_type: str, obj: Mapping[str, Any]) -> list[tuple[str, str]
     """Return what about an object is not supported, as path and reason."""
     kind = str(obj.get("kind", ""))
     module = resource_type.split(":")[1].partition("/")[0]
-    if module in _REFUSED_MODULES or kind.endswith("Patch") or not kind:
+    is_patch = resource_type.endswith("Patch") and not kind.endswith("Patch")
+    if module in _REFUSED_MODULES or is_patch or not kind:
         return [("", unsupported(f"{resource_type}: not supported"))]
     if kind.endswith("List") and "items" in obj:
         return [("", f"{kind} can't be created, only the objects in it one by one")]
