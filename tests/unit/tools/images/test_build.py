@@ -55,13 +55,13 @@ def arguments(tmp_path: Path) -> list[str]:
         Source("http://mirror.example.org/debian", "trixie", Path("/keys/debian.gpg")),
         Source("http://mirror.example.org/debian-security", "trixie-security"),
     ]
-    return mmdebstrap_arguments(Path("/work/base.tar"), Path("/images/dpkg.cfg"), BuildApt(tmp_path, sources))
+    return mmdebstrap_arguments(Path("/build/base.tar"), Path("/images/dpkg.cfg"), BuildApt(tmp_path, sources))
 
 
 def test_the_bootstrap_uses_the_mirrors_and_settings_of_the_build(arguments: list[str], tmp_path: Path) -> None:
     assert arguments[-4:] == [
         "trixie",
-        "/work/base.tar",
+        "/build/base.tar",
         "deb [signed-by=/keys/debian.gpg] http://mirror.example.org/debian trixie main",
         "deb http://mirror.example.org/debian-security trixie-security main",
     ]
