@@ -31,9 +31,15 @@ Tell = Callable[[str, str], None]
 
 
 def mend_checkpoint(target: Target, say: Callable[[str], None]) -> None:
-    """Put the CLI's own back-up in the place of a state that it was killed in the midst of writing."""
+    """Mend a state in our own backend that the CLI was killed in the midst of writing.
+
+    The CLI writes the attributes of a file in place, and does without; of the state itself it keeps the one before.
+    """
     name = project.name_of(target)
     file = target.state / "pulumi" / ".pulumi" / "stacks" / name / f"{target.stack}.json"
+    attributes = file.with_name(f"{file.name}.attrs")
+    if attributes.exists() and not _read(attributes):
+        attributes.unlink()
     backup = file.with_name(f"{file.name}.bak")
     if file.exists() and not _read(file) and _read(backup):
         say("a run was killed while it wrote the state: going back to the step before")
