@@ -204,7 +204,8 @@ MUTATIONS: list[Mutation] = [
         _append("users", "users", "name", _somebody(name=name))
         for name in ("root", "Zoe", "1z", "", "z" * 33, "z.z", "sudo", 7)
     ),
-    _append("users", "users", "gid", _somebody(), {"name": "zed", "uid": 61_002, "gid": 61_001}),
+    # Whether users share a gid by mistake is not known while the gid of a group is not.
+    _append("groups", "users", "gid", {"name": "zina", "uid": 61_011}, {"name": "zeno", "uid": 61_012, "gid": 61_011}),
     _append("users", "users", "groups[0]", _somebody(groups=["nobodys"])),
     *(
         _append("users", "users", "ssh_keys[0]", _somebody(ssh_keys=[key]))

@@ -22,7 +22,7 @@ def the_error_of(data: Data) -> SpecError:
     return caught.value
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(three_sets, mistakes)
 def test_n_mistakes_give_n_problems_each_at_its_path(data: Data, mutations: list[Mutation]) -> None:
     spoiled = copy.deepcopy(data)
@@ -65,7 +65,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(cluster_data(), st.data())
 def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
     data: Data, drawn: st.DataObject
