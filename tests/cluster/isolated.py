@@ -18,9 +18,11 @@ from pathlib import Path
 from tools import paths
 from tools.kube import EmbeddedKubernetes, Settings
 from tools.kube.debs import tool
+from tools.kube.process import output
 
-# Mounts are private, so nothing gets out. /sys is mounted anew because it shows the network of who mounts it; cgroups stay
-# the machine's. Folders whose place servers do not let us choose are overlaid: what they leave is seen, and gone at the end.
+# Mounts are private, so nothing gets out. /sys is mounted anew because it shows the network of who mounts it; cgroups
+# stay the machine's. Folders whose place servers do not let us choose are overlaid: what they leave there is seen, and
+# gone at the end.
 _MACHINE = """\
 set -e
 mount --make-rprivate /
@@ -134,6 +136,80 @@ def machine() -> Iterator[Machine]:
         finally:
             process.kill()
     shutil.rmtree(folder)
+
+
+_LISTEN = """\
+import socket
+with socket.create_server(("", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    print(server.accept()[1][0], flush=True)
+"""
+
+_CONNECT = """\
+import socket, sys
+socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1).close()
+"""
+
+
+@dataclass
+class Outside:
+    """A neighbour on a network of this machine's, who sends whatever is for pods and services our way."""
+
+    pid: int
+    our_address: str = "198.51.100.1"  # TEST-NET-2 of RFC 5737
+    address: str = "198.51.100.2"
+    _listener: "subprocess.Popen[str] | None" = None
+
+    def _command(self, *words: str) -> list[str]:
+        return ["nsenter", "-t", str(self.pid), "-n", "--", *words]
+
+    @contextmanager
+    def listens(self) -> Iterator[int]:
+        """Listen there for one caller, and give the port."""
+        command = self._command(sys.executable, "-c", _LISTEN)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as self._listener:
+            try:
+                assert self._listener.stdout
+                yield int(self._listener.stdout.readline())
+            finally:
+                self._listener.kill()
+
+    def caller(self) -> str:
+        """Return the address of the one who called."""
+        assert self._listener
+        assert self._listener.stdout
+        return self._listener.stdout.readline().strip()
+
+    def reaches(self, address: str, port: int) -> bool:
+        """Tell whether the neighbour can connect."""
+        command = self._command(sys.executable, "-c", _CONNECT, address, str(port))
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@contextmanager
+def outside() -> Iterator[Outside]:
+    """Give a neighbour for the time of the body."""
+    ip = tool("ip")
+    script = "echo ready; exec sleep infinity"
+    with subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            process.stdout.readline()
+            made = Outside(process.pid)
+            there: list[str | Path] = ["nsenter", "--target", str(process.pid), "--net", "--", ip.path]
+            ip.run("link", "add", "outside0", "type", "veth", "peer", "name", "inside0", "netns", str(process.pid))
+            ip.run("address", "add", f"{made.our_address}/24", "dev", "outside0")
+            ip.run("link", "set", "outside0", "up")
+            for words in (
+                ("link", "set", "lo", "up"),
+                ("address", "add", f"{made.address}/24", "dev", "inside0"),
+                ("link", "set", "inside0", "up"),
+                ("route", "add", "default", "via", made.our_address),
+            ):
+                output([*there, *words], environment=ip.environment)
+            yield made
+        finally:
+            process.kill()  # and with it its network, and with that our end of the link
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:

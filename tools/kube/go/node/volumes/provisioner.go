@@ -1,10 +1,12 @@
 // Package volumes makes a folder of this machine into a PersistentVolume for each claim of its storage classes.
 //
 // A folder can be mounted by any number of pods of the one node, so every access mode is served. Sizes are not enforced.
+// Claims of block devices are refused by the library, because Provisioner is no controller.BlockProvisioner.
 package volumes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,10 +58,7 @@ func (p *Provisioner) Provision(
 ) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	claim := options.PVC
 	if claim.Spec.Selector != nil {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("a claim with a selector asks for a volume that exists: remove the selector")
-	}
-	if claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == v1.PersistentVolumeBlock {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("volumeMode Block is not served by %s: use Filesystem", Name)
+		return nil, controller.ProvisioningFinished, errors.New("a claim with a selector asks for a volume that exists: remove the selector")
 	}
 	name := folderName(claim.Namespace, claim.Name, options.PVName)
 	if err := p.root.Mkdir(name, folderMode); err != nil && !os.IsExist(err) {
