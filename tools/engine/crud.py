@@ -1,7 +1,6 @@
 """Calls to providers in the engine's terms: state in, state out, secrets put back, pending operations noted."""
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import replace
 
 from pulumi.provider.experimental import provider as api
@@ -150,7 +149,9 @@ class Crud:
 
     async def foresee(self, provider: LocalProvider, new: Resource, old: Resource | None) -> Resource:
         """Return what create (or update, of `old`) would make, as far as the provider can tell."""
-        if old is None:
+        if not provider.previews:
+            outputs = new.inputs
+        elif old is None:
             request = api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=True)
             outputs = (await provider.create(request)).properties
         else:
@@ -185,8 +186,3 @@ class Crud:
             self._state.swap(old, found)
         self._state.save()
         return found
-
-
-def explicit_providers(resources: list[Resource], prefix: str) -> Mapping[str, Resource]:
-    """Return the explicit providers in a state, by the reference that resources have to them."""
-    return {f"{r.urn}::{r.id}": r for r in resources if r.type.startswith(prefix)}

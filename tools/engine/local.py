@@ -3,18 +3,21 @@
 import asyncio
 import json
 import signal
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from tools.console import UserError
-from tools.engine import project, secrets, steps
+from tools.engine import deletion, project, secrets, steps, upkeep
+from tools.engine.context import Run
 from tools.engine.deployment import Deployment
 from tools.engine.display import Display, Say, failed
 from tools.engine.lock import stack_lock
 from tools.engine.project import Project
 from tools.engine.protocol import DeployError, Plan, ResourceState, Result, Target
+from tools.engine.providers import Providers
 from tools.engine.state import STACK_TYPE, State
 from tools.engine.values import plain_map
 
@@ -31,16 +34,16 @@ class LocalDeployer:
 
     def preview(self) -> Plan:
         """Say what `up` would do."""
-        result = self._run("preview", lambda run: run.run_program())
+        result = self._run("preview", self._deploy)
         return Plan(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
         """Make what the program asks for."""
-        return self._run("up", lambda run: run.run_program())
+        return self._run("up", self._deploy)
 
     def refresh(self) -> Result:
         """Bring the state in line with what is really there."""
-        return self._run("refresh", lambda run: run.refresh())
+        return self._run("refresh", upkeep.refresh)
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
         """Delete everything in the state, or what is not protected."""
@@ -53,10 +56,10 @@ class LocalDeployer:
                     "run up, or destroy with exclude_protected, which leaves them."
                 )
 
-        async def destroy(run: Deployment) -> None:
+        async def destroy(run: Run) -> None:
             resources = run.state.resources
             kept = steps.kept_with(resources, lambda r: r.protect and not r.delete)
-            await run.delete([r for r in resources if r.delete or r.urn not in kept])
+            await deletion.delete(run, [r for r in resources if r.delete or r.urn not in kept])
 
         return self._run("destroy", destroy, refuse)
 
@@ -79,6 +82,9 @@ class LocalDeployer:
             for r in self._load(self._project()).resources
         ]  # fmt: skip
 
+    async def _deploy(self, run: Run) -> None:
+        await Deployment(run, self._project(), self._target).run_program()
+
     def _project(self) -> Project:
         return project.load(self._target)
 
@@ -89,7 +95,7 @@ class LocalDeployer:
     def _run(
         self,
         command: str,
-        work: Callable[[Deployment], Awaitable[None]],
+        work: Callable[[Run], Awaitable[None]],
         before: Callable[[State], None] = lambda _: None,
     ) -> Result:
         loaded = self._project()
@@ -99,8 +105,8 @@ class LocalDeployer:
             before(state)
             preview = command == "preview"
             display = Display(self._say, preview=preview)
-            deployment = Deployment(loaded, self._target, state, display, preview=preview)
-            asyncio.run(_work(deployment, work, display))
+            providers = Providers(loaded, self._target, state.identity, display.say)
+            asyncio.run(_work(Run(state=state, display=display, providers=providers, preview=preview), work))
         display.summary()
         result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)
         if display.failures:
@@ -108,17 +114,23 @@ class LocalDeployer:
         return result
 
 
-async def _work(deployment: Deployment, work: Callable[[Deployment], Awaitable[None]], display: Display) -> None:
+async def _work(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
-    loop.add_signal_handler(signal.SIGINT, deployment.interrupt)
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        run.display.fail("", "interrupted: what is under way ends first. Once more abandons it; the next up goes on.")
+
+    if threading.current_thread() is threading.main_thread():  # no other may handle signals
+        loop.add_signal_handler(signal.SIGINT, interrupt)
     try:
-        await deployment.recover()
-        await work(deployment)
+        await upkeep.recover(run)
+        await work(run)
     except UserError as error:
-        display.fail("", str(error))
+        run.display.fail("", str(error))
     finally:
-        await deployment.close()
+        await run.providers.close()
 
 
 def state_file(target: Target, project_name: str) -> Path:

@@ -68,8 +68,8 @@ class Registration:
     inputs: Properties
     dependencies: tuple[str, ...]
     property_dependencies: dict[str, tuple[str, ...]]
-    protect: bool
-    retain_on_delete: bool
+    protect: bool | None
+    retain_on_delete: bool | None
     delete_before_replace: bool | None
     ignore_changes: tuple[str, ...]
     replace_on_changes: tuple[str, ...]
@@ -252,8 +252,8 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> Registration:
         inputs=_inputs(request.object, f"{request.type} {request.name!r}"),
         dependencies=tuple(sorted(request.dependencies)),
         property_dependencies={k: tuple(sorted(v.urns)) for k, v in sorted(request.propertyDependencies.items())},
-        protect=request.protect,
-        retain_on_delete=request.retainOnDelete,
+        protect=request.protect if request.HasField("protect") else None,
+        retain_on_delete=request.retainOnDelete if request.HasField("retainOnDelete") else None,
         delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
         ignore_changes=tuple(request.ignoreChanges),
         replace_on_changes=tuple(request.replaceOnChanges),

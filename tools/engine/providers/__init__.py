@@ -1,7 +1,5 @@
 """Which provider makes a resource of which type."""
 
-from collections.abc import Mapping
-
 from tools.console import UserError
 from tools.engine.monitor import unsupported
 from tools.engine.project import Project
@@ -43,16 +41,11 @@ class Providers:
         plain = plain_map(inputs)
         self._loaded[reference] = UnconfiguredProvider() if has_unknown(plain) else self._kubernetes(settings_of(plain))
 
-    def of(self, resource: Resource, explicit: Mapping[str, Resource]) -> LocalProvider:
-        """Return the provider of a resource.
-
-        Args:
-            resource: The resource.
-            explicit: The explicit providers in the state, by reference.
-        """
-        if resource.provider:
+    def of(self, resource: Resource, explicit: Resource | None) -> LocalProvider:
+        """Return the provider of a resource: the explicit one, or the default one of its package."""
+        if explicit is not None:
             if resource.provider not in self._loaded:
-                self.configure(resource.provider, explicit[resource.provider].inputs)
+                self.configure(resource.provider, explicit.inputs)
             return self._loaded[resource.provider]
         package = resource.type.partition(":")[0]
         if package not in self._loaded:
@@ -79,7 +72,7 @@ class Providers:
     def warm_up(self, resources: list[Resource]) -> None:
         """Begin to start what the resources in the state will need."""
         dynamic = next((r for r in resources if r.type.startswith("pulumi-python:")), None)
-        if dynamic is not None and isinstance(provider := self.of(dynamic, {}), DynamicProvider):
+        if dynamic is not None and isinstance(provider := self.of(dynamic, None), DynamicProvider):
             provider.start()
 
     async def close(self) -> None:
