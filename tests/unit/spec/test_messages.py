@@ -1,5 +1,7 @@
 """What a person reads who made a mistake."""
 
+import asyncio
+
 import pulumi
 import pytest
 
@@ -71,8 +73,10 @@ def test_a_description_that_is_no_mapping_is_a_problem(data: object) -> None:
 
 
 def test_an_output_where_a_plain_value_is_needed_is_told_apart() -> None:
-    data = a_cluster(name=pulumi.Output.from_input("hpc"), namespace="slurm")
-    assert "name: got an Output. This field decides what is created" in the_message_of(data)
+    async def run() -> str:  # an Output needs an event loop
+        return the_message_of(a_cluster(name=pulumi.Output.from_input("hpc"), namespace="slurm"))
+
+    assert "name: got an Output. This field decides what is created" in asyncio.run(run())
 
 
 SECRET = "s3cr3t-value"
