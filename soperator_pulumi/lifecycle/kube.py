@@ -179,13 +179,20 @@ def _configuration(access: Access) -> client.Configuration:
                 _kubeconfig(access.kubeconfig), access.context, settings, persist_config=False
             )
     except (config.ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, ValueError) as error:
-        # The text of a YAML error quotes the file, which holds credentials.
-        words = type(error).__name__ if isinstance(error, yaml.YAMLError) else str(error)
         raise KubernetesError(
-            f"{where}: no cluster can be read from it: {words}. Set KUBECONFIG to a file that `kubectl` accepts, "
-            "or give kubeconfig and context."
+            f"{where}: no cluster can be read from it: {_why_not_read(error)}. "
+            "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
         ) from error
     return settings
+
+
+def _why_not_read(error: Exception) -> str:
+    """Return what is wrong with a kubeconfig, without quoting it: it holds credentials."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1} is not valid YAML"
+    if isinstance(error, yaml.YAMLError):
+        return "it is not valid YAML"
+    return str(error).rstrip(".")
 
 
 def _credentials(settings: client.Configuration) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """A typed client of a live Slurm over a transport."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from soperator_pulumi.errors import SlurmError, TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
+
+T = TypeVar("T")
 
 _USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 _UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE"})
@@ -91,30 +93,11 @@ class SlurmClient:
 
     def nodes(self) -> tuple[Node, ...]:
         """Return all nodes that slurmctld knows."""
-        answer = self._run(["scontrol", "show", "nodes", "--json"])
-        return tuple(
-            Node(
-                name=str(node["name"]),
-                state=frozenset(node["state"]),
-                features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
-                reason=str(node.get("reason") or ""),
-            )
-            for node in _listed(answer, "nodes")
-        )
+        return _read(self._run(["scontrol", "show", "nodes", "--json"]), "nodes", _node)
 
     def jobs(self) -> tuple[Job, ...]:
         """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
-        answer = self._run(["squeue", "--json", "--all"])
-        jobs = [
-            Job(
-                job_id=int(job["job_id"]),
-                user=str(job.get("user_name") or job.get("user_id") or ""),
-                partitions=frozenset(_words(job.get("partition") or "")),
-                state=frozenset(_words(job["job_state"])),
-                nodes=str(job.get("nodes") or ""),
-            )
-            for job in _listed(answer, "jobs")
-        ]
+        jobs = _read(self._run(["squeue", "--json", "--all"]), "jobs", _job)
         # slurmctld remembers jobs for some minutes (MinJobAge) after they have ended.
         return tuple(job for job in jobs if not job.state & _ENDED or "COMPLETING" in job.state)
 
@@ -125,13 +108,31 @@ class SlurmClient:
         return answer
 
 
-def _listed(answer: Answer, key: str) -> list[dict[str, Any]]:
-    """Return the list `key` of a JSON answer."""
+def _read(answer: Answer, key: str, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
+    """Return the list `key` of a JSON answer, each entry as `read` reads it."""
     try:
-        content = json.loads(answer.stdout)
-        return [dict(each) for each in content[key]]
-    except (ValueError, KeyError, TypeError) as error:
+        return tuple(read(each) for each in json.loads(answer.stdout)[key])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SlurmError(f"The answer is not Slurm's JSON with {key!r}: {answer.stdout[:200]!r}.") from error
+
+
+def _node(node: dict[str, Any]) -> Node:
+    return Node(
+        name=str(node["name"]),
+        state=frozenset(node["state"]),
+        features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
+        reason=str(node.get("reason") or ""),
+    )
+
+
+def _job(job: dict[str, Any]) -> Job:
+    return Job(
+        job_id=int(job["job_id"]),
+        user=str(job.get("user_name") or job.get("user_id") or ""),
+        partitions=frozenset(_words(job.get("partition") or "")),
+        state=frozenset(_words(job["job_state"])),
+        nodes=str(job.get("nodes") or ""),
+    )
 
 
 def _words(value: object) -> list[str]:

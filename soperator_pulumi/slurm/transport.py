@@ -73,7 +73,9 @@ class ExecTransport:
                 socket.write_stdin(stdin)
             return self._read(socket, command, timeout_seconds + _KILL_AFTER_SECONDS + _ANSWER_SECONDS)
         except (websocket.WebSocketException, OSError) as error:
-            raise TransportError(f"{self}: the connection broke while `{_name(command)}` ran: {error}.") from error
+            raise TransportError(
+                f"{self}: the connection broke while `{_name(command)}` ran: {str(error).rstrip('.')}."
+            ) from error
         finally:
             socket.close()
 
@@ -98,7 +100,7 @@ class ExecTransport:
         except client.ApiException as error:
             raise TransportError(f"{self}: no command can be run there: {_reason(error)}.") from error
         except (websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportError(f"{self}: not reached: {error}.") from error
+            raise TransportError(f"{self}: not reached: {str(error).rstrip('.')}.") from error
 
     def _read(self, socket: Any, command: Sequence[str], limit_seconds: float) -> Answer:  # noqa: ANN401
         deadline = time.monotonic() + limit_seconds
@@ -150,6 +152,6 @@ def _reason(error: client.ApiException) -> str:
     """Return the server's words: of a refused WebSocket they are the last part of what the library says."""
     words = str(error.reason or error).rpartition("-+-+-")[2].strip()
     try:
-        return str(json.loads(words)["message"])
+        return str(json.loads(words)["message"]).rstrip(".")
     except (ValueError, KeyError, TypeError):
-        return words
+        return words.rstrip(".")

@@ -207,7 +207,7 @@ class FakeTransport:
     def _answer(self, text: str, stdin: bytes) -> Answer:
         world = self.world
         if "sha256sum" in text:
-            config_map = text.split("cd /mounted/")[1].split()[0]
+            config_map = text.split("cd /mounted/")[1].split(maxsplit=1)[0]
             return Answer(0, "".join(_sums(world.files[self.pod][config_map])), "")
         if "slurmctld -D" in text:
             words = world.trial({"slurm.conf": stdin.decode()})

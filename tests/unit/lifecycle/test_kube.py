@@ -1,0 +1,180 @@
+"""The Kubernetes API as our providers use it, against a small server."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.connection import Access
+from soperator_pulumi.lifecycle.kube import Cluster, config_map_path
+
+Reply = tuple[int, Any]
+
+
+class Api(HTTPServer):
+    """Answers every request with what the test says, and remembers it."""
+
+    replies: list[Reply]
+    requests: list[tuple[str, str, Any, str]]
+    headers: list[dict[str, str]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Api
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        kind = self.headers.get("Content-Type", "")
+        self.server.requests.append((self.command, self.path, json.loads(body) if body else None, kind))
+        self.server.headers.append(dict(self.headers))
+        status, content = self.server.replies.pop(0)
+        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_PATCH = do_DELETE = _answer  # noqa: N815 the server's names
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server's name
+        """Print nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    server = Api(("127.0.0.1", 0), Handler)
+    server.replies, server.requests, server.headers = [], [], []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def kubeconfig(api: Api, **user: str) -> str:
+    content = {
+        "current-context": "main",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
+        "users": [{"name": "u", "user": user or {"token": "s3cret"}}],
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
+    }
+    return str(yaml.safe_dump(content))
+
+
+@pytest.fixture
+def cluster(api: Api) -> Iterator[Cluster]:
+    cluster = Cluster(Access(kubeconfig(api)))
+    yield cluster
+    cluster._http.clear()
+
+
+PATH = config_map_path("hpc", "users")
+
+
+def test_an_object_that_is_there_comes_back_and_one_that_is_not_is_none(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {"data": {}}), (404, {"message": "not found"})]
+    assert cluster.get(PATH) == {"data": {}}
+    assert cluster.get(PATH) is None
+    assert api.headers[0]["Authorization"] == "Bearer s3cret"
+
+
+def test_labels_and_fields_narrow_a_list(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {"items": [{"a": 1}]})]
+    assert cluster.find("/api/v1/pods", {"app": "x", "b": "y"}, {"status.phase": "Running"}) == [{"a": 1}]
+    assert api.requests[0][1] == "/api/v1/pods?labelSelector=app%3Dx%2Cb%3Dy&fieldSelector=status.phase%3DRunning"
+
+
+def test_applying_is_done_by_the_server_under_our_name(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {"ok": True})]
+    cluster.apply(PATH, {"kind": "ConfigMap"})
+    method, path, body, kind = api.requests[0]
+    assert (method, body, kind) == ("PATCH", {"kind": "ConfigMap"}, "application/apply-patch+yaml")
+    assert path.endswith("?fieldManager=soperator-pulumi&force=true")
+
+
+def test_applying_into_a_namespace_that_is_not_there_is_an_error(api: Api, cluster: Cluster) -> None:
+    api.replies = [(404, {"message": 'namespaces "hpc" not found'})]
+    with pytest.raises(KubernetesError, match="its namespace does not exist"):
+        cluster.apply(PATH, {})
+
+
+def test_deleting_what_is_gone_is_no_error(api: Api, cluster: Cluster) -> None:
+    api.replies = [(404, {})]
+    cluster.delete(PATH)
+
+
+def test_a_refusal_is_told_in_the_servers_words(api: Api, cluster: Cluster) -> None:
+    api.replies = [(403, {"message": 'configmaps "users" is forbidden: User "u" cannot get resource'})]
+    with pytest.raises(KubernetesError, match=r"GET .*/configmaps/users at http://127.*: configmaps .* is forbidden"):
+        cluster.get(PATH)
+
+
+def test_a_server_that_is_busy_is_asked_again(api: Api, cluster: Cluster) -> None:
+    api.replies = [(429, {"message": "too many requests"}), (200, {"data": {}})]
+    assert cluster.get(PATH) == {"data": {}}
+
+
+def test_the_log_of_a_container_that_is_gone_is_empty(api: Api, cluster: Cluster) -> None:
+    api.replies = [
+        (200, "unable to retrieve container logs for containerd://1"),
+        (400, {"message": "no"}),
+        (200, "x\n"),
+    ]
+    assert [cluster.log("/pod", "sshd", previous=True, since_seconds=0) for _ in range(3)] == ["", "", "x\n"]
+    assert "sinceSeconds=1" in api.requests[0][1]
+
+
+def test_a_kubeconfig_may_be_a_path(api: Api, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(kubeconfig(api))
+    api.replies = [(200, {})]
+    cluster = Cluster(Access(str(path), "main"))
+    assert cluster.get(PATH) == {}
+    cluster._http.clear()
+
+
+def test_a_context_that_is_not_there_is_an_error_in_words(api: Api) -> None:
+    with pytest.raises(KubernetesError, match=r"kubeconfig: no cluster can be read from it: .*west"):
+        Cluster(Access(kubeconfig(api), "west"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [\nb", "line 2 is not valid YAML"),
+        ("- 1\n- 2\n", "its content is not a mapping"),
+        ("apiVersion: v1\nkind: Config\n", "Invalid kube-config file"),
+    ],
+)
+def test_a_broken_kubeconfig_is_an_error_that_says_where_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    path = tmp_path / "broken"
+    path.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    with pytest.raises(KubernetesError) as given:
+        Cluster(Access(text))
+    assert words in str(given.value)
+    with pytest.raises(KubernetesError, match="Set KUBECONFIG to a file that `kubectl` accepts") as ambient:
+        Cluster(Access())
+    assert str(path) in str(ambient.value)
+
+
+def test_a_broken_kubeconfig_is_not_quoted_in_the_error() -> None:
+    with pytest.raises(KubernetesError) as raised:
+        Cluster(Access("token: s3cret: [\n"))
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_server_that_is_not_there_is_named_with_what_to_check(api: Api) -> None:
+    content = kubeconfig(api).replace(str(api.server_port), "1")
+    with pytest.raises(KubernetesError) as raised:
+        Cluster(Access(content)).get(PATH)
+    assert str(raised.value).startswith("The Kubernetes API at http://127.0.0.1:1 is not reached: ")
+    assert "refused" in str(raised.value)

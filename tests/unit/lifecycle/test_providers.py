@@ -1,0 +1,338 @@
+"""The adapters between Pulumi and the classes that do the work."""
+
+import base64
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
+from pulumi.dynamic.dynamic import serialize_provider
+from pulumi.runtime.rpc import UNKNOWN
+
+from soperator_pulumi.cluster.host_key import host_key
+from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, NotReadyError
+from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
+from soperator_pulumi.lifecycle.connection import Access, access
+from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
+from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
+from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from tests.unit.lifecycle.test_joining import CPU, a_node
+from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
+from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
+
+PROVIDERS: list[type[LiveProvider]] = [
+    ConfigFilesProvider,
+    NodesReadyProvider,
+    PodsReadyProvider,
+    PrerequisitesProvider,
+]
+CONFIG_FILES = {
+    "namespace": NAMESPACE,
+    "name": "slurm-config",
+    "labels": {"team": "hpc"},
+    "annotations": {},
+    "files": {"slurm.conf": "KillWait=30\n"},
+    "selector": SELECTOR,
+    "readers": [{"component": "controller", "container": "slurmctld", "verified": True}],
+    "after_sync": "nothing",
+    "kubeconfig": None,
+    "context": None,
+}
+CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/slurm-config"
+NODES = {
+    "namespace": NAMESPACE,
+    "node_set": "cpu",
+    "replicas": 1.0,
+    "selector": CPU,
+    "timeout_seconds": 600.0,
+    "kubeconfig": None,
+}
+PREREQUISITES = {
+    "where": "soperator:cluster",
+    "namespace": NAMESPACE,
+    "create_namespace": True,
+    "owner": "project.dev.hpc",
+    "owner_label": "soperator-pulumi/owner",
+    "part_of": {"app.kubernetes.io/part-of": "soperator-pulumi"},
+    "references": [],
+    "kubeconfig": None,
+    "context": None,
+}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def reached(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+    """Every provider reaches the small world."""
+
+    def kube(_self: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> World:
+        del deleting
+        if world.unreachable:
+            raise KubernetesError("The Kubernetes API at https://x is not reached.")
+        return world
+
+    monkeypatch.setattr(LiveProvider, "kube", kube)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_is_stored_as_a_reference_to_its_class_and_captures_nothing(
+    provider: type[ResourceProvider],
+) -> None:
+    stored = serialize_provider(provider())
+    assert len(stored) < 300
+    assert type(pickle.loads(base64.b64decode(stored))) is provider  # noqa: S301 what we have just stored
+    assert provider.serialize_as_secret_always is False
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_resource_that_is_not_known_yet_counts_as_changed(provider: type[LiveProvider]) -> None:
+    assert provider().diff("", {}, {"namespace": UNKNOWN, "references": []}).changes is True
+
+
+# -- ConfigFiles ------------------------------------------------------------------------------------------------
+
+
+def created(world: World) -> dict[str, Any]:
+    outputs = ConfigFilesProvider().create(dict(CONFIG_FILES)).outs
+    assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
+    assert outputs is not None
+    return outputs
+
+
+def test_files_that_are_in_force_are_no_change(world: World) -> None:
+    outputs = created(world)
+    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is False
+
+
+def test_a_changed_connection_is_no_change(world: World) -> None:
+    outputs = created(world)
+    news = {**CONFIG_FILES, "kubeconfig": "other", "context": "renewed"}
+    assert ConfigFilesProvider().diff("", outputs, news).changes is False
+
+
+def test_a_changed_file_is_a_change_and_its_difference_is_printed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = created(world)
+    news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
+    assert ConfigFilesProvider().diff("", outputs, news).changes is True
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2:] == ["-KillWait=30", "+KillWait=60"]
+
+
+def test_a_file_that_somebody_else_changed_is_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = created(world)
+    world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
+    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert "-KillWait=1" in capsys.readouterr().out
+
+
+def test_a_config_map_that_is_gone_is_a_change(world: World) -> None:
+    outputs = created(world)
+    del world.objects[CONFIG_MAP]
+    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+
+
+def test_an_interrupted_change_is_a_change_and_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = created(world)
+    world.objects[CONFIG_MAP]["metadata"]["annotations"] = {}
+    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert "an interrupted change is completed" in capsys.readouterr().out
+
+
+def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_told(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = created(world)
+    world.unreachable = True
+    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert "cannot be compared with the live files: The Kubernetes API" in capsys.readouterr().out
+
+
+def test_another_namespace_is_another_config_map(world: World) -> None:
+    result = ConfigFilesProvider().diff("", created(world), {**CONFIG_FILES, "namespace": "other"})
+    assert result.replaces
+    assert result.delete_before_replace
+
+
+def test_an_update_records_the_files_that_went_well(world: World) -> None:
+    news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
+    outputs = ConfigFilesProvider().update("", created(world), news).outs
+    assert outputs == {**news, "known_good": news["files"]}
+
+
+def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: World) -> None:
+    outputs = created(world)
+    world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
+    read = ConfigFilesProvider().read("hpc/slurm-config", outputs)
+    assert read.outs is not None
+    assert read.outs["files"] == {"slurm.conf": "KillWait=1\n"}
+    assert read.outs["known_good"] == CONFIG_FILES["files"]
+
+
+def test_a_refresh_sees_that_a_config_map_is_gone(world: World) -> None:
+    outputs = created(world)
+    del world.objects[CONFIG_MAP]
+    assert ConfigFilesProvider().read("hpc/slurm-config", outputs).id == ""
+
+
+def test_deleting_deletes_the_config_map_and_bears_that_it_is_gone(world: World) -> None:
+    outputs = created(world)
+    ConfigFilesProvider().delete("", outputs)
+    ConfigFilesProvider().delete("", outputs)
+    assert CONFIG_MAP not in world.objects
+
+
+def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) -> None:
+    outputs = created(world)
+    world.add_pod("login-0", "login")
+    world.sshd_words = "Bad configuration option"
+    news = {
+        **CONFIG_FILES,
+        "files": {"sshd_config": "Bogus yes"},
+        "after_sync": "sshd",
+        "readers": [{"component": "login", "container": "sshd"}],
+    }
+    with pytest.raises(ConfigRefusedError) as raised:
+        ConfigFilesProvider().update("", outputs, news)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+# -- NodesReady and PodsReady -----------------------------------------------------------------------------------
+
+
+def test_nodes_that_have_joined_are_no_change(world: World) -> None:
+    world.add_pod("controller-0", "controller")
+    world.add_pod("cpu-0", "worker", node_set="cpu")
+    world.nodes = [a_node("cpu-0", "IDLE")]
+    outputs = NodesReadyProvider().create(dict(NODES)).outs
+    assert outputs == NODES
+    assert NodesReadyProvider().diff("", NODES, {**NODES, "kubeconfig": "other"}).changes is False
+
+
+def test_more_nodes_than_recorded_are_a_change_without_looking(world: World) -> None:
+    world.unreachable = True
+    assert NodesReadyProvider().diff("", NODES, {**NODES, "replicas": 2.0}).changes is True
+
+
+def test_nodes_that_are_missing_are_a_change_and_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.add_pod("controller-0", "controller")
+    assert NodesReadyProvider().diff("", NODES, NODES).changes is True
+    assert "cpu-0: its pod does not exist yet" in capsys.readouterr().out
+
+
+def test_nodes_of_a_cluster_that_is_not_reached_count_as_changed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.unreachable = True
+    assert NodesReadyProvider().diff("", NODES, NODES).changes is True
+    assert "its nodes cannot be looked at" in capsys.readouterr().out
+
+
+def test_removing_a_node_set_asks_nobody(world: World) -> None:
+    world.unreachable = True
+    NodesReadyProvider().delete("", NODES)
+    PodsReadyProvider().delete("", NODES)
+
+
+def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    props = {"namespace": NAMESPACE, "stateful_set": "login", "selector": LOGIN}
+    world.objects[PATH] = a_stateful_set()
+    assert PodsReadyProvider().create(props).outs == props
+    assert PodsReadyProvider().diff("", props, props).changes is False
+    world.objects[PATH] = a_stateful_set(readyReplicas=0)
+    assert PodsReadyProvider().diff("", props, props).changes is True
+    assert "login: 0 of 2 pods are ready" in capsys.readouterr().out
+
+
+def test_a_wait_that_ends_in_vain_fails_the_resource(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soperator_pulumi.lifecycle.nodes_ready.MachineClock", lambda: world.clock)
+    with pytest.raises(NotReadyError):
+        NodesReadyProvider().create(dict(NODES))
+
+
+# -- Prerequisites ----------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_lacks_nothing_passes_the_check(world: World) -> None:
+    del world
+    assert PrerequisitesProvider().check({}, dict(PREREQUISITES)).failures == []
+
+
+def test_all_that_is_missing_is_one_failure_of_the_check(world: World) -> None:
+    world.objects["/api/v1/namespaces/hpc"] = {"metadata": {"labels": {}}}
+    missing = {"path": "login.priority_class", "kind": "PriorityClass", "name": "high", "key": "", "holds": ""}
+    (failure,) = PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [missing]}).failures
+    assert failure.reason.startswith("soperator:cluster has 2 problems:\n  namespace: ")
+    assert "login.priority_class" in failure.reason
+
+
+def test_a_cluster_that_is_not_reached_fails_the_check_in_words(world: World) -> None:
+    world.unreachable = True
+    (failure,) = PrerequisitesProvider().check({}, dict(PREREQUISITES)).failures
+    assert failure.reason == "The Kubernetes API at https://x is not reached."
+
+
+def test_a_kubeconfig_that_is_not_known_yet_is_not_checked_in_a_preview(world: World) -> None:
+    world.unreachable = True
+    assert PrerequisitesProvider().check({}, {**PREREQUISITES, "kubeconfig": UNKNOWN}).failures == []
+
+
+def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: World) -> None:
+    def secret(seed: int) -> dict[str, Any]:
+        key = host_key(bytes([seed]) * 32).private_key.encode()
+        return {"metadata": {}, "data": {"id": base64.b64encode(key).decode()}}
+
+    path = "/api/v1/namespaces/hpc/secrets/ours"
+    own = {"path": "secrets.ssh_host_key", "kind": "Secret", "name": "ours", "key": "id", "holds": "ssh host key"}
+    props = {**PREREQUISITES, "references": [own]}
+    world.objects[path] = secret(1)
+    outputs = PrerequisitesProvider().create(props).outs
+    assert outputs is not None
+    assert outputs["ssh_host_public_key"] == host_key(b"\1" * 32).public_key
+    assert outputs["ssh_host_fingerprint"] == host_key(b"\1" * 32).fingerprint
+    assert "PRIVATE" not in str(outputs)
+    assert PrerequisitesProvider().diff("", outputs, props).changes is False
+    world.objects[path] = secret(2)
+    assert PrerequisitesProvider().diff("", outputs, props).changes is True
+
+
+# -- the connection ---------------------------------------------------------------------------------------------
+
+
+def a_config(**values: str) -> Config:
+    return Config({key.replace("__", ":"): value for key, value in values.items()}, "project")
+
+
+@pytest.mark.parametrize(
+    ("props", "config", "deleting", "expected"),
+    [
+        ({}, a_config(), False, Access()),
+        ({"kubeconfig": "inputs"}, a_config(soperator__kubeconfig="stack"), False, Access("inputs")),
+        ({"kubeconfig": "old"}, a_config(soperator__kubeconfig="stack"), True, Access("stack")),
+        ({"kubeconfig": "old"}, a_config(kubernetes__kubeconfig="default"), True, Access("old")),
+        ({}, a_config(kubernetes__context="west"), False, Access(None, "west")),
+        ({"context": "east"}, a_config(kubernetes__context="west"), False, Access(None, "east")),
+    ],
+)
+def test_the_cluster_is_the_one_of_the_inputs_then_of_the_stack_then_of_pulumis_own_provider(
+    props: dict[str, str], config: Config, expected: Access, *, deleting: bool
+) -> None:
+    assert access(props, config, deleting=deleting) == expected
+
+
+def test_a_kubeconfig_does_not_show_in_what_is_printed_of_a_connection() -> None:
+    assert "token" not in repr(Access("token: abc", "west"))
+
+
+def test_the_stacks_configuration_reaches_the_provider_in_its_own_process() -> None:
+    provider = PodsReadyProvider()
+    provider.configure(ConfigureRequest(a_config(soperator__context="west")))
+    assert provider._config is not None

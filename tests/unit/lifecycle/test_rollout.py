@@ -1,0 +1,83 @@
+"""Waiting for the pods of the controller and of the login nodes."""
+
+import pytest
+
+from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.lifecycle.rollout import Rollout
+from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, Json, World
+
+PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/login"
+LOGIN = {**SELECTOR, "app.kubernetes.io/component": "login"}
+
+
+def a_stateful_set(replicas: int = 2, **status: object) -> Json:
+    settled = {"observedGeneration": 3, "currentRevision": "a", "updateRevision": "a", "readyReplicas": replicas}
+    return {"metadata": {"generation": 3}, "spec": {"replicas": replicas}, "status": {**settled, **status}}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.objects[PATH] = a_stateful_set()
+    return world
+
+
+def rollout(world: World) -> Rollout:
+    return Rollout(world, NAMESPACE, "login", LOGIN, world.said.append, world.clock)
+
+
+def test_pods_that_are_new_and_ready_are_not_waited_for(world: World) -> None:
+    rollout(world).wait(600)
+    assert world.said == []
+
+
+def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
+    world.objects[PATH] = a_stateful_set(replicas=0)
+    assert rollout(world).lacks() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "line"),
+    [
+        ({"readyReplicas": 1}, "login: 1 of 2 pods are ready"),
+        ({"updateRevision": "b", "updatedReplicas": 1}, "login: 1 of 2 pods are ready"),
+        ({"updateRevision": "b"}, "login: 0 of 2 pods are ready"),
+    ],
+    ids=["not ready", "half replaced", "not yet replaced"],
+)
+def test_pods_that_are_old_or_not_ready_are_missing(world: World, status: Json, line: str) -> None:
+    world.objects[PATH] = a_stateful_set(**status)
+    assert rollout(world).lacks(explained=False) == [line]
+
+
+def test_a_status_about_an_older_specification_counts_for_nothing(world: World) -> None:
+    world.objects[PATH] = a_stateful_set(observedGeneration=2)
+    assert rollout(world).lacks()
+
+
+def test_a_stateful_set_that_is_gone_is_named(world: World) -> None:
+    del world.objects[PATH]
+    assert rollout(world).lacks() == ["login: there is no such StatefulSet"]
+
+
+def test_each_pod_that_is_not_ready_says_why(world: World) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1)
+    world.add_pod("login-0", "login")
+    world.add_pod("login-1", "login", "no image")
+    assert rollout(world).lacks()[1:] == ["  login-1: sshd: ErrImagePull: not found"]
+
+
+def test_the_wait_ends_when_they_are_ready(world: World) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=0)
+    world.clock.after(4, lambda: world.objects.update({PATH: a_stateful_set()}))
+    rollout(world).wait(600)
+    assert world.said == ["login: 0 of 2 pods are ready, 600 s left"]
+    assert 4 <= world.clock.time < 6
+
+
+def test_the_wait_is_bounded_and_ends_with_the_reasons(world: World) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1)
+    world.add_pod("login-1", "login", "unschedulable")
+    with pytest.raises(NotReadyError, match=r"login-1: waits for a machine: 0/3 nodes .*\n.*run again"):
+        rollout(world).wait(30)
+    assert world.clock.time == 30

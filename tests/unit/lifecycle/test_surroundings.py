@@ -1,0 +1,179 @@
+"""What a Kubernetes cluster lacks for a SlurmCluster, all at once."""
+
+import base64
+from typing import Any
+
+import pytest
+from pulumi.runtime.rpc import UNKNOWN
+
+from soperator_pulumi.cluster.host_key import host_key
+from soperator_pulumi.lifecycle.surroundings import Surroundings, problems
+from tests.unit.lifecycle.world import World
+
+OWNER = "project.dev.hpc"
+LABEL = "soperator-pulumi/owner"
+OURS = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc", LABEL: OWNER}
+THEIRS = {**OURS, "app.kubernetes.io/instance": "other", LABEL: "project.prod.other"}
+HOST_KEY = host_key(bytes(32)).private_key.encode()
+
+
+def found(world: World, *references: dict[str, str], **overrides: Any) -> list[str]:
+    wanted = {
+        "namespace": "hpc",
+        "create_namespace": True,
+        "owner": OWNER,
+        "owner_label": LABEL,
+        "part_of": {"app.kubernetes.io/part-of": "soperator-pulumi"},
+        "references": references,
+        **overrides,
+    }
+    return [str(problem) for problem in problems(world, Surroundings.model_validate(wanted))]
+
+
+def an_object(labels: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "x", "labels": labels or {}}, **body}
+
+
+def a_secret(**data: bytes) -> dict[str, Any]:
+    return an_object(data={key.replace("_", "."): base64.b64encode(value).decode() for key, value in data.items()})
+
+
+def reference(path: str, kind: str, name: str, key: str = "", holds: str = "") -> dict[str, str]:
+    return {"path": path, "kind": kind, "name": name, "key": key, "holds": holds}
+
+
+NAMESPACE = "/api/v1/namespaces/hpc"
+
+
+def test_an_empty_cluster_lacks_nothing_for_a_cluster_that_names_nothing() -> None:
+    assert found(World()) == []
+
+
+def test_a_namespace_of_this_stack_is_used_again() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    world.objects[f"{NAMESPACE}/persistentvolumeclaims/shared"] = an_object(OURS)
+    assert found(world) == []
+
+
+def test_a_namespace_of_somebody_else_is_not_taken_over() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object()
+    assert found(world) == [
+        (
+            'namespace: "hpc" exists already and was not made by this stack. '
+            "Set create_namespace: false to use it as it is, or choose another one."
+        )
+    ]
+
+
+def test_a_namespace_that_is_to_exist_must() -> None:
+    assert found(World(), create_namespace=False) == [
+        'namespace: "hpc" does not exist, and create_namespace is false. Create it, or set create_namespace: true.'
+    ]
+
+
+def test_a_namespace_that_is_going_is_not_used() -> None:
+    world = World()
+    world.objects[NAMESPACE] = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
+    assert found(world) == ['namespace: "hpc" is being deleted. Wait until it is gone, or choose another one.']
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/apis/apps/v1/namespaces/hpc/statefulsets/controller", "runs in it"),
+        ("/api/v1/namespaces/hpc/persistentvolumeclaims/shared", "has left its volumes in it"),
+    ],
+)
+def test_a_namespace_holds_one_slurm_cluster(path: str, what: str) -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object()
+    world.objects[path] = an_object(THEIRS)
+    assert found(world, create_namespace=False) == [
+        (
+            f'namespace: got "hpc", but the SlurmCluster "other" (project.prod.other) {what}. '
+            "A namespace holds one SlurmCluster: choose another namespace."
+        )
+    ]
+
+
+def test_every_missing_object_is_named_by_the_path_that_names_it() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    missing = [
+        reference("secrets.munge_key", "Secret", "munge", "munge.key", "munge key"),
+        reference("storage.homes.existing_claim", "PersistentVolumeClaim", "homes", holds="ReadWriteMany"),
+        reference("storage.state.storage_class", "StorageClass", "fast"),
+        reference("login.priority_class", "PriorityClass", "high"),
+    ]
+    assert found(world, *missing) == [
+        'secrets.munge_key: got "munge", but there is no Secret of that name in the namespace "hpc". Create it first.',
+        (
+            'storage.homes.existing_claim: got "homes", but there is no PersistentVolumeClaim of that name in the '
+            'namespace "hpc". Create it first.'
+        ),
+        'storage.state.storage_class: got "fast", but there is no StorageClass of that name. Create it first.',
+        'login.priority_class: got "high", but there is no PriorityClass of that name. Create it first.',
+    ]
+
+
+def test_an_object_that_must_be_in_a_namespace_not_yet_made_needs_the_namespace_first() -> None:
+    (problem,) = found(World(), reference("secrets.munge_key", "Secret", "munge", "munge.key", "munge key"))
+    assert problem.endswith("Create the namespace and it first, and set create_namespace: false.")
+
+
+@pytest.mark.parametrize(
+    ("secret", "holds", "expected"),
+    [
+        (a_secret(other=b"x" * 128), "munge key", 'the Secret "own" has no key "the.key". Its keys: other.'),
+        (a_secret(the_key=b"short"), "munge key", "holds 5 bytes; a munge key has 32 to 1024."),
+        (a_secret(the_key=b"x" * 128), "munge key", ""),
+        (a_secret(the_key=b"no key at all"), "ssh host key", "is no ed25519 private key in OpenSSH's format"),
+        (a_secret(the_key=HOST_KEY), "ssh host key", ""),
+    ],
+)
+def test_a_secret_must_hold_what_it_is_named_for(secret: dict[str, Any], holds: str, expected: str) -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    world.objects[f"{NAMESPACE}/secrets/own"] = secret
+    problem = "".join(found(world, reference("secrets.x", "Secret", "own", "the.key", holds)))
+    assert (expected in problem) if expected else (problem == "")
+
+
+def test_no_message_shows_what_a_secret_holds() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    world.objects[f"{NAMESPACE}/secrets/own"] = a_secret(the_key=b"hunter2")
+    for holds in ("munge key", "ssh host key"):
+        assert "hunter2" not in "".join(found(world, reference("secrets.x", "Secret", "own", "the.key", holds)))
+
+
+def test_a_claim_must_allow_the_access_that_is_needed() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    world.objects[f"{NAMESPACE}/persistentvolumeclaims/homes"] = an_object(spec={"accessModes": ["ReadWriteOnce"]})
+    claim = reference("storage.homes.existing_claim", "PersistentVolumeClaim", "homes", holds="ReadWriteMany")
+    assert found(world, claim) == [
+        'storage.homes.existing_claim: got "homes", a claim with ReadWriteOnce; it needs ReadWriteMany.'
+    ]
+
+
+def test_without_a_storage_class_the_cluster_needs_a_default_one() -> None:
+    world = World()
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    world.objects[f"{classes}/slow"] = {"metadata": {"name": "slow"}}
+    unnamed = reference("storage.homes.storage_class", "StorageClass", "")
+    assert found(world, unnamed) == [
+        (
+            "storage.homes.storage_class: not given, and the Kubernetes cluster has no default StorageClass. "
+            "Choose one; there are: slow."
+        )
+    ]
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    world.objects[f"{classes}/fast"] = {"metadata": {"name": "fast", "annotations": default}}
+    assert found(world, unnamed) == []
+
+
+def test_names_that_are_not_known_yet_are_passed_over() -> None:
+    assert found(World(), reference("storage.homes.storage_class", "StorageClass", UNKNOWN)) == []

@@ -1,0 +1,53 @@
+"""The public helpers for tests."""
+
+import pulumi
+import pulumi_random as random
+import pytest
+
+from soperator_pulumi.testing import Secret, deploy
+
+
+def test_resources_exports_and_options_are_recorded() -> None:
+    def program() -> None:
+        parent = pulumi.ComponentResource("test:index:Parent", "parent", {})
+        options = pulumi.ResourceOptions(parent=parent, protect=True)
+        child = random.RandomBytes("child", length=4, opts=options)
+        pulumi.export("length", child.length)
+        pulumi.export("secret", pulumi.Output.secret("x"))
+
+    deployment = deploy(program)
+    assert [each.name for each in deployment.resources()] == ["parent", "child"]
+    assert deployment.one("child").parent == "parent"
+    assert deployment.one("parent").parent == ""
+    assert deployment.one("child", "RandomBytes").inputs == {"length": 4}
+    assert deployment.request("child").protect
+    assert deployment.exports == {"length": 4, "secret": Secret("x")}
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    deployment = deploy(lambda: random.RandomBytes("one", length=4))
+    with pytest.raises(LookupError, match=r"0 resources are named 'two'\. There are: one\."):
+        deployment.one("two")
+
+
+def test_what_the_program_raises_is_raised() -> None:
+    def program() -> None:
+        raise pulumi.RunError("no")
+
+    with pytest.raises(pulumi.RunError, match="no"):
+        deploy(program)
+
+
+def test_configuration_and_preview_reach_the_program_and_are_gone_afterwards() -> None:
+    seen: list[object] = []
+
+    def program() -> None:
+        seen.extend([pulumi.Config("app").get("size"), pulumi.runtime.is_dry_run()])
+
+    deploy(program, config={"app:size": "9"}, preview=True)
+    deploy(program)
+    assert seen == ["9", True, None, False]
+
+
+def test_a_secret_does_not_show_in_what_is_printed() -> None:
+    assert "hunter2" not in repr(Secret("hunter2"))
