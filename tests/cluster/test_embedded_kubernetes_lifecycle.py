@@ -222,3 +222,58 @@ def test_outside_names_fail_at_once_where_no_nameserver_answers(up: Machine) -> 
     said = up.kubectl("exec", "deployment/web", "--", "sh", "-c", "nslookup debian.example 2>&1; true")
     assert "NXDOMAIN" in said
     assert time.monotonic() - started < 3
+
+
+def test_pods_pass_a_firewall_that_drops_what_it_does_not_know(box: Machine, request: pytest.FixtureRequest) -> None:
+    nft: list[str | Path] = ["env", *environment("nft"), tool("nft").path]
+    for script in (
+        "add table ip filter",
+        "add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }",
+        "add chain ip filter INPUT { type filter hook input priority 0; policy drop; }",
+        'add rule ip filter INPUT iifname "lo" accept',
+    ):
+        assert box.run(*nft, script).returncode == 0
+    try:
+        before = box.run(*nft, "list", "table", "ip", "filter").stdout
+        request.getfixturevalue("up")
+        (one, two) = json.loads(box.kubectl("get", "pods", "--output=json"))["items"]
+        reached = box.kubectl(
+            "exec", one["metadata"]["name"], "--", "wget", "-qO-", f"http://{two['status']['podIP']}:8080"
+        )
+        assert reached.strip() == two["metadata"]["name"]
+        box.kubernetes("down")
+        assert box.run(*nft, "list", "table", "ip", "filter").stdout == before
+    finally:
+        box.run(*nft, "delete", "table", "ip", "filter")
+
+
+NAMESERVER = """\
+import socket
+answer = bytes.fromhex("c00c00010001000000050004") + bytes([192, 0, 2, 7])
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+    server.bind(("127.0.0.53", 53))
+    print("ready", flush=True)
+    while True:
+        query, client = server.recvfrom(512)
+        end = query.index(b"\\0", 12) + 5
+        is_address = query[end - 4 : end - 2] == b"\\0\\1"
+        server.sendto(
+            query[:2] + b"\\x81\\x80" + query[4:6] + (b"\\0\\1" if is_address else b"\\0\\0") + b"\\0\\0\\0\\0"
+            + query[12:end] + (answer if is_address else b""), client)
+"""
+
+
+def test_pods_resolve_outside_names_where_the_machine_does(up: Machine) -> None:
+    resolv_conf = up.folder / "resolv.conf"
+    resolv_conf.write_text("nameserver 127.0.0.53\n")
+    with up.start(sys.executable, "-c", NAMESERVER) as nameserver:
+        assert nameserver.stdout
+        assert nameserver.stdout.readline() == "ready\n"
+        up.sh(f"mount --bind {resolv_conf} /etc/resolv.conf")
+        try:
+            up.kubernetes("up")
+            said = up.kubectl("exec", "deployment/web", "--", "sh", "-c", "nslookup outside.example 2>&1; true")
+            assert "192.0.2.7" in said
+        finally:
+            up.sh("umount /etc/resolv.conf")
+            nameserver.kill()

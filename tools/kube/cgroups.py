@@ -76,16 +76,26 @@ class Cgroup:
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
             if self._layout.unified:
-                controllers = (folder.parent / "cgroup.controllers").read_text().split()
-                wanted = " ".join(f"+{controller}" for controller in controllers)
                 for level in (folder.parent, folder):
-                    (level / "cgroup.subtree_control").write_text(wanted)
+                    self._hand_out(level)
             elif (folder / "cpuset.cpus").exists():
                 # A v1 cpuset starts empty, and no process can enter an empty one.
                 for file in ("cpuset.cpus", "cpuset.mems"):
                     if not (folder / file).read_text().strip():
                         (folder / file).write_text((folder.parent / file).read_text())
         self.servers.parent.mkdir(exist_ok=True)
+
+    def _hand_out(self, level: Path) -> None:
+        """Let the cgroups below `level` have all its controllers (v2)."""
+        file = level / "cgroup.subtree_control"
+        wanted = " ".join(f"+{controller}" for controller in sorted(self._layout.controllers))
+        try:
+            file.write_text(wanted)
+        except OSError as error:
+            raise UserError(
+                f"{file} does not take {wanted} ({error.strerror}): in a container, move the processes of its root "
+                "cgroup into a cgroup below it first"
+            ) from error
 
     def processes(self) -> set[int]:
         """Return the ids of all processes in it and below."""

@@ -14,12 +14,14 @@ from tools.kube import (
     binaries,
     configs,
     files,
+    firewall,
     kernel,
     leftovers,
     locks,
     machine,
     mounts,
     network,
+    nft,
     pause,
     preflight,
     resolver,
@@ -173,6 +175,7 @@ class EmbeddedKubernetes:
         mounts.share(self.settings.state)
         self._cgroup.create()
         network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
+        nft.apply(firewall.openings(nft.ruleset(), self.settings), "letting pods through this machine's firewall")
         self._sysctls.set_needed()
 
     def _start(self, listed: list[list[Part]]) -> bool:
@@ -213,6 +216,7 @@ class EmbeddedKubernetes:
         progress(f"unmounted {mounts.remove_below(state)} mounts")
         if still := mounts.below(state):
             raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
+        nft.apply(firewall.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
         gone = [
             *network.down(self.settings),
             *leftovers.remove(self.settings, self._slurm_cgroups),

@@ -109,6 +109,7 @@ def kubelet(settings: Settings) -> str:
             # Images come from archives, not from a registry: one that is collected would not come back.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
+            "imageMaximumGCAge": "168h",  # content-tagged images of former versions; `make up` loads what it needs
             "syncFrequency": "10s",
             "serializeImagePulls": False,
             "shutdownGracePeriod": "0s",

@@ -59,6 +59,7 @@ CNI_PLUGINS = ("bridge", "host-local", "loopback")
 PACKAGES = (
     *sorted({program.package for program in PROGRAMS.values()}),
     "containernetworking-plugins",
+    "debian-archive-keyring",  # images are made of Debian packages on any distribution
 )
 """What is fetched when a program is missing: always all, because they share most of what they need."""
 

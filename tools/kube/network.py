@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files
+from tools.kube import files, nft
 from tools.kube.debs import Tool, tool
 from tools.kube.settings import Settings
 
@@ -77,8 +77,8 @@ def up(settings: Settings, *, routed_before: bool) -> None:
         ip.run("link", "set", settings.bridge, "up")
     script = table(settings, not_routed=() if routed_before else hardware())
     changed = files.write(settings.config / "network.nft", script)
-    if changed or ("ip", settings.table) not in _present():
-        tool("nft").run("-f", "-", stdin=script, what="making our nft table")
+    if changed or ("ip", settings.table) not in nft.tables():
+        nft.apply([script], "making our nft table")
 
 
 def down(settings: Settings) -> list[str]:
@@ -92,12 +92,10 @@ def down(settings: Settings) -> list[str]:
         for link in [*ports, settings.bridge]:
             _delete_link(ip, link)
         removed.append(f"bridge {settings.bridge} and {len(ports)} links of pods")
-    present = _present()
-    for family, name in tables(settings):
-        if (family, name) in present:
-            tool("nft").run("delete", "table", family, name)
-            removed.append(f"nft table {family} {name}")
-    return removed
+    present = nft.tables()
+    ours = [f"table {family} {name}" for family, name in tables(settings) if (family, name) in present]
+    nft.apply([f"delete {table}" for table in ours], "removing our nft tables")
+    return removed + [f"nft {table}" for table in ours]
 
 
 def _delete_link(ip: Tool, link: str) -> None:
@@ -119,8 +117,3 @@ def mtu() -> int:
 def hardware(interfaces: Path = _INTERFACES) -> list[str]:
     """Return the machine's own interfaces, without bridges, tunnels and the like."""
     return sorted(path.name for path in interfaces.iterdir() if (path / "device").exists())
-
-
-def _present() -> set[tuple[str, str]]:
-    listed = json.loads(tool("nft").run("--json", "list", "tables"))["nftables"]
-    return {(entry["table"]["family"], entry["table"]["name"]) for entry in listed if "table" in entry}

@@ -1,0 +1,85 @@
+"""Other programs' firewalls on this machine: those that would drop pods' packets get rules that let them through.
+
+A packet passes only when no chain drops it, whoever's the chain is. Docker and ufw drop forwarded packets by default,
+and many a firewall drops what comes in: pods would not reach each other, the API server, the nameserver or the outside.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tools.kube import network
+from tools.kube.settings import Settings
+
+_HOOKS = {"forward": ("iifname", "oifname"), "input": ("iifname",)}
+"""The hooks that pods' packets pass in a firewall, and how these packets are known there."""
+
+_VERDICTS = ("drop", "reject")
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain of nftables (those of `iptables` are among them, but for iptables-legacy's)."""
+
+    family: str
+    table: str
+    name: str
+
+    def __str__(self) -> str:
+        """As nft names it."""
+        return f"{self.family} {self.table} {self.name}"
+
+
+def openings(ruleset: list[Object], settings: Settings) -> list[str]:
+    """Return the nft commands that let pods' packets through other programs' chains; none when they pass already."""
+    ours = set(network.tables(settings))
+    open_already = {(chain, match) for chain, match, _ in _own_rules(ruleset, settings)}
+    commands = []
+    for chain, hook, closes in _base_chains(ruleset):
+        if closes and (chain.family, chain.table) not in ours:
+            commands += [
+                f'insert rule {chain} {match} "{settings.bridge}" accept comment "{settings.name}"'
+                for match in _HOOKS[hook]
+                if (chain, match) not in open_already
+            ]
+    return commands
+
+
+def closings(ruleset: list[Object], settings: Settings) -> list[str]:
+    """Return the nft commands that remove the rules of `openings`."""
+    return [f"delete rule {chain} handle {handle}" for chain, _, handle in _own_rules(ruleset, settings)]
+
+
+def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
+    """Yield the chains at our hooks, with whether they drop anything."""
+    for entry in ruleset:
+        chain = entry.get("chain", {})
+        if chain.get("hook") in _HOOKS and chain["family"] in {"ip", "inet"}:
+            found = Chain(chain["family"], chain["table"], chain["name"])
+            closes = chain.get("policy") == "drop" or any(
+                verdict in statement
+                for rule in _rules(ruleset, found)
+                for statement in rule["expr"]
+                for verdict in _VERDICTS
+            )
+            yield found, chain["hook"], closes
+
+
+def _own_rules(ruleset: list[Object], settings: Settings) -> Iterator[tuple[Chain, str, int]]:
+    """Yield chain, match and handle of the rules that we put into others' chains."""
+    for entry in ruleset:
+        rule = entry.get("rule", {})
+        if rule.get("comment") == settings.name:
+            match = next(
+                statement["match"]["left"]["meta"]["key"] for statement in rule["expr"] if "match" in statement
+            )
+            yield Chain(rule["family"], rule["table"], rule["chain"]), match, rule["handle"]
+
+
+def _rules(ruleset: list[Object], chain: Chain) -> Iterator[Object]:
+    for entry in ruleset:
+        rule = entry.get("rule", {})
+        if rule and Chain(rule["family"], rule["table"], rule["chain"]) == chain:
+            yield rule
