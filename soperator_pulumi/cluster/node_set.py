@@ -22,8 +22,10 @@ CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL")
 """What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
 (FOWNER) and scancel (KILL)."""
 
-CGROUP_CAPABILITIES = ("DAC_OVERRIDE",)
-"""What it needs besides to make directories in a cgroup v1 hierarchy, which has the mode 0555."""
+CGROUP_CAPABILITIES = ("DAC_OVERRIDE", "SYS_NICE")
+"""What it needs besides to hold jobs to their resources: directories in a cgroup v1 hierarchy, which has the mode 0555
+(DAC_OVERRIDE), and binding a task that is the user's already to its CPUs (SYS_NICE; without it every task fails with
+`task_g_set_affinity: Operation not permitted`, measured)."""
 
 _LOG_DIR = "/var/log/slurm"
 _CONTROLLER = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"

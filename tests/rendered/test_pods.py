@@ -32,7 +32,8 @@ def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> No
     free = pod_of(a_deployment(slurm={"constrain": "none"}), "hpc-cpu")
     paths = [volume["hostPath"]["path"] for volume in constrained["volumes"] if "hostPath" in volume]
     assert paths == ["/sys/fs/cgroup"]
-    assert "DAC_OVERRIDE" in capabilities(containers_of(constrained)["slurmd"])
+    added = capabilities(containers_of(constrained)["slurmd"]) - capabilities(containers_of(free)["slurmd"])
+    assert added == {"DAC_OVERRIDE", "SYS_NICE"}
     assert not any("hostPath" in volume for volume in free["volumes"])
 
 
