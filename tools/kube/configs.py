@@ -106,10 +106,10 @@ def kubelet(settings: Settings) -> str:
                 "imagefs.available": "1%",
                 "memory.available": "100Mi",
             },
-            # Images come from archives, not from a registry: one that is collected would not come back.
+            # Images come from archives, not from a registry: one that is collected would not come back by itself.
+            # (No imageMaximumGCAge either: containerd before 1.7 does not tell the kubelet that the pause image is in use.)
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
-            "imageMaximumGCAge": "168h",  # content-tagged images of former versions; `make up` loads what it needs
             "syncFrequency": "10s",
             "serializeImagePulls": False,
             "shutdownGracePeriod": "0s",
