@@ -20,7 +20,7 @@ from tests.conftest import Kubernetes
 from tools.engine import CliDeployer, Deployer, DeployError, LocalDeployer, Plan, Result, Target
 
 PROGRAM = Path(__file__).parent / "programs" / "declared"
-ENGINES = {"local": LocalDeployer, "pulumi": CliDeployer}
+ENGINES: dict[str, type[LocalDeployer] | type[CliDeployer]] = {"local": LocalDeployer, "pulumi": CliDeployer}
 AVAILABLE = ["local", *(["pulumi"] if shutil.which("pulumi") else [])]
 KILLED = -signal.SIGKILL
 _numbers = itertools.count()
@@ -130,8 +130,16 @@ class Stack:
 
     def find(self, plural: str, name: str, api: str = "/api/v1") -> dict[str, Any] | None:
         """An object; None if there is none."""
-        path = f"{api}/namespaces/{self.namespace}/{plural}/{name}"
-        client = self.kubernetes.api
+        return self._get(f"{api}/namespaces/{self.namespace}/{plural}/{name}")
+
+    def pods(self) -> list[dict[str, Any]]:
+        """All pods that are not being deleted."""
+        listed = self._get(f"/api/v1/namespaces/{self.namespace}/pods")
+        assert listed is not None
+        return [pod for pod in listed["items"] if "deletionTimestamp" not in pod["metadata"]]
+
+    def _get(self, path: str) -> dict[str, Any] | None:
+        client: Any = self.kubernetes.api
         response = client.call_api(*client.param_serialize("GET", path, auth_settings=["BearerToken"]))
         text = response.read()
         if response.status == 404:

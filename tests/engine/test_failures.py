@@ -244,7 +244,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(local: Stack) -> None:
 
 def test_a_stack_without_configuration_is_refused_by_the_name_of_its_file(local: Stack) -> None:
     target = Target(project=PROGRAM, stack="none", state=local.folder)
-    with pytest.raises(UserError, match="Pulumi.none.yaml does not exist"):
+    with pytest.raises(UserError, match=r"Pulumi.none.yaml does not exist"):
         type(local.deployer())(target, local.lines.append).up()  # type: ignore[call-arg] # a Deployer's class is one of ours
 
 

@@ -55,6 +55,18 @@ def test_what_is_retained_leaves_the_state_but_not_the_cluster(stack: Stack) -> 
     assert stack.data("m") == {"k": "1"}
 
 
+@pytest.mark.parametrize("option", ["protect", "retain_on_delete"])
+def test_children_inherit_from_their_parent_what_becomes_of_them(stack: Stack, option: str) -> None:
+    group = {"name": "g", "type": "Group", "options": {option: True}}
+    stack.up(group, stack.config_map("m", {"k": "1"}, parent="g"))
+    if option == "protect":
+        assert "m" in str(stack.fails(stack.deployer().destroy))
+    else:
+        stack.deployer().destroy()
+        assert stack.deployer().state() == []
+    assert stack.data("m") == {"k": "1"}
+
+
 def test_ignored_changes_are_not_made(stack: Stack) -> None:
     stack.config = MUTABLE
     ignored = ["data.mine", "data.not"]
@@ -111,8 +123,8 @@ def test_an_alias_keeps_what_has_another_name_type_or_parent_now(stack: Stack) -
     stack.up(stack.thing("a"), {"name": "g", "type": "Group"})
     moved = {**stack.thing("b"), "options": {"parent": "g", "aliases": [{"name": "a", "parent": None}]}}
     moved["properties"]["name"] = "a"
-    result = stack.up({"name": "g", "type": "Group"}, moved)
-    assert result.changed == ()
+    assert stack.preview({"name": "g", "type": "Group"}, moved).changed == ()
+    assert stack.up().changed == ()
     assert stack.names() == {"g", "b"}
     assert stack.log() == ["create a", "create a done"]
 
@@ -136,17 +148,14 @@ def test_a_create_that_takes_too_long_fails_and_the_next_up_goes_on_waiting(stac
 
 
 def test_a_provider_of_the_programs_own_says_which_cluster_and_namespace(stack: Stack) -> None:
-    provider = {
-        "name": "p",
-        "type": "Provider",
-        "properties": {
-            "kubeconfig": str(stack.kubernetes.kubeconfig),
-            "namespace": stack.namespace,
-            "enable_config_map_mutable": True,
-        },
+    properties: dict[str, object] = {
+        "kubeconfig": str(stack.kubernetes.kubeconfig),
+        "namespace": stack.namespace,
+        "enable_config_map_mutable": True,
     }
     if context := stack.kubernetes.target.context:
-        provider["properties"]["context"] = context
+        properties["context"] = context
+    provider = {"name": "p", "type": "Provider", "properties": properties}
 
     def config_map(value: str) -> dict[str, object]:
         body = {"data": {"k": value}, "metadata": {"namespace": None}}
