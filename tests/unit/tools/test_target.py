@@ -20,7 +20,8 @@ contexts:
 @pytest.fixture(autouse=True)
 def _a_home_without_any_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "KUBECONFIG", "CONTEXT"):
+    monkeypatch.setenv("XDG_STATE_HOME", "/nowhere")  # sockets need short paths, and tmp_path is long
+    for variable in ("KUBECONFIG", "CONTEXT"):
         monkeypatch.delenv(variable, raising=False)
 
 
