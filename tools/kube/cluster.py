@@ -49,7 +49,7 @@ class EmbeddedKubernetes:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._sysctls = Sysctls(self.settings.state / "sysctls.json")
-        self._slurm_cgroups = self.settings.state / "cgroups.json"
+        self._cgroups_before = self.settings.state / "cgroups.json"
 
     @property
     def kubeconfig(self) -> Path:
@@ -166,7 +166,7 @@ class EmbeddedKubernetes:
         """Make what servers stand on: folders, kernel settings, cgroup, bridge, NAT."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._sysctls.remember()
-        leftovers.remember(self._slurm_cgroups)
+        leftovers.remember(self._cgroups_before)
         kernel.load_modules()
         if not network.is_up(self.settings):
             # Nothing that a killed run or a restart of the machine left can still work without the bridge.
@@ -219,7 +219,7 @@ class EmbeddedKubernetes:
         nft.apply(firewall.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
         gone = [
             *network.down(self.settings),
-            *leftovers.remove(self.settings, self._slurm_cgroups),
+            *leftovers.remove(self.settings, self._cgroups_before),
             f"{self._cgroup.remove()} cgroups",
         ]
         for what in gone:

@@ -107,7 +107,7 @@ def kubelet(settings: Settings) -> str:
                 "memory.available": "100Mi",
             },
             # Images come from archives, not from a registry: one that is collected would not come back by itself.
-            # (No imageMaximumGCAge either: containerd before 1.7 does not tell the kubelet that the pause image is in use.)
+            # Nor by age: containerd before 1.7 does not tell the kubelet that the pause image is in use.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
             "syncFrequency": "10s",

@@ -21,9 +21,9 @@ _FOLDERS = (
 
 
 def remember(memory: Path) -> None:
-    """Keep the names of Slurm's cgroups that were there before us: those are not ours to remove."""
+    """Keep the names of the cgroups at the top that were there before us: those are not ours to remove."""
     if not memory.exists():
-        files.write(memory, json.dumps(sorted(map(str, _slurm_cgroups()))) + "\n")
+        files.write(memory, json.dumps(sorted(map(str, _cgroups_at_the_top()))) + "\n")
 
 
 def remove(settings: Settings, memory: Path) -> list[str]:
@@ -50,15 +50,17 @@ def remove(settings: Settings, memory: Path) -> list[str]:
             folder.rmdir()
     if memory.exists():
         before = set(json.loads(memory.read_text()))
-        ours = [path for path in _slurm_cgroups() if str(path) not in before and not cgroups.processes(path)]
+        ours = [path for path in _cgroups_at_the_top() if str(path) not in before and not cgroups.processes(path)]
         if ours:
-            removed.append(f"{sum(map(cgroups.remove, ours))} cgroups of Slurm nodes")
+            removed.append(f"{sum(map(cgroups.remove, ours))} cgroups of Slurm nodes and of `ctr run`")
     return removed
 
 
-def _slurm_cgroups() -> list[Path]:
-    """Cgroups at the top that slurmd makes (`slurm_<node>`), outside its pod's own."""
-    return [path for hierarchy in cgroups.layout().hierarchies for path in hierarchy.glob("slurm_*") if path.is_dir()]
+def _cgroups_at_the_top() -> list[Path]:
+    """Return the cgroups that slurmd (`slurm_<node>`) and `ctr run` (`k8s.io`) make outside any pod's."""
+    patterns = ("slurm_*", "k8s.io")
+    found = (path for hierarchy in cgroups.layout().hierarchies for name in patterns for path in hierarchy.glob(name))
+    return [path for path in found if path.is_dir()]
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -58,11 +58,11 @@ def test_folders_that_are_empty_then_are_removed_too(places: dict[str, Path], tm
 
 def test_cgroups_of_slurm_that_were_there_before_are_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hierarchy = tmp_path / "cgroup"
-    monkeypatch.setattr(leftovers, "_slurm_cgroups", lambda: sorted(hierarchy.glob("slurm_*")))
+    monkeypatch.setattr(leftovers, "_cgroups_at_the_top", lambda: sorted(hierarchy.glob("slurm_*")))
     (hierarchy / "slurm_host").mkdir(parents=True)
     leftovers.remember(tmp_path / "memory")
     (hierarchy / "slurm_worker-0" / "uid_0").mkdir(parents=True)
     (hierarchy / "slurm_busy").mkdir()
     (hierarchy / "slurm_busy" / "cgroup.procs").write_text("1\n")
-    assert "2 cgroups of Slurm nodes" in leftovers.remove(SETTINGS, tmp_path / "memory")
+    assert "2 cgroups of Slurm nodes and of `ctr run`" in leftovers.remove(SETTINGS, tmp_path / "memory")
     assert sorted(path.name for path in hierarchy.iterdir()) == ["slurm_busy", "slurm_host"]
