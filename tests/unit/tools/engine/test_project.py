@@ -51,6 +51,28 @@ def test_defaults_come_before_the_stacks_values_and_those_before_the_callers(fol
     assert "p:f" not in found.config
 
 
+def test_values_are_read_as_yaml_1_2_as_pulumi_does(folder: Path) -> None:
+    (folder / "stacks" / "Pulumi.dev.yaml").write_text("""\
+base: &base {k: 1}
+config:
+  p:value:
+    texts: [12:00:00, yes, no, on, off, 2026-11-21, 1_000, "1", 0x, .]
+    numbers: [12, -3, 007, 0o17, 0x1f, 1.5, 1e3, .5]
+    switches: [true, False]
+    nothing: [null, ~, ]
+    empty:
+    merged: {<<: *base, l: 2}
+""")
+    assert json.loads(project.load(target(folder)).config["p:value"]) == {
+        "texts": ["12:00:00", "yes", "no", "on", "off", "2026-11-21", "1_000", "1", "0x", "."],
+        "numbers": [12, -3, 7, 15, 31, 1.5, 1000.0, 0.5],
+        "switches": [True, False],
+        "nothing": [None, None],
+        "empty": None,
+        "merged": {"k": 1, "l": 2},
+    }
+
+
 def test_the_interpreter_is_that_of_the_projects_environment(folder: Path) -> None:
     assert project.load(target(folder)).python == Path(sys.executable)
     write(
