@@ -25,7 +25,7 @@ class PrerequisitesProvider(LiveProvider):
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
         try:
-            found = list(problems(self.kube(news), Surroundings.model_validate(news)))
+            found = list(problems(self.kube(news), _asked(news)))
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
         failures = [CheckFailure("", str(SpecError(news["where"], found)))] if found else []
@@ -54,7 +54,7 @@ class PrerequisitesProvider(LiveProvider):
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
         """Return the public half of a host key that the user has made."""
-        wanted = Surroundings.model_validate(props)
+        wanted = _asked(props)
         for reference in wanted.references:
             if reference.holds == "ssh host key":
                 blob = ssh_host_public_key(self.kube(props), wanted.namespace, reference)
@@ -67,7 +67,9 @@ class PrerequisitesProvider(LiveProvider):
 
 
 def _asked(props: Mapping[str, Any]) -> Surroundings:
-    return Surroundings.model_validate(props)
+    """Read what is asked for, without the names that are not known yet."""
+    known = [reference for reference in props["references"] if not has_unknown(reference)]
+    return Surroundings.model_validate({**props, "references": known})
 
 
 class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequisites"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
+from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import SoperatorError
@@ -63,9 +64,9 @@ def _cluster(access: Access) -> Cluster:
 
 
 def has_unknown(value: object) -> bool:
-    """Whether a value holds something that is not known yet, as in a preview."""
+    """Whether a value holds something that is not known yet, as in a preview: an object, or a text in its place."""
     if isinstance(value, Mapping):
         return any(has_unknown(each) for each in value.values())
     if isinstance(value, (list, tuple)):
         return any(has_unknown(each) for each in value)
-    return bool(value == UNKNOWN)
+    return isinstance(value, Unknown) or (isinstance(value, str) and value == UNKNOWN)

@@ -7,7 +7,6 @@ from typing import Any
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-from pulumi.runtime.rpc import UNKNOWN
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import Problem
@@ -55,7 +54,7 @@ class Surroundings(BaseModel):
 
 
 def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
-    """Yield what is wrong; values that are not known yet are passed over.
+    """Yield what is wrong.
 
     Raises:
         KubernetesError: the cluster does not answer, or refuses to tell.
@@ -65,8 +64,7 @@ def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
     if namespace is not None:
         yield from _tenant_problems(kube, wanted)
     for reference in wanted.references:
-        if reference.name != UNKNOWN:
-            yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
+        yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
 
 
 def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
 from pulumi.dynamic.dynamic import serialize_provider
+from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.cluster.host_key import host_key
@@ -283,6 +284,13 @@ def test_a_cluster_that_is_not_reached_fails_the_check_in_words(world: World) ->
 def test_a_kubeconfig_that_is_not_known_yet_is_not_checked_in_a_preview(world: World) -> None:
     world.unreachable = True
     assert PrerequisitesProvider().check({}, {**PREREQUISITES, "kubeconfig": UNKNOWN}).failures == []
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN, Unknown()], ids=["text", "object"])
+def test_names_that_are_not_known_yet_are_passed_over_in_a_preview(world: World, unknown: object) -> None:
+    del world
+    reference = {"path": "storage.homes.storage_class", "kind": "StorageClass", "name": unknown}
+    assert PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [reference]}).failures == []
 
 
 def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: World) -> None:

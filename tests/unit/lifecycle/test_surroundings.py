@@ -4,7 +4,6 @@ import base64
 from typing import Any
 
 import pytest
-from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.cluster.host_key import host_key
 from soperator_pulumi.lifecycle.surroundings import Surroundings, problems
@@ -173,7 +172,3 @@ def test_without_a_storage_class_the_cluster_needs_a_default_one() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     world.objects[f"{classes}/fast"] = {"metadata": {"name": "fast", "annotations": default}}
     assert found(world, unnamed) == []
-
-
-def test_names_that_are_not_known_yet_are_passed_over() -> None:
-    assert found(World(), reference("storage.homes.storage_class", "StorageClass", UNKNOWN)) == []
