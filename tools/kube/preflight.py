@@ -20,7 +20,7 @@ MEMORY_BYTES = 2 * GIB
 """The servers (measured: 0.9 GiB) and a small Slurm."""
 
 BUILD_MEMORY_BYTES = 4 * GIB
-"""Go's compiler and linker, on Kubernetes."""
+"""Go on Kubernetes: its linker takes 2.4 GB (measured), and compilers run beside each other before."""
 
 ARCHITECTURES = ("x86_64", "aarch64")
 
