@@ -173,7 +173,9 @@ def _configuration(access: Access) -> client.Configuration:
         if access.kubeconfig is None and _in_a_pod():
             config.load_incluster_config(client_configuration=settings)
         elif access.kubeconfig is None or "\n" not in access.kubeconfig:
-            config.load_kube_config(access.kubeconfig, access.context, settings, persist_config=False)
+            # The library looks at KUBECONFIG when it is imported, and not again.
+            path = access.kubeconfig or os.environ.get("KUBECONFIG")
+            config.load_kube_config(path, access.context, settings, persist_config=False)
         else:
             config.load_kube_config_from_dict(
                 _kubeconfig(access.kubeconfig), access.context, settings, persist_config=False
