@@ -228,7 +228,8 @@ class EmbeddedKubernetes:
             progress(f"put back {what}")
         volumes = len(list(self.settings.volumes.iterdir())) if self.settings.volumes.exists() else 0
         progress(f"removing the cluster's data with {volumes} volumes from {state}")
-        shutil.rmtree(state, ignore_errors=False)
+        if state.exists():  # it may have been removed by hand
+            shutil.rmtree(state)
 
 
 def _base64(path: Path) -> str:
