@@ -115,6 +115,8 @@ def deploy(
         with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
             settings.configure(_settings(monitor, preview=preview))
+            # Outputs that were made outside of any deployment wait for loops that are long closed.
+            settings.SETTINGS.outputs = set()
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
 
     contextvars.copy_context().run(run)  # Pulumi's settings live in the context: nothing is left behind

@@ -1,5 +1,7 @@
 """The public helpers for tests."""
 
+import asyncio
+
 import pulumi
 import pulumi_random as random
 import pytest
@@ -51,3 +53,13 @@ def test_configuration_and_preview_reach_the_program_and_are_gone_afterwards() -
 
 def test_a_secret_does_not_show_in_what_is_printed() -> None:
     assert "hunter2" not in repr(Secret("hunter2"))
+
+
+def test_outputs_that_were_made_outside_of_a_deployment_do_not_matter_to_it() -> None:
+    async def elsewhere() -> pulumi.Output[str]:
+        return pulumi.Output.from_input("x").apply(str.upper)
+
+    outside = asyncio.run(elsewhere())
+    deployment = deploy(lambda: pulumi.export("inside", pulumi.Output.from_input("y").apply(str.upper)))
+    assert deployment.exports == {"inside": "Y"}
+    assert outside is not None
