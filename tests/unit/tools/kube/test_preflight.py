@@ -13,7 +13,7 @@ from tools.kube.machine import GIB, Facts, Filesystem, Route, Taken
 from tools.kube.settings import Settings
 
 SETTINGS = Settings()
-ROOMY = Filesystem(Path("/root/.cache/soperator-pulumi"), device=1, free_bytes=100 * GIB, kind="ext4")
+ROOMY = Filesystem(Path("/home/alice/.cache/soperator-pulumi"), device=1, free_bytes=100 * GIB, kind="ext4")
 GOOD = Facts(cache=ROOMY, state=replace(ROOMY, path=SETTINGS.state), controllers=preflight.V1_CONTROLLERS)
 
 
