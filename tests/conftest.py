@@ -47,9 +47,7 @@ class Kubernetes:
             timeout=_EXEC_SECONDS,
             check=False,
         )
-        assert done.returncode == 0, (
-            f"{' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        )
+        assert done.returncode == 0, f"{' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def load_images(self) -> None:
