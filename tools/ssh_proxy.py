@@ -5,10 +5,12 @@ more: no route to the pods, no open port.
 """
 
 import argparse
+import os
 import socket
 import sys
 import threading
-from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 from kubernetes import client, config
 from kubernetes.stream import portforward
@@ -31,7 +33,7 @@ def main() -> int:
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: when sshd has closed, nobody waits for more input.
-    threading.Thread(target=_send, args=(sys.stdin.buffer.raw, connection), daemon=True).start()
+    threading.Thread(target=_send, args=(sys.stdin.fileno(), connection), daemon=True).start()
     _receive(connection, sys.stdout.buffer)
     return 0
 
@@ -47,15 +49,17 @@ def _parse_arguments() -> argparse.Namespace:
 def _ready_login_pod(api: client.CoreV1Api, namespace: str) -> str | None:
     selector = "app.kubernetes.io/component=login"
     pods = api.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=API_TIMEOUT_SECONDS)
-    for pod in pods.items:
-        conditions = pod.status.conditions or []
-        if any(condition.type == "Ready" and condition.status == "True" for condition in conditions):
-            return str(pod.metadata.name)
-    return None
+    ready = (pod["metadata"]["name"] for pod in api.api_client.sanitize_for_serialization(pods)["items"] if _ready(pod))
+    return next(ready, None)
 
 
-def _send(source: BinaryIO, connection: socket.socket) -> None:
-    while data := source.read(CHUNK_BYTES):
+def _ready(pod: Mapping[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def _send(source: int, connection: socket.socket) -> None:
+    while data := os.read(source, CHUNK_BYTES):
         connection.sendall(data)
     connection.shutdown(socket.SHUT_WR)
 

@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -68,7 +69,7 @@ def _require_context(kubeconfig: Path, name: str) -> None:
         raise UserError(f'{kubeconfig} has no context "{name}". It has: {", ".join(known) or "none"}.')
 
 
-def _read(kubeconfig: Path) -> dict[str, object]:
+def _read(kubeconfig: Path) -> dict[str, Any]:
     advice = "Set KUBECONFIG to the file of your cluster, or unset it to use the embedded Kubernetes."
     if os.pathsep in str(kubeconfig):
         raise UserError(

@@ -89,13 +89,18 @@ def test_a_part_that_was_killed_is_started_again(supervisor: Supervisor) -> None
     assert supervisor.ensure(a_part())
 
 
+def ticks_since_boot() -> float:
+    return float(Path("/proc/uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK")
+
+
 def test_a_process_that_got_the_id_of_ours_is_not_touched(supervisor: Supervisor, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as stranger:
+        other = Process.of(stranger.pid)
+        assert other
+        wait_until(lambda: ticks_since_boot() > other.started_ticks)
         supervisor.ensure(a_part())
         os.kill(pid(supervisor), signal.SIGKILL)
         record = tmp_path / "run" / "server.json"
-        ours = Process.of(stranger.pid)
-        assert ours
         record.write_text(record.read_text().replace('"pid": ', f'"pid": {stranger.pid}, "was": '))
         assert supervisor.process("server") is None
         assert not supervisor.stop(a_part())
