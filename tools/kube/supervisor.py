@@ -121,9 +121,11 @@ class Supervisor:
             text=True,
             check=False,
         )
-        process = Process.of(int(launched.stdout)) if launched.stdout.strip() else None
-        if launched.returncode or process is None:
+        if launched.returncode or not launched.stdout.strip():
             raise UserError(f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}")
+        process = Process.of(int(launched.stdout))
+        if process is None:
+            raise self._ended(part)
         record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
         files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
         return True
@@ -133,7 +135,7 @@ class Supervisor:
         deadline = time.monotonic() + part.start_seconds
         while (problem := part.well()) is not None:
             if self.process(part.name) is None:
-                raise UserError(f"{part.name} ended. {self.last_lines(part.name)}")
+                raise self._ended(part)
             if time.monotonic() > deadline:
                 raise UserError(
                     f"{part.name} was not well within {part.start_seconds:g} s ({problem}). "
@@ -164,6 +166,9 @@ class Supervisor:
         log = self.log(name)
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:] if log.exists() else []
         return "\n".join([f"The last lines of {log}:", *(f"    {line}" for line in lines)])
+
+    def _ended(self, part: Part) -> UserError:
+        return UserError(f"{part.name} ended. {self.last_lines(part.name)}")
 
     def _record(self, name: str) -> Path:
         return self._run / f"{name}.json"

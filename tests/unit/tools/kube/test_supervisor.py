@@ -122,12 +122,16 @@ def test_a_part_is_well_when_it_says_so(supervisor: Supervisor, tmp_path: Path) 
     assert ready.exists()
 
 
+def start(supervisor: Supervisor, part: Part) -> None:
+    supervisor.ensure(part)
+    supervisor.wait(part)
+
+
 def test_a_part_that_ends_fails_at_once_with_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     part = a_part("echo 'bind: address in use' >&2; exit 1", well=when(tmp_path / "never"), start_seconds=60)
-    supervisor.ensure(part)
     started = time.monotonic()
     with pytest.raises(UserError, match=r"(?s)server ended\. The last lines of .*server\.log.*bind: address in use"):
-        supervisor.wait(part)
+        start(supervisor, part)
     assert time.monotonic() - started < 10
 
 
