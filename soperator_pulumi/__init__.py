@@ -1,7 +1,11 @@
 """Slurm on any Kubernetes as one `pulumi up`."""
 
-from soperator_pulumi.cluster import Controller, LoginNodes, NodeSet, SlurmCluster, SlurmClusterArgs
-from soperator_pulumi.spec import ClusterSpec, parse_cluster
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from soperator_pulumi.cluster import Controller, LoginNodes, NodeSet, SlurmCluster, SlurmClusterArgs
+    from soperator_pulumi.spec import ClusterSpec, parse_cluster
 
 __all__ = [
     "ClusterSpec",
@@ -12,3 +16,23 @@ __all__ = [
     "SlurmClusterArgs",
     "parse_cluster",
 ]
+
+_MODULES = dict.fromkeys(__all__, "soperator_pulumi.cluster") | {
+    "ClusterSpec": "soperator_pulumi.spec",
+    "parse_cluster": "soperator_pulumi.spec",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used (PEP 562).
+
+    The server of dynamic resources imports the package for `lifecycle` alone, and would load all of
+    pulumi-kubernetes with it: a second in every `up`.
+    """
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

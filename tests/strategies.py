@@ -166,6 +166,7 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
             optional={
                 "namespace": st.just("slurm"),
                 "create_namespace": st.booleans(),
+                "cluster_domain": st.sampled_from(["cluster.local", "k8s.example"]),
                 "labels": _LABELS,
                 "annotations": _LABELS,
                 "slurm": st.fixed_dictionaries(

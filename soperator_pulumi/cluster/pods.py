@@ -65,7 +65,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
             containers=[role.daemon],
             volumes=list(volumes.values()),
             # slurmctld must resolve a login pod's short name, or a job stays completing for a minute.
-            dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.cluster.local"]),
+            dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.{spec.cluster_domain}"]),
             enable_service_links=False,
             automount_service_account_token=False,
             termination_grace_period_seconds=role.grace_seconds,

@@ -154,6 +154,7 @@ class ClusterArgs(TypedDict, total=False):
     name: str
     namespace: str
     create_namespace: bool
+    cluster_domain: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     slurm: SlurmArgs

@@ -10,7 +10,7 @@ from soperator_pulumi.spec.base import Model, refused_quietly
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.login import LoginSpec
-from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue
+from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.partition import PartitionSpec
@@ -31,6 +31,8 @@ class ClusterSpec(Model):
     """Namespace of the cluster, which holds no other SlurmCluster. Default: the cluster's name."""
     create_namespace: StrictBool = True
     """Whether the namespace is made, or exists already."""
+    cluster_domain: ObjectName = "cluster.local"
+    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods find each other."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of all objects besides our own."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)

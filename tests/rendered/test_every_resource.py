@@ -152,3 +152,8 @@ def test_every_pod_finds_the_others_by_their_short_names(deployment: Deployment,
     assert pod_of(deployment, name)["dnsConfig"] == {"searches": [f"nodes.{namespace}.svc.cluster.local"]}
     assert deployment.one(name, "StatefulSet").inputs["spec"]["serviceName"] == "nodes"
     assert deployment.one("hpc-nodes", "Service").inputs["metadata"]["name"] == "nodes"
+
+
+def test_pods_search_the_domain_of_their_kubernetes_cluster() -> None:
+    pod = pod_of(a_deployment(cluster_domain="k8s.example"), "hpc-cpu")
+    assert pod["dnsConfig"] == {"searches": ["nodes.hpc.svc.k8s.example"]}
