@@ -5,13 +5,17 @@ that started it, also when that one is killed: a server that outlived its engine
 """
 
 import asyncio
+import base64
+import contextlib
 import ctypes
 import json
 import logging
 import os
+import pickle
 import runpy
 import signal
 import sys
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -75,6 +79,13 @@ def _users_part(error: Exception, folder: str) -> str:
     return "the program failed:\n" + "".join(lines).rstrip()
 
 
+def _import_early(providers: list[str]) -> None:
+    """Import what the providers in the state are made of while the program starts: the server would at first use."""
+    for provider in providers:
+        with contextlib.suppress(Exception):  # a call of that provider will say what is wrong with it
+            pickle.loads(base64.b64decode(provider))  # noqa: S301 - it is our own, as the server will read it
+
+
 def main() -> int:
     """Run `child.py program <settings as JSON>` or `child.py dynamic <settings as JSON>`."""
     role, settings = sys.argv[1], json.loads(sys.argv[2])
@@ -85,6 +96,7 @@ def main() -> int:
         return _program(settings)
     sys.argv = ["pulumi.dynamic"]
     os.chdir(settings["program"])
+    threading.Thread(target=_import_early, args=[sys.stdin.read().split()], daemon=True).start()
     runpy.run_module("pulumi.dynamic", run_name="__main__")
     return 0
 

@@ -40,7 +40,7 @@ class Deployment:
         run.providers.warm_up(run.state.resources)
         server, address = await serve(Servicer(self, self.urn_of))
         settings = {"address": address, "dry_run": run.preview}
-        child = await program.start("program", self._project, self._target, settings)
+        child = await program.start("program", self._project, self._target, settings=settings)
         try:
             pumps = [program.pump(stream, self._print) for stream in (child.stdout, child.stderr)]
             await asyncio.gather(child.wait(), *pumps)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tools.engine.project import Project
@@ -15,8 +15,23 @@ _CHILD = Path(__file__).with_name("child.py")
 _LINE_LIMIT_BYTES = 2**20
 
 
-async def start(role: str, project: Project, target: Target, settings: Mapping[str, object] | None = None) -> Process:
-    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources."""
+async def start(
+    role: str,
+    project: Project,
+    target: Target,
+    *,
+    settings: Mapping[str, object] | None = None,
+    told: Iterable[str] = (),
+) -> Process:
+    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources.
+
+    Args:
+        role: Which of both.
+        project: The project.
+        target: The stack.
+        settings: What the child needs besides. Anybody on the machine can read it.
+        told: Lines for its standard input, which nobody can.
+    """
     everything = {
         "parent": os.getpid(),
         "project": project.name,
@@ -34,11 +49,15 @@ async def start(role: str, project: Project, target: Target, settings: Mapping[s
         "PULUMI_STACK": target.stack,
         "PYTHONUNBUFFERED": "1",
     }
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         str(project.python), "-u", str(_CHILD), role, json.dumps(everything),
-        stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE,
+        stdin=PIPE, stdout=PIPE, stderr=PIPE,
         env=environment, limit=_LINE_LIMIT_BYTES, start_new_session=True,
     )  # fmt: skip
+    if process.stdin is not None:
+        process.stdin.write("\n".join(told).encode())
+        process.stdin.close()
+    return process
 
 
 async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None]) -> None:

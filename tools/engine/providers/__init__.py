@@ -71,9 +71,10 @@ class Providers:
 
     def warm_up(self, resources: list[Resource]) -> None:
         """Begin to start what the resources in the state will need."""
-        dynamic = next((r for r in resources if r.type.startswith("pulumi-python:")), None)
-        if dynamic is not None and isinstance(provider := self.of(dynamic, None), DynamicProvider):
-            provider.start()
+        dynamic = [r for r in resources if r.type.startswith("pulumi-python:")]
+        if dynamic and isinstance(provider := self.of(dynamic[0], None), DynamicProvider):
+            known = {str(serialized.value): None for r in dynamic if (serialized := r.inputs.get("__provider"))}
+            provider.start(known)
 
     async def close(self) -> None:
         """Let go of connections and processes."""

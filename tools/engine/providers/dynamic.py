@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio.subprocess import Process
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import grpc
@@ -39,13 +39,17 @@ class DynamicProvider(LocalProvider):
         self._pumps: list[asyncio.Task[None]] = []
         self._busy: list[str] = []
 
-    def start(self) -> None:
-        """Begin to start the server, so that it is there when it is needed."""
-        if self._server is None:
-            self._server = asyncio.create_task(self._start())
+    def start(self, known: Iterable[str] = ()) -> None:
+        """Begin to start the server, so that it is there when it is needed.
 
-    async def _start(self) -> provider_pb2_grpc.ResourceProviderStub:
-        process = self._process = await program.start("dynamic", self._project, self._target)
+        Args:
+            known: Providers that it will have to do with, as the SDK serializes them.
+        """
+        if self._server is None:
+            self._server = asyncio.create_task(self._start(known))
+
+    async def _start(self, known: Iterable[str]) -> provider_pb2_grpc.ResourceProviderStub:
+        process = self._process = await program.start("dynamic", self._project, self._target, told=known)
         self._pumps.append(asyncio.create_task(program.pump(process.stderr, self._show)))
         assert process.stdout is not None  # noqa: S101 - it was asked for
         try:
