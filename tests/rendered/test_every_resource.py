@@ -5,7 +5,7 @@ import pytest
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.cluster.options import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
-from tests.rendered.clusters import PODS, a_spec, containers_of, pod_of, provided
+from tests.rendered.clusters import PODS, a_deployment, a_spec, containers_of, pod_of, provided
 
 SPECS = {
     "defaults": a_spec(),
