@@ -6,6 +6,7 @@ import sys
 
 from tools import console, ssh_config, target
 from tools.console import UserError
+from tools.kube.debs import tool
 
 
 def main() -> int:
@@ -16,8 +17,9 @@ def main() -> int:
     config = ssh_config.config_file(target.choose())
     if not config.exists():
         raise UserError("There is no cluster to log in to. Start one: make up")
-    words = ["ssh", "-F", str(config), ssh_config.HOST]
-    os.execvp("ssh", [*words, command] if command else words)  # noqa: S606 - ssh parses no shell syntax here
+    ssh = tool("ssh")
+    words = ["ssh", "-F", str(config), ssh_config.HOST, *([command] if command else [])]
+    os.execve(ssh.path, words, {**os.environ, **ssh.environment})  # noqa: S606 - the shell is at the other end
 
 
 if __name__ == "__main__":

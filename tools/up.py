@@ -1,7 +1,6 @@
 """`make up`: from a bare machine, or a Kubernetes of the user's, to a Slurm that runs jobs."""
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import yaml
 
 from tools import console, engine, images, paths, ssh_config, ssh_key, target
 from tools.console import UserError, say, step
+from tools.kube.debs import tool
 from tools.ssh_config import Login
 from tools.target import Target
 
@@ -91,17 +91,13 @@ def tell_how_to_go_on(chosen: Target, outputs: dict[str, Any]) -> None:
     key = ssh_key.private_key_file()
     ssh_config.write(config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key))
     with step("Logging in as a user"):
-        nodes = subprocess.run(
-            ["ssh", "-F", str(config), ssh_config.HOST, "sinfo"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=FIRST_LOGIN_TIMEOUT_SECONDS,
+        nodes = tool("ssh").run(
+            *("-F", config, ssh_config.HOST, "sinfo"),
+            timeout_seconds=FIRST_LOGIN_TIMEOUT_SECONDS,
+            what="logging in and asking for the nodes",
         )
-        if nodes.returncode != 0:
-            raise UserError(f"The login node does not answer: {nodes.stderr.strip()}")
     say(
-        f"\n{nodes.stdout}\n"
+        f"\n{nodes}\n"
         f"Log in     make ssh               or  ssh -F {config} {ssh_config.HOST}\n"
         f"Run a job  make ssh CMD='srun -N2 hostname'\n"
         f'Look       eval "$(make -s env)"  and  kubectl -n {namespace} get pods\n'

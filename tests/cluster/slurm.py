@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,8 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
 from tests.conftest import Kubernetes
 from tools import engine, images, paths, ssh_config
+from tools.kube.debs import Tool, tool
 from tools.ssh_config import Login
 from tools.target import Target
 
@@ -103,7 +108,8 @@ class Slurm:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node as a user. A failure fails the test with what was printed."""
         done = subprocess.run(
-            ["ssh", "-F", str(self._ssh_config(user)), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self._ssh_config(user), ssh_config.HOST, command],
+            env={**os.environ, **self._ssh.environment},
             capture_output=True,
             text=True,
             timeout=timeout_seconds,
@@ -118,7 +124,8 @@ class Slurm:
     def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
         """Hold a session open while something else happens."""
         with subprocess.Popen(
-            ["ssh", "-F", str(self._ssh_config(user)), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self._ssh_config(user), ssh_config.HOST, command],
+            env={**os.environ, **self._ssh.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -165,6 +172,10 @@ class Slurm:
         self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
 
     @property
+    def _ssh(self) -> Tool:
+        return tool("ssh")
+
+    @property
     def _state(self) -> Path:
         return self.folder / "engine"
 
@@ -190,7 +201,11 @@ class Slurm:
         file = self.folder / f"id_{user}"
         if not file.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", user, "-f", str(file)], check=True)
+            key = Ed25519PrivateKey.generate()
+            file.touch(mode=0o600)
+            file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+            public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+            file.with_suffix(".pub").write_bytes(public)
         return file
 
     def _ssh_config(self, user: str) -> Path:

@@ -50,6 +50,7 @@ PROGRAMS: Mapping[str, Program] = {
     "ip": Program("iproute2"),
     "ss": Program("iproute2"),
     "modprobe": Program("kmod"),
+    "ssh": Program("openssh-client"),
 }
 """What the project runs, by name. The versions are Debian 12's, with which all of it was run."""
 
