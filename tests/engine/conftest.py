@@ -1,5 +1,6 @@
 """Stacks of the engine tier: every test runs on each engine that is there, against a real API server."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -171,9 +172,20 @@ class Stack:
         )  # fmt: skip
 
     def kill(self, process: subprocess.Popen[str]) -> None:
-        """Kill it as the kernel would that has run out of memory: nobody is asked."""
-        os.killpg(process.pid, signal.SIGKILL)
+        """Kill it, with all that it has started, as the kernel would that has run out of memory: nobody is asked."""
+        for pid in [*_descendants(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+def _descendants(root: int) -> list[int]:
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    found = [root]
+    for parent in found:
+        found += [pid for pid, above in pairs if above == parent]
+    return found[1:]
 
 
 @pytest.fixture(params=AVAILABLE)

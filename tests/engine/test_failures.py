@@ -263,7 +263,8 @@ def test_a_server_for_dynamic_resources_ends_with_its_engine(local: Stack) -> No
     local.resources = [local.thing("t")]
     process = local.start()
     wait_until(lambda: "holding create t" in local.log(), "the server is at work")
-    local.kill(process)
+    process.kill()
+    process.communicate()
     parent = f'"parent": {process.pid}'.encode()
 
     def left_over() -> list[str]:
