@@ -274,7 +274,7 @@ def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
 def push_by_command(registry: Registry, credentials: str, tmp_path: Path) -> "subprocess.CompletedProcess[str]":
     (tmp_path / "auth.json").write_text(credentials)
     return subprocess.run(
-        [sys.executable, "-m", "tools.images", "--registry", f"{registry.host}/hpc"],
+        ["make", "--silent", "images", f"REGISTRY={registry.host}/hpc"],
         cwd=paths.ROOT,
         env={**os.environ, "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")},
         capture_output=True,
