@@ -18,7 +18,7 @@ def main() -> None:
         return
     deployer, why = engine.choose(paths.ROOT, stack, chosen.state_dir, environment=chosen.environment())
     with step(f"Destroying stack {stack} with {why}"):
-        deployer.destroy()
+        deployer.destroy(exclude_protected=True)
     say("Claims that the stack keeps are still there, and with them their namespace.")
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ FIRST_LOGIN_TIMEOUT_SECONDS = 60
 def main() -> None:
     """Bring up Kubernetes, images and Slurm, each only where it is not there yet, and say how to go on."""
     stack = parse_stack(__doc__)
+    cluster = stack_config(stack).get("soperator:cluster", {})
     chosen = target.choose()
     if chosen.embedded is not None:
         chosen.embedded.up()
@@ -26,7 +28,7 @@ def main() -> None:
         images.load(chosen.embedded)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
-        require_images_that_can_be_pulled(stack)
+        require_images_that_can_be_pulled(stack, cluster)
 
     outputs = deploy(stack, chosen)
     if "login_user" in outputs:
@@ -57,14 +59,13 @@ def stack_config(stack: str) -> dict[str, Any]:
         raise UserError(f"{_short(file)} is not YAML: {error}") from error
 
 
-def require_images_that_can_be_pulled(stack: str) -> None:
+def require_images_that_can_be_pulled(stack: str, cluster: Mapping[str, Any]) -> None:
     """Refuse to deploy images to a foreign cluster that are on this machine only.
 
     Raises:
         UserError: The stack names no images of a registry.
 
     """
-    cluster = stack_config(stack).get("soperator:cluster", {})
     if not cluster.get("images"):
         raise UserError(
             f"stacks/Pulumi.{stack}.yaml names no images, so they are those that were built on this machine, "

@@ -299,7 +299,7 @@ def test_a_registry_that_refuses_is_quoted_and_the_password_is_not(
 ) -> None:
     done = push_by_command(registry, registry.credentials("a-wrong-password"), tmp_path)
 
-    assert done.returncode == 1
+    assert done.returncode != 0
     assert "unauthorized" in done.stderr
     assert "a-wrong-password" not in done.stderr
     assert "Traceback" not in done.stderr

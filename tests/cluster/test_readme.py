@@ -89,6 +89,10 @@ def test_make_commands_keep_the_face_that_they_promise(a_home: Path) -> None:
         ssh -F $config slurm 'exit 7'; echo "ssh: $?"
         make ssh CMD='exit 7'; echo "make: $?"
         make ssh CMD='echo "$HOME" '"'a  b'"; echo "quoted: $?"
+        cp $XDG_STATE_HOME/*/kube/kubeconfigs/admin $XDG_STATE_HOME/somebodys
+        KUBECONFIG=$XDG_STATE_HOME/somebodys make up; echo "foreign: $?"
+        KUBECONFIG=$XDG_STATE_HOME/none make up; echo "none: $?"
+        make up STACK=nowhere; echo "stack: $?"
         set -e
         make up
         make down
@@ -102,5 +106,8 @@ def test_make_commands_keep_the_face_that_they_promise(a_home: Path) -> None:
     assert "ssh: 7" in done.stdout
     assert "Error 7" in done.stderr
     assert "/home/demo a  b" in done.stdout
+    assert "stacks/Pulumi.local.yaml names no images" in done.stderr
+    assert "none can't be read" in done.stderr
+    assert 'There is no stack "nowhere" (stacks/Pulumi.nowhere.yaml). There are: local.' in done.stderr
     assert re.search(r" s +\d+ unchanged; ", done.stderr)
     assert "Traceback" not in done.stderr
