@@ -29,7 +29,8 @@ else
         dpkg-deb -x python3-pip-whl_*.deb .
     ) || fail "pip is missing and could not be fetched. Install it: apt-get install python3-venv"
     python3 -m venv --without-pip .venv
-    PYTHONPATH=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl) .venv/bin/python -m pip --quiet install pip
+    wheel=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl)
+    PYTHONPATH=$wheel .venv/bin/python -m pip --quiet install --no-index --no-deps "$wheel"
 fi
 .venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements.lock
 .venv/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
