@@ -169,7 +169,8 @@ class Slurm:
     def destroy(self) -> None:
         """Take the stack away, and what it keeps: whatever state a test has left it in."""
         self.deployer().destroy(exclude_protected=True)
-        self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+        if self.cluster.get("create_namespace", True):
+            self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
 
     @property
     def _ssh(self) -> Tool:
