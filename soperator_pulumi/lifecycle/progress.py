@@ -53,4 +53,4 @@ def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float =
         if left <= 0:
             return
         clock.sleep(min(pause, left))
-        pause = min(pause * 1.5, longest)
+        pause = min(pause * 1.1, longest)
