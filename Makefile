@@ -24,7 +24,7 @@ images: .venv/.installed  ## build the container images; REGISTRY=... pushes the
 
 check: .venv/.installed  ## format, lint, types, layers, and the tests that take seconds
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports --no-logo
-	@$(PYTHON) -m pytest tests/unit tests/rendered
+	@$(PYTHON) -m pytest tests/unit tests/rendered images
 
 test: check  ## everything that CI checks: `make check`, then engines and clusters for real
 	@$(PYTHON) -m pytest tests/engine tests/cluster
@@ -33,7 +33,7 @@ bench: .venv/.installed  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench
 
 soak: .venv/.installed  ## the long series: kills and restarts, in full numbers
-	@SOAK=1 $(PYTHON) -m pytest -s tests/engine tests/cluster
+	@SOAK=1 $(PYTHON) -m pytest -s images tests/engine tests/cluster
 
 format: .venv/.installed  ## put the sources into shape
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
