@@ -15,7 +15,8 @@ ED25519_KEY = (
     + " somebody@example"
 )
 
-IMAGES = {name: f"registry.example/soperator/{name}:1" for name in ("controller", "worker", "login", "munge")}
+_IMAGES = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+IMAGES = {name: f"registry.example/soperator/{name.replace('_', '-')}:1" for name in _IMAGES}
 
 
 def a_cluster(**overrides: Any) -> Data:
@@ -190,7 +191,6 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
                 "storage": st.fixed_dictionaries(
                     {},
                     optional={
-                        "homes": st.fixed_dictionaries({}, optional={"size_gib": st.integers(1, 1000)}),
                         "state": st.sampled_from([{"storage_class": "fast"}, {"existing_claim": "state"}]),
                         "keep": st.booleans(),
                     },

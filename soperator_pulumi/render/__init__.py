@@ -1,7 +1,8 @@
 """From a spec to the text of files: pure functions, the same text for the same spec."""
 
+from soperator_pulumi.render.jail import active_tree, jail_arguments, plugstack_conf, source_name, submounts, tree_id
 from soperator_pulumi.render.layout import SRUN_PORTS
-from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf, plugstack_conf
+from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf
 from soperator_pulumi.render.reload import Change, Effect, changes
 from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
 from soperator_pulumi.render.sshd_config import sshd_config
@@ -13,18 +14,23 @@ __all__ = [
     "SRUN_PORTS",
     "Change",
     "Effect",
+    "active_tree",
     "authorized_keys",
     "cgroup_conf",
     "changes",
     "gres_conf",
     "group",
+    "jail_arguments",
     "node_conf",
     "passwd",
     "plugstack_conf",
     "shadow",
     "slurm_conf",
     "slurm_files",
+    "source_name",
     "sshd_config",
+    "submounts",
+    "tree_id",
     "trial_files",
     "user_files",
 ]

@@ -22,3 +22,49 @@ SSH_KEYS_DIR = "/etc/ssh-keys"
 
 SLURM_UID = 64030
 """uid and gid of slurm in all images, Debian's own."""
+
+HOMES_DIR = "/home"
+SHARED_MEMORY_DIR = "/dev/shm"  # noqa: S108 a place in containers, of which each has its own
+TEMPORARY_DIR = "/tmp"  # noqa: S108 a place in containers, of which each has its own
+
+JAIL_DIR = "/jail"
+"""Where worker and login containers see the jail's volume as a whole."""
+
+HOMES_IN_JAIL = "home"
+"""Directory of the jail's volume with the homes."""
+
+TREES_IN_JAIL = "trees"
+"""Directory of the jail's volume with the trees, root filesystems."""
+
+JAIL_VIEWS = "/run/jail"
+"""Where a login container makes what its sessions see of each tree."""
+
+ACTIVE_VIEW = f"{JAIL_VIEWS}/active"
+"""What new sessions enter."""
+
+CLIENT_DIR = "/opt/slurm"
+"""Slurm's client programs with all that they need, in images and in the jail."""
+
+SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
+"""What moves a job into the jail."""
+
+JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
+"""What makes the view of a tree for sshd."""
+
+USER_FILES = "/var/lib/extrausers"
+"""The user database that libnss-extrausers reads: passwd, group and shadow."""
+
+DECLARED_USERS = "/etc/users"
+"""Where the container that merges users sees those of the spec."""
+
+JAIL_TOOLS_DIR = "/.jail-tools"
+"""Our Python, brought into whatever image the jail is filled from."""
+
+JAIL_TOOLS = (f"{JAIL_TOOLS_DIR}/bin/python3", "-I", "-m", "jail_tools")
+"""The command whose subcommands fill, switch and look after the jail."""
+
+JAIL_BEING_FILLED = "/.jail"
+"""Where the container that fills a tree sees the jail's volume: a place that no image has."""
+
+ADMIN_TREE = "/.tree"
+"""Where the admin shell sees the active tree as a whole."""

@@ -26,9 +26,3 @@ def gres_conf(spec: ClusterSpec) -> str:
     """Return gres.conf: no node set has GPUs, and slurmd is not to look for any."""
     del spec  # the same for every cluster so far
     return lines(HEADER, "AutoDetect=off")
-
-
-def plugstack_conf(spec: ClusterSpec) -> str:
-    """Return plugstack.conf: there, so that nodes take it from the controller and not from the image."""
-    del spec  # the same for every cluster so far
-    return lines(HEADER)

@@ -4,6 +4,14 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.deferred import Maybe
 from soperator_pulumi.spec.images import ImagesSpec, PullPolicy
+from soperator_pulumi.spec.jail import (
+    Changes,
+    JailIsolation,
+    JailSource,
+    JailSpec,
+    PopulateSpec,
+    TarballSource,
+)
 from soperator_pulumi.spec.login import LoginSpec, ServiceType
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.parse import parse_cluster
@@ -12,22 +20,28 @@ from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled, TaintEffect, Toleration, TolerationOperator
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SecretsSpec, SshHostKeyRef
 from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
-from soperator_pulumi.spec.storage import HomesVolume, StateVolume, StorageSpec, VolumeSpec
+from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec, VolumeSpec
+from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
 
 __all__ = [
+    "Changes",
     "ClusterSpec",
     "Constrain",
     "ControllerSpec",
     "GroupSpec",
-    "HomesVolume",
     "ImagesSpec",
+    "JailIsolation",
+    "JailSource",
+    "JailSpec",
+    "JailVolume",
     "LoginSpec",
     "Maybe",
     "MungeKeyRef",
     "NodeSetSpec",
     "PartitionSpec",
     "PodResources",
+    "PopulateSpec",
     "PullPolicy",
     "ResourceAmounts",
     "Scheduled",
@@ -38,7 +52,10 @@ __all__ = [
     "SshHostKeyRef",
     "StateVolume",
     "StorageSpec",
+    "SubmountRole",
+    "SubmountSpec",
     "TaintEffect",
+    "TarballSource",
     "Toleration",
     "TolerationOperator",
     "UserSpec",

@@ -113,14 +113,71 @@ class VolumeArgs(TypedDict, total=False):
     size_gib: int
     storage_class: pulumi.Input[str]
     existing_claim: pulumi.Input[str]
+    static_volume: pulumi.Input[str]
 
 
 class StorageArgs(TypedDict, total=False):
     """See `spec.StorageSpec`."""
 
-    homes: VolumeArgs
     state: VolumeArgs
     keep: bool
+
+
+class TarballArgs(TypedDict):
+    """See `spec.TarballSource`."""
+
+    url: pulumi.Input[str]
+    sha256: str
+
+
+class JailSourceArgs(TypedDict, total=False):
+    """See `spec.JailSource`."""
+
+    image: str
+    tarball: TarballArgs
+
+
+class SubmountArgs(TypedDict):
+    """See `spec.SubmountSpec`."""
+
+    path: str
+    roles: NotRequired[Sequence[str]]
+    read_only: NotRequired[bool]
+    existing_claim: NotRequired[pulumi.Input[str]]
+    sub_path: NotRequired[str]
+    host_path: NotRequired[str]
+    scratch_gib: NotRequired[int]
+    memory_gib: NotRequired[float]
+
+
+class JailIsolationArgs(TypedDict, total=False):
+    """See `spec.JailIsolation`."""
+
+    pid: bool
+    ipc: bool
+    user_namespaces: bool
+
+
+class PopulateArgs(ScheduledArgs, total=False):
+    """See `spec.PopulateSpec`."""
+
+    limit_mib_per_second: int
+    pod_resources: PodResourcesArgs
+
+
+class JailArgs(TypedDict, total=False):
+    """See `spec.JailSpec`."""
+
+    source: JailSourceArgs
+    active: str
+    keep_trees: int
+    changes: str
+    storage: VolumeArgs
+    submounts: Sequence[SubmountArgs]
+    isolation: JailIsolationArgs
+    populate: PopulateArgs
+    admin_shell: bool
+    app_armor: str
 
 
 class ImagesArgs(TypedDict):
@@ -130,6 +187,8 @@ class ImagesArgs(TypedDict):
     worker: pulumi.Input[str]
     login: pulumi.Input[str]
     munge: pulumi.Input[str]
+    jail_tools: pulumi.Input[str]
+    jail: NotRequired[str]
     pull_policy: NotRequired[str]
     pull_secrets: NotRequired[Sequence[pulumi.Input[str]]]
 
@@ -164,6 +223,7 @@ class ClusterArgs(TypedDict, total=False):
     partitions: Sequence[PartitionArgs]
     users: Sequence[UserArgs]
     groups: Sequence[GroupArgs]
+    jail: JailArgs
     storage: StorageArgs
     images: ImagesArgs
     secrets: SecretsArgs

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec import login, node_set, partition, quantity, scheduling, storage, user
+from soperator_pulumi.spec import jail, login, node_set, partition, quantity, scheduling, storage, submount, user
 from soperator_pulumi.spec.base import Model, refused_quietly
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName
 from soperator_pulumi.spec.node_set import NodeSetSpec
@@ -51,8 +52,10 @@ class ClusterSpec(Model):
     """People who may log in and run jobs."""
     groups: tuple[GroupSpec, ...] = ()
     """Groups of users. A user's own group needs no entry."""
+    jail: JailSpec = JailSpec()
+    """The root filesystem of all sessions and jobs, and the volume with it and the homes."""
     storage: StorageSpec = StorageSpec()
-    """Volumes for homes and slurmctld's state."""
+    """The volume for slurmctld's state, and whether volumes are kept."""
     images: ImagesSpec
     """Container images."""
     secrets: SecretsSpec = SecretsSpec()
@@ -79,10 +82,15 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
     yield from login.problems(spec.login)
-    yield from storage.problems(spec.storage)
-    roles: list[tuple[str, ControllerSpec | LoginSpec | NodeSetSpec]] = [
+    yield from storage.problems(spec.storage, spec.jail.storage)
+    yield from jail.problems(spec.jail, spec.images)
+    yield from submount.problems(spec.jail.submounts)
+    yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, spec.storage.state)
+    yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
+    roles: list[tuple[str, ControllerSpec | LoginSpec | NodeSetSpec | PopulateSpec]] = [
         ("controller", spec.controller),
         ("login", spec.login),
+        ("jail.populate", spec.jail.populate),
         *((f"node_sets[{index}]", each) for index, each in enumerate(spec.node_sets)),
     ]
     for path, role in roles:

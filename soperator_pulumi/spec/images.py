@@ -28,7 +28,7 @@ class PullPolicy(StrEnum):
 
 
 class ImagesSpec(Model):
-    """The four images, built from `images/` by `make images`, which prints their references."""
+    """The images, built from `images/` by `make images`, which prints their references."""
 
     controller: Maybe[ImageReference]
     """slurmctld and the client programs."""
@@ -38,6 +38,11 @@ class ImagesSpec(Model):
     """sshd and the client programs."""
     munge: Maybe[ImageReference]
     """munged, beside each of the others."""
+    jail_tools: Maybe[ImageReference]
+    """What fills, switches and looks after the jail."""
+    jail: ImageReference | None = None
+    """The root filesystem that sessions and jobs run in. Needed where jail.source is not given; plain, as the name of
+    the tree is made of it."""
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     """When machines pull. Default: once, as the tags are hashes of the content."""
     pull_secrets: tuple[Maybe[ObjectName], ...] = ()

@@ -11,6 +11,9 @@ _MAX_SHOWN = 64
 _NEVER_SHOWN = {"ssh_keys", "secrets", "pull_secrets", "extra", "options", "annotations", "service_annotations"}
 """Fields in which people paste secrets by mistake, or that may hold some."""
 
+_MOVED = {"storage.homes": "is gone: the homes are in the volume of the jail now. Move it to jail.storage."}
+"""Keys that there were once, by their paths, and where they are now."""
+
 _NEEDS = {
     "bool_type": "needs true or false.",
     "dict_type": "needs a mapping of keys to values.",
@@ -29,6 +32,9 @@ def problem_text(error: ErrorDetails, keys: Sequence[str] = ()) -> str:
     if kind == "missing":
         return "missing. It has no default: give it."
     if kind == "extra_forbidden":
+        moved = _MOVED.get(".".join(str(part) for part in error["loc"]))
+        if moved is not None:
+            return moved
         return _unknown_key(str(error["loc"][-1]), keys)
     if _is_output(given):
         return "got an Output. This field decides what is created, so it needs a plain value."

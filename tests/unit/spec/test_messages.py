@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec import parse_cluster
-from tests.strategies import ED25519_KEY, Data, a_cluster
+from tests.strategies import ED25519_KEY, IMAGES, Data, a_cluster
 
 
 def the_message_of(data: object) -> str:
@@ -52,7 +52,12 @@ def test_all_problems_stand_in_one_message_under_the_name_of_the_configuration()
         ({"slurm": {"constrain": "cgroups"}}, 'got "cgroups", needs "cgroup" or "none".'),
         ({"slurm": {"version": 24.11}}, 'got 24.11, needs "24.11".'),
         ({"name": "default"}, 'namespace: got "default", which belongs to Kubernetes'),
-        ({"images": {"controller": "a", "worker": "a", "login": "a"}}, "images.munge: missing."),
+        ({"images": {**IMAGES, "jail": None}}, "images.jail: missing, and jail.source is not given"),
+        (
+            {"storage": {"homes": {"size_gib": 5}}},
+            "storage.homes: is gone: the homes are in the volume of the jail now",
+        ),
+        ({"images": {name: "a" for name in IMAGES if name != "munge"}}, "images.munge: missing."),
     ],
 )
 def test_a_mistake_that_people_make_is_told_with_what_is_allowed(overrides: Data, words: str) -> None:

@@ -1,0 +1,58 @@
+"""The jail as files and arguments: which tree, and what of the node is seen in it."""
+
+import hashlib
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.text import HEADER, lines
+from soperator_pulumi.spec import ClusterSpec, SubmountRole, SubmountSpec
+
+_ID_DIGITS = 12
+
+_ALWAYS_BOUND = (layout.SHARED_MEMORY_DIR, layout.HOMES_DIR, layout.TEMPORARY_DIR)
+
+
+def source_name(spec: ClusterSpec) -> str:
+    """Return what the jail is filled from, as people and `tree_id` know it: `image:<reference>`, `tarball:<sha256>`."""
+    source = spec.jail.source
+    if source is not None and source.tarball is not None:
+        return f"tarball:{source.tarball.sha256}"
+    return f"image:{spec.images.jail if source is None else source.image}"
+
+
+def tree_id(spec: ClusterSpec) -> str:
+    """Return the id of the tree that the jail's source fills: the same text as source, the same tree."""
+    return hashlib.sha256(source_name(spec).encode()).hexdigest()[:_ID_DIGITS]
+
+
+def active_tree(spec: ClusterSpec) -> str:
+    """Return the id of the tree that new sessions and jobs shall enter."""
+    return spec.jail.active or tree_id(spec)
+
+
+def submounts(spec: ClusterSpec, role: SubmountRole) -> tuple[SubmountSpec, ...]:
+    """Return the submounts that the pods of a role have, by their path."""
+    return tuple(sorted((each for each in spec.jail.submounts if role in each.roles), key=lambda each: each.path))
+
+
+def jail_arguments(spec: ClusterSpec, role: SubmountRole) -> list[str]:
+    """Return what the plugin and `jail-login` are told: the volume, what is bound over a tree, how jobs are isolated.
+
+    slurmd's spool is not among it: of that a job sees its own part alone.
+    """
+    own = {each.path: each.read_only for each in submounts(spec, role) if each.path != layout.SPOOL_DIR}
+    bound = {**dict.fromkeys(_ALWAYS_BOUND, False), **own}
+    binds = [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
+    return [f"jail={layout.JAIL_DIR}", *binds, *_isolation(spec, role)]
+
+
+def _isolation(spec: ClusterSpec, role: SubmountRole) -> list[str]:
+    isolation = spec.jail.isolation
+    namespaces = [name for name in ("pid", "ipc") if getattr(isolation, name)]
+    apart = [f"isolation={','.join(namespaces)}"] if namespaces and role is SubmountRole.WORKER else []
+    return [*apart, *(["user_namespaces"] if isolation.user_namespaces else [])]
+
+
+def plugstack_conf(spec: ClusterSpec) -> str:
+    """Return plugstack.conf. The plugin is required: where it fails, no task starts."""
+    arguments = " ".join(jail_arguments(spec, SubmountRole.WORKER))
+    return lines(HEADER, f"required {layout.SPANK_PLUGIN} {arguments}")

@@ -1,0 +1,241 @@
+"""Submounts: volumes inside the jail, at the same path for jobs and for logins."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import StrictBool
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.base import Matches, Model, number, whole
+from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.login import LoginSpec
+from soperator_pulumi.spec.names import ObjectName
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.paths import HOMES, SHARED_MEMORY, SPOOL, TEMPORARY, AbsolutePath, holds, jail_path_problem
+from soperator_pulumi.spec.quantity import amount
+from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
+
+SubPath = Annotated[
+    str,
+    Matches(
+        r"(?!\.\.?(/|$))[A-Za-z0-9._-]+(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)*",
+        "needs the path of a directory in the volume: letters, digits, '.', '_', '-' and '/', none first or last, "
+        'no "..".',
+        255,
+    ),
+]
+"""A path below a volume's root."""
+
+_HOST_FORBIDDEN = {
+    "/boot": "the machine's kernel",
+    "/dev": "the machine's devices",
+    "/etc": "the machine's configuration and keys",
+    "/proc": "the machine's processes",
+    "/root": "the machine's administrator",
+    "/run": "sockets of the container runtime",
+    "/sys": "the machine's kernel",
+    "/var/lib/containerd": "the root filesystems of all containers",
+    "/var/lib/docker": "the root filesystems of all containers",
+    "/var/lib/etcd": "Kubernetes' own data",
+    "/var/lib/kubelet": "volumes and tokens of all pods",
+    "/var/run": "sockets of the container runtime",
+}
+"""Directories of a machine that no job may see, and what is in them."""
+
+
+class SubmountRole(StrEnum):
+    """Pods in which a submount is seen."""
+
+    LOGIN = "login"
+    """ssh sessions."""
+    WORKER = "worker"
+    """Jobs."""
+
+
+class SubmountSpec(Model):
+    """A volume at a path inside the jail: exactly one of existing_claim, host_path, scratch_gib and memory_gib."""
+
+    path: AbsolutePath
+    """Where sessions and jobs see it, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
+    replace what is there by default. Below `/opt` and `/usr/local` it is for programs: no working directory or
+    output of a job can be there, as slurmd cannot enter these as the user."""
+    roles: tuple[SubmountRole, ...] = (SubmountRole.LOGIN, SubmountRole.WORKER)
+    """Where it is seen. Default: in ssh sessions and in jobs."""
+    read_only: StrictBool = False
+    """Whether nobody can write to it."""
+    existing_claim: Maybe[ObjectName] | None = None
+    """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, as many pods mount it."""
+    sub_path: SubPath | None = None
+    """Directory of the claim to mount. Default: the whole claim."""
+    host_path: AbsolutePath | None = None
+    """Directory of the machine, which must exist there: a local disk, or a filesystem that all machines mount."""
+    scratch_gib: Annotated[int, whole(1, MAX_GIB)] | None = None
+    """An empty directory on the machine's disk for each pod, of this size in GiB, gone with the pod."""
+    memory_gib: Annotated[float, number(0.001, 1_000_000, what="a number of GiB without a unit")] | None = None
+    """An empty directory in memory for each pod, of this size in GiB, gone with the pod. What is in it counts as
+    memory of the pod."""
+
+
+SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
+"""Fields of which a submount has exactly one."""
+
+_GIB = 1024**3
+
+_EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
+
+
+def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
+    """Yield what is wrong with submounts, each by itself and between them."""
+    for index, submount in enumerate(submounts):
+        path = f"jail.submounts[{index}]"
+        if known(submount.path):
+            yield from _path_problems(submount, path)
+            yield from _collisions(submounts, index, path)
+        yield from _role_problems(submount, path)
+        yield from _source_problems(submount, path)
+
+
+def _path_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
+    reason = jail_path_problem(submount.path)
+    if reason:
+        yield Problem(f"{path}.path", f'got "{submount.path}", {reason}')
+
+
+def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> Iterator[Problem]:
+    """Yield the first submount before this one that is in its way in the same pods."""
+    own = submounts[index]
+    for other_index, other in enumerate(submounts[:index]):
+        if not known(other.path, own.roles, other.roles) or not set(own.roles) & set(other.roles):
+            continue
+        where = f"jail.submounts[{other_index}]"
+        if own.path == other.path:
+            yield Problem(f"{path}.path", f'"{own.path}" is also the path of {where}. Choose another one.')
+            return
+        if holds(own.path, other.path) or holds(other.path, own.path):
+            inner = "inside" if holds(other.path, own.path) else "around"
+            yield Problem(
+                f"{path}.path",
+                f'"{own.path}" lies {inner} "{other.path}" of {where}: one would hide or depend on the other. '
+                "Put them beside each other.",
+            )
+            return
+
+
+def _role_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
+    roles = submount.roles
+    if not known(roles):
+        return
+    if not roles:
+        yield Problem(
+            f"{path}.roles", "empty: nobody would see it. Name login, worker or both, or remove the submount."
+        )
+    elif len(set(roles)) != len(roles):
+        yield Problem(f"{path}.roles", "names a role twice. Remove one.")
+    elif submount.path == HOMES and len(roles) == 1:
+        yield Problem(
+            f"{path}.roles", f"{HOMES} has to be the same in sessions and in jobs. Name both, or leave it out."
+        )
+    elif submount.path == SPOOL and roles != (SubmountRole.WORKER,):
+        yield Problem(f"{path}.roles", f"{SPOOL} belongs to slurmd, which runs on workers only. Say [worker].")
+
+
+def _source_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
+    values = {name: getattr(submount, name) for name in SOURCES}
+    if not known(*values.values()):
+        return
+    named = [name for name, value in values.items() if value is not None]
+    if not named:
+        yield Problem(path, f"has no volume. {_EXACTLY_ONE}")
+    elif len(named) > 1:
+        yield Problem(f"{path}.{named[1]}", f"given together with {named[0]}. {_EXACTLY_ONE}")
+    else:
+        yield from _kind_problems(submount, named[0], path)
+
+
+def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Problem]:
+    """Yield what does not go together with the one kind of volume that a submount has."""
+    if kind != "existing_claim" and known(submount.sub_path) and submount.sub_path is not None:
+        yield Problem(f"{path}.sub_path", f"given together with {kind}; only a claim has one. Remove it.")
+    allowed = {
+        HOMES: ("existing_claim", "host_path"),
+        SHARED_MEMORY: ("memory_gib",),
+        SPOOL: ("scratch_gib", "memory_gib"),
+    }.get(submount.path, SOURCES)
+    if known(submount.path) and kind not in allowed:
+        reason = {
+            HOMES: "has to be the same on all nodes and to stay",
+            SHARED_MEMORY: "is memory",
+            SPOOL: "is each node's own",
+        }[submount.path]
+        yield Problem(f"{path}.{kind}", f"does not fit {submount.path}, which {reason}. Give {' or '.join(allowed)}.")
+    elif submount.read_only and kind in {"scratch_gib", "memory_gib"}:
+        yield Problem(f"{path}.read_only", f"given together with {kind}: it would stay empty. Remove one.")
+    elif submount.read_only and submount.path in {HOMES, TEMPORARY}:
+        yield Problem(f"{path}.read_only", f"does not fit {submount.path}, to which people write. Remove it.")
+    if kind == "host_path":
+        yield from _host_path_problems(str(submount.host_path), f"{path}.host_path")
+
+
+def _host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
+    for forbidden, content in _HOST_FORBIDDEN.items():
+        if host_path == forbidden or holds(host_path, forbidden) or holds(forbidden, host_path):
+            yield Problem(
+                path,
+                f'got "{host_path}", which shows {forbidden} ({content}) to every job. '
+                'Give a directory that is there for jobs, such as "/mnt/local".',
+            )
+            return
+
+
+_OURS_IN_THE_CLAIM = ("active", "home", "jobs", "meta", "trees")
+"""What the jail's volume holds besides what submounts bring."""
+
+
+def claim_problems(submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, state: VolumeSpec) -> Iterator[Problem]:
+    """Yield submounts that would show what the jail's volume or slurmctld's has in it."""
+    for index, submount in enumerate(submounts):
+        claim, where = submount.existing_claim, f"jail.submounts[{index}]"
+        if not isinstance(claim, str):
+            continue
+        if claim == state.existing_claim:
+            yield Problem(
+                f"{where}.existing_claim",
+                f'"{claim}" is also the claim of storage.state: users could write slurmctld\'s state. Use another one.',
+            )
+        top = str(submount.sub_path or "").partition("/")[0]
+        if claim == jail.existing_claim and known(submount.sub_path) and (not top or top in _OURS_IN_THE_CLAIM):
+            yield Problem(
+                f"{where}.sub_path",
+                f'"{claim}" is also the claim of jail.storage, where {", ".join(_OURS_IN_THE_CLAIM)} are ours. '
+                'Name another directory of it, such as "data".',
+            )
+
+
+def memory_problems(
+    submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
+) -> Iterator[Problem]:
+    """Yield volumes in memory that a pod has no room for: what is in them counts as memory of the pod."""
+    room = [
+        (SubmountRole.WORKER, node_set.memory_gib, f"a node of node_sets[{index}]", f"node_sets[{index}].memory_gib")
+        for index, node_set in enumerate(node_sets)
+        if known(node_set.memory_gib)
+    ]
+    limit = login.pod_resources.limits.memory
+    if known(limit) and limit is not None:
+        room.append((SubmountRole.LOGIN, float(amount(limit)) / _GIB, "a login pod", "login.pod_resources.limits"))
+    told: set[SubmountRole] = set()
+    for role, pod_gib, pod, field in room:
+        sizes = {
+            index: each.memory_gib
+            for index, each in enumerate(submounts)
+            if known(each.memory_gib, each.roles) and each.memory_gib is not None and role in each.roles
+        }
+        if sum(sizes.values()) >= pod_gib and role not in told:
+            told.add(role)
+            yield Problem(
+                f"jail.submounts[{max(sizes)}].memory_gib",
+                f"{sum(sizes.values()):g} GiB in memory in all where the role is {role}, but {pod} has {pod_gib:g} GiB "
+                f"for that and for everything else ({field}). Lower it, or raise that.",
+            )
