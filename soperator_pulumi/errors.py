@@ -6,7 +6,8 @@
     ├── SlurmError          Slurm refused a command
     ├── KubernetesError     the Kubernetes API is not reached, or refused
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
-    └── NotReadyError       a bounded wait ended without what it waited for
+    ├── NotReadyError       a bounded wait ended without what it waited for
+    └── JailError           the jail is not filled or not switched; what was active still is
 
 Every message says where, what was given, what is allowed and what to do next, and holds no secret.
 """
@@ -63,3 +64,7 @@ class ConfigRefusedError(SoperatorError):
 
 class NotReadyError(SoperatorError):
     """What a bounded wait waited for did not come."""
+
+
+class JailError(SoperatorError):
+    """A tree of the jail is not filled, or not switched to; what was active before still is."""

@@ -24,12 +24,14 @@ FIELD_MANAGER = "soperator-pulumi"
 
 Json = dict[str, Any]
 
+LOG_LINES = 50
+"""How much of a log is read where nothing else is said."""
+
 _TIMEOUT = urllib3.Timeout(connect=5, read=30)
 _RETRIES = urllib3.Retry(total=2, backoff_factor=0.3, status_forcelist=(429, 503), raise_on_status=False)
 _OK = 200
 _ERRORS = 400
 _NOT_FOUND = 404
-_LOG_LINES = 50
 
 
 class Kube(Protocol):
@@ -45,24 +47,32 @@ class Kube(Protocol):
         """Return the objects of a collection that have these labels, and these fields."""
         ...
 
-    def apply(self, path: str, body: Json) -> Json:
-        """Make the object what `body` says, and take back what we said before and no longer say."""
+    def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
+        """Make the object what `body` says, and take back what `manager` said before and no longer says."""
         ...
 
     def merge(self, path: str, body: Json) -> Json | None:
         """Change the named fields of an object; None when there is no such object."""
         ...
 
-    def delete(self, path: str) -> None:
-        """Delete an object, if it is there."""
+    def delete(self, path: str, *, dependents_first: bool = False) -> None:
+        """Delete an object, if it is there; with `dependents_first` it goes when all that it owns has gone."""
         ...
 
-    def log(self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None) -> str:
-        """Return the end of a container's log, at most `since_seconds` old; empty when there is none."""
+    def log(
+        self,
+        path: str,
+        container: str,
+        *,
+        previous: bool = False,
+        since_seconds: int | None = None,
+        lines: int = LOG_LINES,
+    ) -> str:
+        """Return the last lines of a container's log, at most `since_seconds` old; empty when there is none."""
         ...
 
-    def transport(self, namespace: str, pod: str, container: str) -> Transport:
-        """Return what runs commands in a container."""
+    def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
+        """Return what runs commands in a container, which has the usual small programs or has not."""
         ...
 
 
@@ -99,9 +109,9 @@ class Cluster:
         found = self._request("GET", f"{path}?{urlencode(query)}")
         return list(found["items"]) if found else []
 
-    def apply(self, path: str, body: Json) -> Json:
-        """Apply on the server, under our name, whoever else has set a field."""
-        query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
+    def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
+        """Apply on the server, under this name, whoever else has set a field."""
+        query = urlencode({"fieldManager": manager, "force": "true"})
         applied = self._request("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
         if applied is None:
             raise KubernetesError(f"{self._configuration.host}: {path} cannot be made: its namespace does not exist.")
@@ -112,15 +122,23 @@ class Cluster:
         query = urlencode({"fieldManager": FIELD_MANAGER})
         return self._request("PATCH", f"{path}?{query}", body, "application/merge-patch+json")
 
-    def delete(self, path: str) -> None:
-        """Delete an object, if it is there."""
-        self._request("DELETE", path)
+    def delete(self, path: str, *, dependents_first: bool = False) -> None:
+        """Delete an object, if it is there; with `dependents_first` it goes when all that it owns has gone."""
+        self._request("DELETE", f"{path}?propagationPolicy=Foreground" if dependents_first else path)
 
-    def log(self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None) -> str:
-        """Return the end of a container's log, at most `since_seconds` old; empty when there is none."""
+    def log(
+        self,
+        path: str,
+        container: str,
+        *,
+        previous: bool = False,
+        since_seconds: int | None = None,
+        lines: int = LOG_LINES,
+    ) -> str:
+        """Return the last lines of a container's log, at most `since_seconds` old; empty when there is none."""
         query: dict[str, str | int] = {
             "container": container,
-            "tailLines": _LOG_LINES,
+            "tailLines": lines,
             "previous": str(previous).lower(),
         }
         if since_seconds is not None:
@@ -129,9 +147,9 @@ class Cluster:
         text = response.data.decode(errors="replace") if response.status == _OK else ""
         return "" if text.startswith("unable to retrieve container logs") else text  # the container is gone
 
-    def transport(self, namespace: str, pod: str, container: str) -> Transport:
-        """Return what runs commands in a container."""
-        return ExecTransport(self._configuration, namespace, pod, container)
+    def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
+        """Return what runs commands in a container, which has the usual small programs or has not."""
+        return ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
 
     def _request(
         self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"

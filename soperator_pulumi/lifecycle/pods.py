@@ -46,6 +46,16 @@ class Pod:
         """Whether its probes succeed."""
         return self._condition("Ready").get("status") == "True"
 
+    @property
+    def component(self) -> str:
+        """Its part in the cluster: `controller`, `login`, `worker`; empty for pods that are not ours."""
+        return str((self.body["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
+
+    @property
+    def phase(self) -> str:
+        """`Pending`, `Running`, `Succeeded` or `Failed`; empty when nothing is known yet."""
+        return str(self.body.get("status", {}).get("phase", ""))
+
     def runs(self, container: str) -> bool:
         """Whether the container's process is there, so that commands can be run beside it."""
         return "running" in self._status(container).get("state", {})
@@ -84,6 +94,24 @@ class Pod:
             return "runs, but its probe does not succeed yet"
         return self._warning(kube) or "starts"
 
+    def why_ended(self) -> str:
+        """Return how the pod came to its end: evicted, killed, or by its own program."""
+        status = self.body.get("status", {})
+        if words := ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)):
+            return f"has ended: {words}"
+        ended = self._last_failure()
+        reason = ended.get("reason", "Error")
+        cause = "" if reason == "Error" else f" ({reason})"  # OOMKilled says more than its exit code
+        return f"ended with exit code {ended['exitCode']}{cause}" if "exitCode" in ended else "has ended"
+
+    def last_message(self) -> str:
+        """Return what a container that failed has left as its last words; empty when there are none."""
+        return str(self._last_failure().get("message", "")).strip()
+
+    def _last_failure(self) -> Json:
+        states = [status.get(key, {}) for status in self._statuses() for key in ("state", "lastState")]
+        return next((each["terminated"] for each in states if each.get("terminated", {}).get("exitCode")), {})
+
     def _statuses(self, *, main_only: bool = False) -> list[Json]:
         status = self.body.get("status", {})
         kinds = ["containerStatuses"] if main_only else ["initContainerStatuses", "containerStatuses"]
@@ -108,12 +136,7 @@ class Pod:
         return f"; its last words: {lines[-1]}" if lines else ""
 
     def _warning(self, kube: Kube) -> str:
-        """Return the newest warning about the pod, such as a volume that cannot be mounted."""
-        namespace = self.body["metadata"]["namespace"]
-        about = {"involvedObject.uid": self.uid, "type": "Warning"}
-        events = kube.find(f"/api/v1/namespaces/{namespace}/events", fields=about)
-        newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default={})
-        return f"{newest['reason']}: {newest['message']}" if newest else ""
+        return newest_warning(kube, self.body["metadata"]["namespace"], self.uid)
 
 
 def _trouble(status: Json) -> str:
@@ -128,6 +151,14 @@ def _trouble(status: Json) -> str:
     if terminated and terminated.get("exitCode") != 0:
         return f"ended with exit code {terminated.get('exitCode')}"
     return ""
+
+
+def newest_warning(kube: Kube, namespace: str, uid: str) -> str:
+    """Return the newest warning about an object, such as a volume that cannot be mounted; empty when there is none."""
+    about = {"involvedObject.uid": uid, "type": "Warning"}
+    events = kube.find(f"/api/v1/namespaces/{namespace}/events", fields=about)
+    newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default={})
+    return f"{newest['reason']}: {newest['message']}" if newest else ""
 
 
 def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]:

@@ -54,8 +54,26 @@ class Transport(Protocol):
 class ExecTransport:
     """Runs commands in a container of a pod, as `kubectl exec` does. About 60 ms a command."""
 
-    def __init__(self, configuration: client.Configuration, namespace: str, pod: str, container: str) -> None:
+    def __init__(
+        self,
+        configuration: client.Configuration,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        coreutils: bool = True,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            configuration: How the API server is reached.
+            namespace: Where the pod is.
+            pod: Its name.
+            container: Which of its containers.
+            coreutils: Whether `timeout` is there, with which a command that takes too long ends in the pod as well.
+        """
         self._configuration = configuration
+        self._limits = coreutils
         self._namespace = namespace
         self._pod = pod
         self._container = container
@@ -66,8 +84,8 @@ class ExecTransport:
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         """Run `command`; it is ended in the pod as well when it takes longer than `timeout_seconds`."""
-        bounded = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds), *command]
-        socket = self._open(bounded, stdin=bool(stdin))
+        limit = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds)] if self._limits else []
+        socket = self._open([*limit, *command], stdin=bool(stdin))
         try:
             if stdin:
                 socket.write_stdin(stdin)

@@ -1,0 +1,167 @@
+"""The resource that has new jobs and logins enter the wanted tree of the jail. It comes after all else.
+
+Thin: what it does stands in `jail`. Its diff compares with the live jail.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from soperator_pulumi.errors import JailError, KubernetesError, TransportError
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.jail import LiveJail, Tree, active_of, find_tree
+from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
+    """Return a tree of values with its whole numbers as such: Pulumi sends floats, which Kubernetes refuses."""
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Wanted(BaseModel):
+    """Which tree is to be active, and what becomes of the others. Numbers arrive as floats."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    namespace: str
+    tree: str
+    populated: str
+    """The tree that this deployment fills itself."""
+    source: str
+    """What it is filled from."""
+    keep_trees: int
+    changes: str
+    selector: dict[str, str]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    template: Annotated[dict[str, Any], BeforeValidator(_whole)]
+
+
+class ActiveTreeProvider(LiveProvider):
+    """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Accept what the component has made: it was checked as part of the spec."""
+        return CheckResult(news, [])
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with the live jail, and print from which tree to which it will be switched."""
+        if has_unknown(news):
+            return DiffResult(changes=True)
+        wanted = Wanted.model_validate(news)
+        if wanted.namespace != olds["namespace"]:
+            return DiffResult(changes=True, replaces=["namespace"])
+        try:
+            trees = self._jail(news, wanted).trees()
+        except (JailError, KubernetesError, TransportError) as error:
+            say(f"jail: it is not known which tree is active: {error}")
+            return DiffResult(changes=True)
+        active = active_of(trees)
+        if active is not None and active.tree == wanted.tree:
+            return DiffResult(changes=wanted.keep_trees != int(olds["keep_trees"]))
+        say(f"jail: {active or 'no tree'} -> {_next(wanted, trees)}")
+        return DiffResult(changes=True)
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Switch, unless the wanted tree is active: the first one that is filled is so at once."""
+        self._put(props)
+        return CreateResult(f"{props['namespace']}/jail", {**props})
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Return what is recorded: every diff looks at the live jail."""
+        return ReadResult(id_, props)
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Switch, then remove old trees."""
+        self._put(news, kept_before=int(olds["keep_trees"]))
+        return UpdateResult({**news})
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """End what still works on the trees. The trees are data and stay."""
+        jail = self._jail(props, Wanted.model_validate(props), deleting=True)
+        jail.remove_work()
+
+    def _put(self, props: Mapping[str, Any], *, kept_before: int | None = None) -> None:
+        wanted = Wanted.model_validate(props)
+        jail = self._jail(props, wanted)
+        jail.finish_others()
+        trees = jail.trees()
+        to, active = find_tree(trees, wanted.tree), active_of(trees)
+        if not to.active:
+            say(f"jail: {active or 'no tree'} -> {to}")
+            jail.switch(to, wanted.changes)
+            if not find_tree(jail.trees(), wanted.tree).active:
+                raise JailError(f"jail: it was switched to {to}, and then to another tree by somebody else. Run again.")
+            say(f"jail: new jobs and logins enter {to}")
+        if not to.active or (kept_before is not None and kept_before != wanted.keep_trees):
+            jail.collect(wanted.keep_trees)
+
+    def _jail(self, props: Mapping[str, Any], wanted: Wanted, *, deleting: bool = False) -> LiveJail:
+        return LiveJail(
+            self.kube(props, deleting=deleting),
+            namespace=wanted.namespace,
+            selector=wanted.selector,
+            labels=wanted.labels,
+            annotations=wanted.annotations,
+            template=wanted.template,
+            say=say,
+            clock=MachineClock(),
+        )
+
+
+def _next(wanted: Wanted, trees: tuple[Tree, ...]) -> Tree:
+    """Return the wanted tree; one that this deployment fills may not be there yet, any other must.
+
+    Raises:
+        JailError: it is not there; with those that are.
+    """
+    if wanted.tree == wanted.populated:
+        return Tree(tree=wanted.tree, source=wanted.source)
+    return find_tree(trees, wanted.tree)
+
+
+class ActiveTree(pulumi.dynamic.Resource, module="soperator", name="ActiveTree"):
+    """The tree of the jail that new jobs and logins enter."""
+
+    tree: pulumi.Output[str]
+    """The active tree's name."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: str,
+        tree: str,
+        populated: str,
+        source: str,
+        keep_trees: int,
+        changes: str,
+        selector: Mapping[str, str],
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        template: Mapping[str, Any],
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        inputs = {
+            "namespace": namespace,
+            "tree": tree,
+            "populated": populated,
+            "source": source,
+            "keep_trees": keep_trees,
+            "changes": changes,
+            "selector": {**selector},
+            "labels": {**labels},
+            "annotations": {**annotations},
+            "template": {**template},
+            **connection.inputs(),
+        }
+        super().__init__(ActiveTreeProvider(), resource_name, inputs, opts)

@@ -1,0 +1,228 @@
+"""Following one Kubernetes Job to its end: how far it is, why it cannot start, and why it failed.
+
+Its pods may be killed at any moment; Kubernetes makes another one, and following goes on with that.
+"""
+
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, Json, Kube
+from soperator_pulumi.lifecycle.pods import Pod, find_pods, newest_warning
+from soperator_pulumi.lifecycle.progress import Clock, Say, until
+
+STUCK_SECONDS = 600
+"""For how long a pod may wait for what seldom comes by itself: a machine of most clouds is there by then."""
+SILENT_SECONDS = 1800
+"""For how long nothing may change: pulling an image of tens of GiB takes that long."""
+
+_LOG_LINES = 2000
+_LAST_WORDS = 5
+_TELL_SECONDS = 1.0
+_TELL_AGAIN_SECONDS = 30
+_JOB_UID = "batch.kubernetes.io/controller-uid"
+_MADE_BY_KUBERNETES = (_JOB_UID, "controller-uid", "batch.kubernetes.io/job-name", "job-name")
+
+
+def job_path(namespace: str, name: str = "") -> str:
+    """Return the path of a Job, or of all Jobs of a namespace."""
+    return f"/apis/batch/v1/namespaces/{namespace}/jobs" + (f"/{name}" if name else "")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A Job, read from the API's JSON."""
+
+    path: str
+    name: str
+    uid: str
+    body: Json
+
+    @classmethod
+    def of(cls, body: Json) -> "Job":
+        """Read a Job."""
+        meta = body["metadata"]
+        return cls(job_path(meta["namespace"], meta["name"]), meta["name"], meta["uid"], body)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has done what it was made for."""
+        return self._condition("Complete") is not None
+
+    @property
+    def failure(self) -> str:
+        """Why Kubernetes has given it up; empty when it has not."""
+        failed = self._condition("Failed")
+        return "" if failed is None else f"{failed.get('reason', 'failed')}: {failed.get('message', '')}".rstrip(": ")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is complete or given up."""
+        return self.complete or bool(self.failure)
+
+    def manifest(self) -> Json:
+        """Return what would make the same Job again: without all that the API server has put into it."""
+        meta, spec = self.body["metadata"], self.body["spec"]
+        template = spec["template"]
+        labels = {key: value for key, value in _labels(template).items() if key not in _MADE_BY_KUBERNETES}
+        own_labels = {key: value for key, value in _labels(self.body).items() if key not in _MADE_BY_KUBERNETES}
+        kept = {key: meta[key] for key in ("name", "namespace", "annotations") if key in meta}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {**kept, "labels": own_labels},
+            "spec": {
+                **{key: value for key, value in spec.items() if key not in {"selector", "manualSelector"}},
+                "template": {**template, "metadata": {**template.get("metadata", {}), "labels": labels}},
+            },
+        }
+
+    @property
+    def manager(self) -> str:
+        """Under whose name its fields are: that of the program that has made it, so that it can change it again."""
+        entries = self.body["metadata"].get("managedFields") or []
+        return next((str(each["manager"]) for each in entries if not each.get("subresource")), FIELD_MANAGER)
+
+    def _condition(self, kind: str) -> Json | None:
+        conditions = self.body.get("status", {}).get("conditions") or []
+        return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
+
+
+def _labels(body: Json) -> dict[str, str]:
+    return dict(body.get("metadata", {}).get("labels") or {})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a Job has ended."""
+
+    failure: str
+    """Why it failed, in the words of its program and of Kubernetes; empty when it is complete."""
+    log: tuple[str, ...]
+    """What its last pod printed, as far as that is still to be had."""
+
+
+@dataclass(frozen=True)
+class Following:
+    """One Job, looked at until it has ended."""
+
+    kube: Kube
+    namespace: str
+    name: str
+    container: str
+    """The container that does the work."""
+    prefix: str
+    """Stands before each line that is told."""
+    say: Say
+    clock: Clock
+    stuck_seconds: float = STUCK_SECONDS
+    silent_seconds: float = SILENT_SECONDS
+
+    def end(self) -> Outcome:
+        """Wait until the Job has ended, with a line whenever something changes, about one a second.
+
+        Raises:
+            NotReadyError: there is no such Job, it cannot start, or nothing has changed for too long.
+        """
+        progress = _Progress(self)
+        for _ in until(float("inf"), self.clock):
+            job = self.look()
+            pod = self._newest_pod(job)
+            if job.ended:
+                return self._outcome(job, pod)
+            progress.note(*self._state(job, pod))
+        raise AssertionError("there is no end to wait for")
+
+    def look(self) -> Job:
+        """Return the Job as it is now.
+
+        Raises:
+            NotReadyError: there is none.
+        """
+        body = self.kube.get(job_path(self.namespace, self.name))
+        if body is None:
+            raise NotReadyError(
+                f"{self.prefix}: the Job {self.namespace}/{self.name} is not there; somebody has deleted it. "
+                "Refresh the stack, then run again: it is made anew."
+            )
+        return Job.of(body)
+
+    def make_anew(self, job: Job) -> None:
+        """Delete a Job, with its pods, and make it again from its own manifest.
+
+        Raises:
+            NotReadyError: it does not go.
+        """
+        self.kube.delete(job.path, dependents_first=True)
+        for _ in until(self.clock.now() + self.stuck_seconds, self.clock):
+            body = self.kube.get(job.path)
+            if body is None or body["metadata"]["uid"] != job.uid:
+                break
+        else:
+            raise NotReadyError(
+                f"{self.prefix}: the Job {self.namespace}/{self.name} is still being deleted after "
+                f"{self.stuck_seconds:.0f} s: see `kubectl describe job {self.name} -n {self.namespace}`. "
+                "Run again when it has gone."
+            )
+        self.kube.apply(job.path, job.manifest(), manager=job.manager)
+
+    def _newest_pod(self, job: Job) -> Pod | None:
+        pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
+        return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
+
+    def _state(self, job: Job, pod: Pod | None) -> tuple[str, bool]:
+        """Return in a few words how far the Job is, and whether it hardly gets further by itself."""
+        if pod is None:
+            return newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made", True
+        if pod.runs(self.container):
+            lines = self.kube.log(pod.path, self.container, lines=1).strip().splitlines()
+            return (lines[-1] if lines else "runs"), False
+        if pod.phase == "Succeeded":
+            return "its pod has ended well", False
+        if pod.phase == "Failed":
+            return f"its pod {pod.why_ended()}; another one goes on", False
+        return f"its pod {pod.why_not_ready(self.kube)}", pod.stuck
+
+    def _outcome(self, job: Job, pod: Pod | None) -> Outcome:
+        if pod is None:
+            return Outcome(job.failure, ())
+        text = self.kube.log(pod.path, self.container, lines=_LOG_LINES)
+        lines = tuple(text.strip().splitlines())
+        if job.complete:
+            return Outcome("", lines)
+        message = pod.last_message() or "\n".join(lines[-_LAST_WORDS:])
+        return Outcome(message or f"its pod {pod.why_ended()}; {job.failure}", lines)
+
+
+class _Progress:
+    """What was told last, and since when nothing is new."""
+
+    def __init__(self, following: Following) -> None:
+        self._following = following
+        self._now = following.clock.now
+        self._line = ""
+        self._told = True
+        self._told_at = float("-inf")
+        self._changed_at = self._free_at = self._now()
+
+    def note(self, line: str, stuck: bool) -> None:  # noqa: FBT001 it comes with the line
+        """Take in the state of this moment, and tell it if it is new.
+
+        Raises:
+            NotReadyError: it has been the same for too long.
+        """
+        now, following = self._now(), self._following
+        if line != self._line:
+            self._line, self._changed_at, self._told = line, now, line.startswith("{")  # a program's last word
+        if not stuck:
+            self._free_at = now
+        since = now - self._told_at
+        if (not self._told and since >= _TELL_SECONDS) or since >= _TELL_AGAIN_SECONDS:
+            following.say(f"{following.prefix}: {line}")
+            self._told, self._told_at = True, now
+        limits = ((now - self._free_at, following.stuck_seconds), (now - self._changed_at, following.silent_seconds))
+        if any(waited >= limit for waited, limit in limits):
+            raise NotReadyError(
+                f"{following.prefix}: the Job {following.namespace}/{following.name} does not get on: {line}. "
+                f"Nothing has changed for {now - self._changed_at:.0f} s. Mend what is named and run again: the Job "
+                "goes on by itself."
+            )
