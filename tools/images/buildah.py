@@ -24,7 +24,7 @@ exec "$@"
 """
 """Runs a command with files of ours in other files' places, which only it sees (process.CONFINED)."""
 
-_STEP = re.compile(r"STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
+_STEP = re.compile(r"(?:\[\d+/\d+\] )?STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
 _PORT = re.compile(r":\d+$")
 _REFERENCE = re.compile(r"\S+/\S+:\S+")

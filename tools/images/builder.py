@@ -44,6 +44,8 @@ def build_missing(recipe: Recipe, store: Store, mirror: str | None = None) -> No
         if os.geteuid() != 0:
             raise UserError("Building images needs root, for the file owners in them: run this with sudo.")
         with store.lock() as lock, store.work_folder() as work:
+            recipe = recipe.snapshot(work / "recipe")
+            tags = recipe.tags()
             # Another build may have made them while this one waited for the lock.
             Build(recipe, store, work, lock, mirror).run(_missing(store, tags))
             store.prune({name: tags[name] for name in PUBLISHED})
@@ -92,7 +94,7 @@ class Build:
 
     def _build(self, name: str, progress: Progress) -> None:
         reference = self._reference(name)
-        folder = self._bootstrap(progress) if name == "base" else self.recipe.folder / name
+        folder = self._bootstrap(progress) if name == "base" else self._context(name)
         self.buildah.build(reference, folder, self._options(name), progress)
         if name in PUBLISHED:
             with self.store.new_layout(name, self.recipe.tags()[name], self.work) as layout:
@@ -106,11 +108,21 @@ class Build:
     def _options(self, name: str) -> list[str]:
         options = [f"--timestamp={self.recipe.as_of}"]
         if name in PARENTS:
-            parent = self._reference(PARENTS[name])
-            options += [f"--build-arg=BASE={parent}", tls_verify(parent)]
+            parents = {parent: self._reference(parent) for parent in PARENTS[name]}
+            options += [f"--build-arg={parent.upper()}={reference}" for parent, reference in parents.items()]
+            options.append(tls_verify(next(iter(parents.values()))))
             options.append(f"--build-arg=SOURCE_DATE_EPOCH={self.recipe.as_of}")
             options += [f"--volume={volume}" for volume in self._apt.volumes]
         return options
+
+    def _context(self, name: str) -> Path:
+        """Copy what an image's tag is a hash of into the folder that it is built in, with the same modes anywhere."""
+        context = self.work / name
+        for path, source in self.recipe.content(name).items():
+            (context / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, context / path)
+            (context / path).chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
+        return context
 
     @cached_property
     def _apt(self) -> apt.BuildApt:
@@ -153,7 +165,6 @@ def to_build(recipe: Recipe, missing: Sequence[str], stored: set[str]) -> list[s
     tags, order = recipe.tags(), recipe.order()
     wanted = set(missing)
     for name in reversed(order):
-        parent = PARENTS.get(name)
-        if name in wanted and parent in order and f"{LOCAL_REPOSITORY}/{parent}:{tags[parent]}" not in stored:
-            wanted.add(parent)
+        parents = [parent for parent in PARENTS.get(name, ()) if parent in order] if name in wanted else []
+        wanted.update(p for p in parents if f"{LOCAL_REPOSITORY}/{p}:{tags[p]}" not in stored)
     return [name for name in order if name in wanted]

@@ -1,9 +1,11 @@
 """What the images are made of, and the tags that follow from it. Pure: reads `images/`, starts nothing."""
 
 import hashlib
+import os
 import platform
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,21 +15,39 @@ from tools.console import UserError
 SUITE = "trixie"
 """The Debian release of the images: the one with Slurm 24.11."""
 
-PARENTS = {"slurm": "base", "controller": "slurm", "worker": "slurm", "login": "slurm", "munge": "slurm"}
-"""Each image and the one it is built on, in building order. `base` is bootstrapped, or pulled."""
+PARENTS: dict[str, tuple[str, ...]] = {
+    "slurm": ("base",),
+    "jail": ("base",),
+    "controller": ("slurm",),
+    "munge": ("slurm",),
+    "toolchain": ("slurm",),
+    "node": ("slurm", "toolchain"),
+    "worker": ("node",),
+    "login": ("node",),
+    "jail-tools": ("toolchain",),
+}
+"""Each image and those it is built from, in building order. `base` is bootstrapped, or pulled."""
 
-PUBLISHED = ("controller", "worker", "login", "munge")
-"""The images that pods run. The others exist only as their shared layers."""
+FOLDERS = {
+    "slurm": ("packages",),
+    "jail": ("packages",),
+    "node": ("bundle", "../spank-plugin"),
+    "jail-tools": ("bundle",),
+}
+"""What is built into an image besides its own folder: folders beside that one."""
+
+PUBLISHED = ("controller", "worker", "login", "munge", "jail-tools", "jail")
+"""The images that pods run. The others exist only for these: as their shared layers, or to compile in."""
 
 LOCAL_REPOSITORY = "localhost/soperator"
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Counted up when tools/images builds different images from the same folders."""
 
 _TAG_LENGTH = 16
 """Hexadecimal digits: 64 bits, far from a collision in any registry."""
 
-_NOT_CONTENT = {"__pycache__", "tests", ".pytest_cache"}
+_NOT_CONTENT = {"__pycache__", "tests", ".pytest_cache", "build"}
 
 
 @dataclass(frozen=True)
@@ -67,11 +87,27 @@ class Recipe:
         return list(PARENTS) if self.base else ["base", *PARENTS]
 
     def tags(self) -> dict[str, str]:
-        """Return the tag of each image: a hash of its folder, the date, the architecture and the parent's."""
-        tags = {"base": self._tag("base", self.base)}
-        for name, parent in PARENTS.items():
-            tags[name] = self._tag(name, tags[parent])
+        """Return the tag of each image: a hash of its content, the date, the architecture and its parents' tags."""
+        tags = {"base": self._tag("base", [self.base] if self.base else [])}
+        for name, parents in PARENTS.items():
+            tags[name] = self._tag(name, [tags[parent] for parent in parents])
         return tags
+
+    def snapshot(self, folder: Path) -> "Recipe":
+        """Copy the folders and return the recipe of the copy: edits during a build don't get into its images."""
+        shared = {Path(name) for names in FOLDERS.values() for name in names}
+        for path in (Path(), *(path for path in shared if path.parts[0] == "..")):
+            target = Path(os.path.normpath(folder / "images" / path))
+            if (self.folder / path).exists():
+                shutil.copytree(self.folder / path, target, ignore=shutil.ignore_patterns(*_NOT_CONTENT))
+        return replace(self, folder=folder / "images")
+
+    def content(self, name: str) -> dict[str, Path]:
+        """Return the files that an image is built from, by where they are in its build: those of its folders."""
+        files = _files(self.folder / name, Path())
+        for shared in FOLDERS.get(name, ()):
+            files |= _files(self.folder / shared, Path(Path(shared).name))
+        return files
 
     def references(self, registry: str | None = None) -> dict[str, str]:
         """Return the full reference of each image that pods run."""
@@ -79,32 +115,36 @@ class Recipe:
         repository = registry.rstrip("/") if registry else LOCAL_REPOSITORY
         return {name: f"{repository}/{name}:{tags[name]}" for name in PUBLISHED}
 
-    def _tag(self, name: str, parent: str | None) -> str:
+    def _tag(self, name: str, parents: Sequence[str]) -> str:
         digest = hashlib.sha256()
-        pulled = name == "base" and parent is not None
-        contents = () if pulled else _contents(self.folder / name)
-        for part in (_FORMAT, SUITE, str(self.as_of), self.architecture, name, parent or "", *contents):
+        pulled = name == "base" and self.base is not None
+        content = {} if pulled else self.content(name)
+        for part in (_FORMAT, SUITE, str(self.as_of), self.architecture, name, *parents, *_parts(content)):
             data = part if isinstance(part, bytes) else part.encode()
             digest.update(len(data).to_bytes(8, "big") + data)
         return digest.hexdigest()[:_TAG_LENGTH]
 
 
 def references(registry: str | None = None, *, base: str | None = None) -> dict[str, str]:
-    """Return the image of each role: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
+    """Return the images as a stack names them: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
 
     Args:
         registry: Where the images were pushed, like `registry.example.org/hpc`; on this machine without.
         base: The image that they were built on, when not on the bootstrapped one.
 
     """
-    return Recipe(base=base).references(registry)
+    return {name.replace("-", "_"): image for name, image in Recipe(base=base).references(registry).items()}
 
 
-def _contents(folder: Path) -> Iterator[str | bytes]:
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        if not path.is_file() or _NOT_CONTENT.intersection(relative.parts):
-            continue
-        yield relative.as_posix()
+def _files(folder: Path, target: Path) -> dict[str, Path]:
+    relative = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        (target / name).as_posix(): path for name, path in relative.items() if not _NOT_CONTENT.intersection(name.parts)
+    }
+
+
+def _parts(content: Mapping[str, Path]) -> Iterator[str | bytes]:
+    for name, path in content.items():
+        yield name
         yield "x" if path.stat().st_mode & 0o100 else "-"
         yield path.read_bytes()

@@ -11,7 +11,7 @@ from tools.images.buildah import interesting_step, tls_verify
 from tools.images.builder import build_missing, to_build
 from tools.images.mirror import Source
 from tools.images.process import shortened
-from tools.images.recipe import LOCAL_REPOSITORY, PUBLISHED, Recipe
+from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
 from tools.images.store import Store
 
 
@@ -20,15 +20,23 @@ def stored(recipe: Recipe, *names: str) -> set[str]:
 
 
 def test_from_nothing_all_is_built_parents_first() -> None:
-    assert to_build(Recipe(), PUBLISHED, set()) == ["base", "slurm", "controller", "worker", "login", "munge"]
+    assert to_build(Recipe(), PUBLISHED, set()) == ["base", *PARENTS]
 
 
 def test_a_parent_that_is_stored_is_not_built_again_nor_is_what_only_that_needs() -> None:
     recipe = Recipe()
 
-    assert to_build(recipe, ["login"], stored(recipe, "slurm")) == ["login"]
-    assert to_build(recipe, ["login"], stored(recipe, "base")) == ["slurm", "login"]
-    assert to_build(recipe, ["login"], {f"{LOCAL_REPOSITORY}/slurm:another"}) == ["base", "slurm", "login"]
+    assert to_build(recipe, ["munge"], stored(recipe, "slurm")) == ["munge"]
+    assert to_build(recipe, ["munge"], stored(recipe, "base")) == ["slurm", "munge"]
+    assert to_build(recipe, ["munge"], {f"{LOCAL_REPOSITORY}/slurm:another"}) == ["base", "slurm", "munge"]
+
+
+def test_an_image_that_is_made_in_another_needs_that_one_too() -> None:
+    recipe = Recipe()
+
+    assert to_build(recipe, ["worker"], stored(recipe, "slurm")) == ["toolchain", "node", "worker"]
+    assert to_build(recipe, ["worker"], stored(recipe, "slurm", "toolchain")) == ["node", "worker"]
+    assert to_build(recipe, ["jail-tools"], stored(recipe, "toolchain")) == ["jail-tools"]
 
 
 def test_nothing_missing_needs_nothing() -> None:
@@ -113,6 +121,7 @@ def test_of_the_bootstrap_its_stages_are_shown(line: str, shown: str | None) -> 
             "RUN apt-get update && apt-get install",
         ),
         ("STEP 5/8: COPY pam/sshd /etc/pam.d/", "COPY pam/sshd /etc/pam.d/"),
+        ("[1/2] STEP 6/6: RUN make install", "RUN make install"),
         ("STEP 3/10: ARG SOURCE_DATE_EPOCH", None),
         ("Get:1 http://mirror.example.org trixie InRelease", None),
     ],

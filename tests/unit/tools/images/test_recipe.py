@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tools.console import UserError
 from tools.images import references
-from tools.images.recipe import PARENTS, PUBLISHED, Recipe
+from tools.images.recipe import FOLDERS, PARENTS, PUBLISHED, Recipe
 
 NAMES = ("base", *PARENTS)
 
@@ -31,7 +31,7 @@ def recipe(tmp_path: Path) -> Recipe:
 
 def on(image: str) -> set[str]:
     """Return an image and all that are built on it."""
-    return {image} | {name for child, parent in PARENTS.items() if parent == image for name in on(child)}
+    return {image} | {name for child, parents in PARENTS.items() if image in parents for name in on(child)}
 
 
 def changed(before: dict[str, str], recipe: Recipe) -> set[str]:
@@ -86,13 +86,36 @@ def test_tags_differ_whenever_files_differ(
     assert changed(before, recipe) == ({"worker"} if files else set())
 
 
-@pytest.mark.parametrize("left", ["tests/test_something.py", "__pycache__/module.pyc"])
+@pytest.mark.parametrize("left", ["tests/test_something.py", "__pycache__/module.pyc", "build/plugin.so"])
 def test_tests_and_compiled_files_are_no_content(recipe: Recipe, left: str) -> None:
     before = recipe.tags()
     (recipe.folder / "worker" / left).parent.mkdir()
     (recipe.folder / "worker" / left).write_text("something")
 
     assert changed(before, recipe) == set()
+
+
+@pytest.mark.parametrize(("name", "shared"), [(name, folder) for name in FOLDERS for folder in FOLDERS[name]])
+def test_a_change_in_a_folder_that_is_built_in_changes_the_image(recipe: Recipe, name: str, shared: str) -> None:
+    before = recipe.tags()
+    (recipe.folder / shared).mkdir()
+    (recipe.folder / shared / "file").write_text("something")
+    users = {user for user in FOLDERS if shared in FOLDERS[user]}
+
+    assert name in users
+    assert changed(before, recipe) == {image for user in users for image in on(user)}
+    assert recipe.content(name)[f"{Path(shared).name}/file"] == recipe.folder / shared / "file"
+
+
+def test_edits_during_a_build_do_not_get_into_it(recipe: Recipe, tmp_path: Path) -> None:
+    (recipe.folder / "../spank-plugin").mkdir()
+    (recipe.folder / "../spank-plugin" / "plugin.c").write_text("int one;\n")
+    before = recipe.tags()
+    snapshot = recipe.snapshot(tmp_path / "snapshot")
+    (recipe.folder / "../spank-plugin" / "plugin.c").write_text("int two;\n")
+
+    assert snapshot.tags() == before
+    assert recipe.tags() != before
 
 
 def test_a_later_date_of_packages_changes_all_tags(recipe: Recipe) -> None:
@@ -140,21 +163,25 @@ def test_parents_are_built_first(recipe: Recipe) -> None:
     order = recipe.order()
 
     assert set(order) == set(NAMES)
-    assert all(order.index(parent) < order.index(child) for child, parent in PARENTS.items())
+    assert all(order.index(parent) < order.index(child) for child, parents in PARENTS.items() for parent in parents)
 
 
 def test_references_name_every_image_that_pods_run() -> None:
     local = references()
 
-    assert set(local) == set(PUBLISHED)
-    assert all(reference.startswith(f"localhost/soperator/{name}:") for name, reference in local.items())
+    assert set(local) == {name.replace("-", "_") for name in PUBLISHED}
+    assert all(
+        reference.startswith(f"localhost/soperator/{key.replace('_', '-')}:") for key, reference in local.items()
+    )
 
 
 @pytest.mark.parametrize("registry", ["registry.example.org/hpc", "registry.example.org/hpc/"])
 def test_in_a_registry_the_tags_are_the_same(registry: str) -> None:
     tags = {name: reference.rpartition(":")[2] for name, reference in references().items()}
 
-    assert references(registry) == {name: f"registry.example.org/hpc/{name}:{tag}" for name, tag in tags.items()}
+    assert references(registry) == {
+        key: f"registry.example.org/hpc/{key.replace('_', '-')}:{tag}" for key, tag in tags.items()
+    }
 
 
 def test_references_of_this_checkout_do_not_need_anything_built(
