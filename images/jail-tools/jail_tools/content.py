@@ -1,0 +1,123 @@
+"""The content of files: copied and hashed in one pass, holes kept, checksums that do not depend on where holes lie."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from errno import ENXIO
+
+from jail_tools.errors import reason
+
+CHUNK_BYTES = 1024 * 1024
+"""What is read at once: of 256 KiB to 4 MiB the fastest by a little where it was measured."""
+BLOCK_BYTES = 64 * 1024
+"""A sparse file's checksum is made of blocks of this size."""
+
+_ZEROS = bytes(BLOCK_BYTES)
+_buffer = memoryview(bytearray(CHUNK_BYTES))
+
+
+class ReadError(Exception):
+    """The source's file could not be read, or is not the one that was seen before. The message says why."""
+
+
+def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[int], None]) -> str:
+    """Copy all of a file into an empty one and return its checksum.
+
+    Args:
+        source: descriptor of the file.
+        target: descriptor of the copy, which is empty.
+        size: bytes that the file has.
+        sparse: the file has holes, which the copy shall have too.
+        pace: called with a number of bytes before they are written; it may sleep.
+
+    Raises:
+        ReadError: the file could not be read or has another size.
+        OSError: the copy could not be written.
+    """
+    checksum = hashlib.sha256()
+    if sparse:
+        for offset, data in _blocks(source, size):
+            checksum.update(offset.to_bytes(8, "little"))
+            checksum.update(data)
+            pace(len(data))
+            os.lseek(target, offset, os.SEEK_SET)
+            write(target, data)
+        os.ftruncate(target, size)
+        return checksum.hexdigest()
+    for data in _chunks(source, size):
+        checksum.update(data)
+        pace(len(data))
+        write(target, data)
+    return checksum.hexdigest()
+
+
+def digest(source: int, size: int, *, sparse: bool) -> str:
+    """Return a file's checksum, 64 hexadecimal digits.
+
+    It is the SHA-256 of its content. Of a `sparse` file it is that of its blocks of 64 KiB that are not all zeros, each
+    after its offset as 8 bytes, little-endian: terabytes of holes cost nothing, and where the holes lie does not matter.
+
+    Raises:
+        ReadError: the file could not be read or has another size.
+    """
+    checksum = hashlib.sha256()
+    if sparse:
+        for offset, data in _blocks(source, size):
+            checksum.update(offset.to_bytes(8, "little"))
+            checksum.update(data)
+    else:
+        for data in _chunks(source, size):
+            checksum.update(data)
+    return checksum.hexdigest()
+
+
+def write(target: int, data: bytes | memoryview) -> None:
+    """Write all of some bytes where the descriptor stands."""
+    written = os.write(target, data)
+    while written < len(data):
+        written += os.write(target, memoryview(data)[written:])
+
+
+def _chunks(source: int, size: int) -> Iterator[memoryview]:
+    """Give the content in chunks. A chunk is valid until the next one."""
+    left = size
+    while left > 0:
+        try:
+            got = os.readv(source, [_buffer])
+        except OSError as error:
+            raise ReadError(f"cannot be read at byte {size - left:,}: {reason(error)}") from None
+        if got == 0 or got > left:
+            raise ReadError(f"changed while it was read: it had {size:,} bytes")
+        left -= got
+        yield _buffer[:got]
+
+
+def _blocks(source: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Give offset and data of each block that is not all zeros."""
+    offset = 0
+    try:
+        while offset < size:
+            data_begins = _next_data(source, offset)
+            if data_begins is None:
+                return
+            offset = max(offset, data_begins - data_begins % BLOCK_BYTES)
+            end = min(os.lseek(source, data_begins, os.SEEK_HOLE), size)
+            while offset < end:
+                data = os.pread(source, min(BLOCK_BYTES, size - offset), offset)
+                if not data:
+                    raise ReadError(f"changed while it was read: it had {size:,} bytes")
+                if data != _ZEROS[: len(data)]:
+                    yield offset, data
+                offset += BLOCK_BYTES
+    except OSError as error:
+        raise ReadError(f"cannot be read at byte {offset:,}: {reason(error)}") from None
+
+
+def _next_data(source: int, offset: int) -> int | None:
+    """Return where the next data begin at or after an offset; None when only a hole is left."""
+    try:
+        return os.lseek(source, offset, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == ENXIO:
+            return None
+        raise

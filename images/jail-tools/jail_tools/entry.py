@@ -1,0 +1,70 @@
+"""One thing in a tree: what the source has, what the copy must have, what the manifest says."""
+
+import os
+import stat
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What an entry is."""
+
+    DIRECTORY = "directory"
+    FILE = "file"
+    SYMLINK = "symlink"
+    FIFO = "fifo"
+    LINK = "link"
+    """A further name of a file, symbolic link or fifo; `target` is the first one."""
+
+
+class Entry(NamedTuple):
+    """One thing in a tree, by its path relative to the tree's root.
+
+    Paths are str as os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
+    """
+
+    path: str
+    kind: Kind
+    mode: int = 0
+    """Permission bits with setuid, setgid and sticky (07777)."""
+    uid: int = 0
+    gid: int = 0
+    mtime_ns: int = 0
+    size: int = 0
+    """Bytes of a file; 0 for everything else."""
+    target: str = ""
+    """Of a symbolic link: where it points. Of a LINK: the path of the first name."""
+    sparse: bool = False
+    """The file has holes: they are kept, and its checksum is that of its data alone (`content`)."""
+    sha256: str = ""
+    """Checksum of a file's content, 64 hexadecimal digits."""
+    xattrs: tuple[tuple[str, bytes], ...] = ()
+    """Extended attributes in order of their names, POSIX ACLs among them."""
+
+
+KINDS = {
+    stat.S_IFDIR: Kind.DIRECTORY,
+    stat.S_IFREG: Kind.FILE,
+    stat.S_IFLNK: Kind.SYMLINK,
+    stat.S_IFIFO: Kind.FIFO,
+}
+UNKEPT = {
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "character device",
+    stat.S_IFBLK: "block device",
+}
+"""What no tree has: a socket is of the process that made it; devices come from the container's /dev."""
+
+BLOCK_BYTES = 512
+"""Unit of st_blocks (stat(2))."""
+
+
+def entry_of(path: str, status: os.stat_result, target: str = "") -> Entry:
+    """Return the entry of what lstat(2) saw. Its kind must be one of KINDS."""
+    mode = status.st_mode
+    kind = KINDS[stat.S_IFMT(mode)]
+    if kind is Kind.FILE:
+        size = status.st_size
+        sparse = status.st_blocks * BLOCK_BYTES < size
+        return Entry(path, kind, mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns, size, "", sparse)
+    return Entry(path, kind, mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns, 0, target)

@@ -1,0 +1,50 @@
+"""What a command ends with when it cannot do its work: the exit code tells Kubernetes whether to try again."""
+
+import errno
+import os
+
+EXIT_TRY_AGAIN = 1
+EXIT_REFUSED = 78
+"""EX_CONFIG of sysexits.h: the Job's podFailurePolicy fails at once on it."""
+MESSAGE_BYTES = 4096
+"""What the kubelet reads of a termination message (Kubernetes, `terminationMessagePath`)."""
+
+
+class JailError(Exception):
+    """A command could not do its work. The message says where, what was found, and what to do next."""
+
+    exit_code = EXIT_TRY_AGAIN
+
+
+class TryAgainError(JailError):
+    """The same command can succeed when it is run again: a full volume was enlarged, a server answers again."""
+
+
+class RefusedError(JailError):
+    """The same command will never succeed: something declared or found must be changed first."""
+
+    exit_code = EXIT_REFUSED
+
+
+def reason(error: OSError) -> str:
+    """Return an OSError's reason without its path: `No space left on device (ENOSPC)`."""
+    number = error.errno or 0
+    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else str(error)
+
+
+def bounded(headline: str, lines: list[str], limit_bytes: int = MESSAGE_BYTES) -> str:
+    """Return a headline and as many lines as fit into `limit_bytes` of UTF-8; a last line counts those left out."""
+    kept = [headline]
+    room = limit_bytes - len(encoded(headline)) - len("\n  ... and 1,000,000,000 more")
+    for number, line in enumerate(lines):
+        room -= len(encoded(line)) + len("\n  ")
+        if room < 0:
+            kept.append(f"... and {len(lines) - number:,} more")
+            break
+        kept.append(line)
+    return "\n  ".join(kept)
+
+
+def encoded(text: str) -> bytes:
+    """Return text as UTF-8 for a log; bytes of a file name that are not UTF-8 stand as escapes."""
+    return text.encode("utf-8", "backslashreplace")

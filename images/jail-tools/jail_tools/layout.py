@@ -1,0 +1,109 @@
+"""Where everything lies in the jail's claim."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jail_tools.errors import RefusedError
+
+TOOLS = ".jail-tools"
+"""Where `install` puts this program, in the root of any image."""
+CLIENTS = (
+    "sacct",
+    "sacctmgr",
+    "salloc",
+    "sattach",
+    "sbatch",
+    "sbcast",
+    "scancel",
+    "scontrol",
+    "sdiag",
+    "sinfo",
+    "sprio",
+    "squeue",
+    "srun",
+    "sshare",
+    "sstat",
+)
+"""Slurm's client programs, given to every tree in /opt/slurm/bin."""
+
+_TREE = re.compile(r"[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One root tree of a claim and what is known about it."""
+
+    jail: Path
+    name: str
+
+    @property
+    def root(self) -> Path:
+        """The tree itself: what jobs and logins have as `/`. root:root 0755."""
+        return self.jail / "trees" / self.name
+
+    @property
+    def meta(self) -> Path:
+        """What is known about the tree, for root alone (0700)."""
+        return self.jail / "meta" / self.name
+
+    @property
+    def in_progress(self) -> Path:
+        """Marker of a populate that began: written before the tree is touched."""
+        return self.meta / "in-progress.json"
+
+    @property
+    def manifest(self) -> Path:
+        """One JSON object a line for everything in the tree as populated."""
+        return self.meta / "manifest.jsonl"
+
+    @property
+    def accounts(self) -> Path:
+        """Folder of passwd, group and shadow as populated, those of them that the source has."""
+        return self.meta / "accounts"
+
+    @property
+    def dpkg_status(self) -> Path:
+        """Debian's list of installed packages as populated, when the source has one."""
+        return self.meta / "dpkg-status"
+
+    @property
+    def complete(self) -> Path:
+        """Marker of a whole and verified tree: written last."""
+        return self.meta / "complete.json"
+
+    @property
+    def removing(self) -> Path:
+        """What `complete` is renamed to when the tree is about to be removed."""
+        return self.meta / "removing.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the populate at work."""
+        return self.meta / "lock"
+
+
+def tree_of(jail: Path, name: str) -> Tree:
+    """Return a tree of a claim.
+
+    Raises:
+        RefusedError: the name is not 12 hexadecimal digits.
+    """
+    if not _TREE.fullmatch(name):
+        raise RefusedError(f"--tree: got {name!r}. A tree's name is 12 hexadecimal digits (0-9, a-f).")
+    return Tree(jail, name)
+
+
+def active(jail: Path) -> Path:
+    """Return the symbolic link to the tree that new jobs and logins enter: `trees/<tree>`."""
+    return jail / "active"
+
+
+def jobs(jail: Path) -> Path:
+    """Return the folder of the jobs' records: a symbolic link a job, to the tree in which it began."""
+    return jail / "jobs"
+
+
+def home(jail: Path) -> Path:
+    """Return the folder of the homes, which belong to no tree."""
+    return jail / "home"

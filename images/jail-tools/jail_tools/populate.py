@@ -1,0 +1,278 @@
+"""Fill a tree from an image's root filesystem or a tarball; it can be killed at any moment and run again."""
+
+import argparse
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jail_tools import layout, manifest, root, verification
+from jail_tools.attributes import kept_spaces
+from jail_tools.entry import Entry, Kind
+from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
+from jail_tools.files import FOLDER, Walker, flush_folder, flush_volume, opened, split, write_atomically
+from jail_tools.limit import Limit
+from jail_tools.parallel import default_processes
+from jail_tools.prepare import additions, make_additions, together
+from jail_tools.progress import say
+from jail_tools.copying import remove
+from jail_tools.structure import extras, finish_folders, make_folders, make_root
+
+ACCOUNTS = ("passwd", "group", "shadow")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fill a tree with, and how."""
+
+    tree: layout.Tree
+    source: str
+    """Name of the source, for people and to tell apart what was begun."""
+    root: Path | None
+    """Copy this root filesystem, or else: """
+    url: str = ""
+    sha256: str = ""
+    """unpack the tarball at this URL, which has this checksum."""
+    limit_mib_per_second: float | None = None
+    processes: int | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.add_argument("--jail", type=Path, required=True, help="root of the jail's claim")
+    parser.add_argument("--tree", required=True, help="the tree's name, 12 hexadecimal digits")
+    parser.add_argument("--source", required=True, help="the source's name, for messages and markers")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--root", type=Path, default=Path("/"), help="copy the root filesystem here (default: /)")
+    source.add_argument("--tarball", metavar="URL", default="", help="unpack a tarball (plain, gz, xz, bz2) instead")
+    parser.add_argument("--sha256", metavar="HEX", default="", help="the tarball's checksum")
+    parser.add_argument("--limit-mib-per-second", type=positive, help="write no faster (default: no limit)")
+    parser.add_argument("--processes", type=int, help="copy with so many processes (default: the CPUs available)")
+
+
+def positive(text: str) -> float:
+    """Return a number that is more than nothing."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError(text)
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the command."""
+    populate(
+        Request(
+            tree=layout.tree_of(arguments.jail, arguments.tree),
+            source=arguments.source,
+            root=None if arguments.tarball else arguments.root.resolve(),
+            url=arguments.tarball,
+            sha256=arguments.sha256,
+            limit_mib_per_second=arguments.limit_mib_per_second,
+            processes=arguments.processes,
+        )
+    )
+    return 0
+
+
+def populate(request: Request) -> None:
+    """Fill a tree, verify it and mark it complete; make it the active one if there is none.
+
+    Raises:
+        TryAgainError: something could not be read or written, or the copy is not as it should be; all of it is named.
+        RefusedError: the tree holds something else.
+    """
+    tree = request.tree
+    make_claim(tree)
+    with only_one(tree):
+        if tree.removing.exists():
+            raise TryAgainError(f"tree {tree.name} is being removed. A later try fills it anew.")
+        if tree.complete.exists() and tree.root.is_dir():
+            activate(tree)
+            say(f"populate: tree {tree.name} is complete already")
+            return
+        began = begin(request)
+        make_root(tree.root)
+        fill(request, began)
+        activate(tree)
+
+
+def make_claim(tree: layout.Tree) -> None:
+    """Make the claim's own folders, for root alone to write to."""
+    for folder, mode in (
+        (tree.jail, 0o755),
+        (tree.jail / "trees", 0o755),
+        (tree.jail / "meta", 0o700),
+        (tree.meta, 0o700),
+        (layout.jobs(tree.jail), 0o700),
+        (layout.home(tree.jail), 0o755),
+    ):
+        folder.mkdir(exist_ok=True)
+        with opened(folder, FOLDER) as descriptor:
+            os.fchown(descriptor, 0, 0)
+            os.fchmod(descriptor, mode)
+
+
+@contextmanager
+def only_one(tree: layout.Tree) -> Iterator[None]:
+    """Keep any other populate of the same tree out."""
+    with opened(tree.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TryAgainError(
+                f"another populate of tree {tree.name} is at work; it may be an earlier pod of this Job."
+            ) from None
+        yield
+
+
+def begin(request: Request) -> int:
+    """Write the marker before anything else, or find it; return when the first attempt began, in ns since 1970.
+
+    Raises:
+        RefusedError: the tree has something in it that no populate of this source brought there.
+    """
+    tree = request.tree
+    try:
+        marker = json.loads(tree.in_progress.read_bytes())
+    except FileNotFoundError:
+        if tree.root.is_dir() and next(tree.root.iterdir(), None) is not None:
+            raise RefusedError(
+                f"{tree.root} is not empty, and no populate began there. Nothing was changed. "
+                "Move its content away or remove it, then run this again."
+            ) from None
+        tree.complete.unlink(missing_ok=True)  # of a tree that is gone
+        began = time.time_ns()
+        marker = {"tree": tree.name, "source": request.source, "began_ns": began}
+        write_atomically(tree.in_progress, [json.dumps(marker).encode() + b"\n"])
+        return began
+    if marker["source"] != request.source:
+        raise RefusedError(
+            f"{tree.root} was begun from {marker['source']}, not from {request.source}. Nothing was changed. "
+            f"Remove {tree.root} and {tree.meta} if it is not needed."
+        )
+    say(f"populate: going on with what began at {utc(marker['began_ns'])}")
+    return int(marker["began_ns"])
+
+
+def fill(request: Request, began_ns: int) -> None:
+    """Copy, prepare, verify and mark complete."""
+    tree = request.tree
+    started = time.monotonic()
+    processes = request.processes or default_processes()
+    with opened(tree.meta, FOLDER) as meta:
+        kept = kept_spaces(meta)
+    volume = root.Volume(tree.root, kept, Limit(request.limit_mib_per_second), processes)
+    if request.root is None:
+        raise RefusedError("a tarball cannot be unpacked yet")
+    filled = root.fill(request.root, volume, own_path(request.root, tree.jail))
+    for line in filled.left_out:
+        say(f"populate: left out: {line}")
+    for space, number in sorted(filled.unkept.items()):
+        say(f"populate: the volume keeps no {space} attributes: {number:,} files are without them")
+    entries = finish(tree, filled.entries, began_ns)
+    flush_volume(tree.root)
+    copied = time.monotonic()
+    verify(tree, entries, processes)
+    verified = time.monotonic()
+    manifest.write(tree.manifest, entries)
+    keep_as_populated(tree)
+    flush_folder(tree.meta)
+    files = [entry for entry in entries if entry.kind is not Kind.DIRECTORY]
+    numbers = {
+        "files": len(files),
+        "bytes": sum(entry.size for entry in files),
+        "seconds": round(time.monotonic() - started, 3),
+        "copy_seconds": round(copied - started, 3),
+        "verify_seconds": round(verified - copied, 3),
+    }
+    complete = {"tree": tree.name, "source": request.source, "populated": utc(time.time_ns())} | numbers
+    write_atomically(tree.complete, [json.dumps(complete | {"not_kept": dict(filled.unkept)}).encode() + b"\n"])
+    tree.in_progress.unlink()
+    say(json.dumps(numbers))
+
+
+def own_path(source: Path, jail: Path) -> set[str]:
+    """Return the claim's own path below a source, which must not be copied into itself."""
+    claim = jail.resolve()
+    return {str(claim.relative_to(source))} if claim.is_relative_to(source) else set()
+
+
+def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[Entry]:
+    """Add what every tree has, remove what an earlier attempt left, finish the folders; return all that is there."""
+    walker = Walker(tree.root)
+    added = additions(brought, began_ns)
+    make_folders(walker, [entry for entry in added if entry.kind is Kind.DIRECTORY])
+    make_additions(walker, added)
+    entries = together(brought, added)
+    for path in extras(walker, entries):
+        say(f"populate: removed what an earlier attempt left: {path}")
+        parent, name = split(path)
+        remove(walker.open(parent), name)
+    finish_folders(walker, [entry for entry in entries if entry.kind is Kind.DIRECTORY])
+    walker.close()
+    return entries
+
+
+def verify(tree: layout.Tree, entries: Sequence[Entry], processes: int) -> None:
+    """Compare the whole tree with what should be there. What is not right is removed, so that the next try brings it anew.
+
+    Raises:
+        TryAgainError: something differs; all of it is named.
+    """
+    wrong = verification.differences(tree.root, entries, processes)
+    if not wrong:
+        return
+    kinds = {entry.path: entry.kind for entry in entries}
+    walker = Walker(tree.root)
+    for path, _ in wrong:
+        if kinds.get(path) is Kind.DIRECTORY:
+            continue  # the next try makes it right, with all that is in it
+        parent, name = split(path)
+        try:
+            remove(walker.open(parent), name)
+        except FileNotFoundError:
+            continue
+    walker.close()
+    headline = (
+        f"{len(wrong):,} of the copy are not as the source has them; removed, so that the next try brings them anew:"
+    )
+    raise TryAgainError(bounded(headline, [str(difference) for difference in wrong]))
+
+
+def keep_as_populated(tree: layout.Tree) -> None:
+    """Keep copies of the files that a later switch of trees merges with."""
+    tree.accounts.mkdir(mode=0o700, exist_ok=True)
+    walker = Walker(tree.root)
+    for path, copy in [(f"etc/{name}", tree.accounts / name) for name in ACCOUNTS] + [
+        ("var/lib/dpkg/status", tree.dpkg_status)
+    ]:
+        folder, name = split(path)
+        try:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=walker.open(folder))
+        except OSError as error:
+            say(f"populate: no copy of {path} is kept: {reason(error)}")
+            copy.unlink(missing_ok=True)
+            continue
+        with open(file, "rb") as stream:
+            write_atomically(copy, stream)
+    walker.close()
+
+
+def activate(tree: layout.Tree) -> None:
+    """Make a complete tree the active one if there is none."""
+    try:
+        layout.active(tree.jail).symlink_to(f"trees/{tree.name}")
+    except FileExistsError:
+        return
+    flush_folder(tree.jail)
+    say(f"populate: tree {tree.name} is the active one")
+
+
+def utc(nanoseconds: int) -> str:
+    """Return a moment as people and programs write it: `2026-11-21T13:00:00Z`."""
+    return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

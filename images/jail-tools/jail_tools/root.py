@@ -1,0 +1,113 @@
+"""Fills a tree from a root filesystem: this container's own, that is, the image that it runs."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jail_tools import parallel
+from jail_tools.attributes import Xattrs, kept, lost, read_xattrs
+from jail_tools.copying import Copier
+from jail_tools.entry import Entry, Kind
+from jail_tools.errors import TryAgainError, bounded
+from jail_tools.files import Walker
+from jail_tools.layout import TOOLS
+from jail_tools.limit import Limit
+from jail_tools.progress import MIB, Progress
+from jail_tools.scan import mount_points, scan
+from jail_tools.structure import make_folders, make_links
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+@dataclass
+class Filled:
+    """What a source brought into a tree."""
+
+    entries: list[Entry]
+    """All of it, with checksums and extended attributes. Folders have not got their attributes yet."""
+    left_out: list[str] = field(default_factory=list)
+    """Sockets and devices."""
+    unkept: Counter[str] = field(default_factory=Counter)
+    """Files that lost extended attributes of a class that the volume does not keep."""
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Where and how a source's things are written."""
+
+    tree: Path
+    kept: frozenset[str]
+    """Classes of extended attributes that the volume keeps (`attributes.kept_spaces`)."""
+    limit: Limit
+    processes: int
+
+
+def fill(root: Path, volume: Volume, skipped: set[str]) -> Filled:
+    """Copy a root filesystem into a tree.
+
+    Args:
+        root: the filesystem's root. What is mounted below it is left out.
+        volume: where to copy it to.
+        skipped: paths below the root to leave out.
+
+    Raises:
+        TryAgainError: something could not be read or written; the message names all of it.
+    """
+    found = scan(root, mount_points(MOUNTS.read_text(errors="surrogateescape"), root), {TOOLS} | skipped)
+    _refuse(root, found.problems)
+    folders = [entry for entry in found.entries if entry.kind is Kind.DIRECTORY]
+    links = [entry for entry in found.entries if entry.kind is Kind.LINK]
+    others = [entry for entry in found.entries if entry.kind not in {Kind.DIRECTORY, Kind.LINK}]
+    _require_room(volume.tree, len(found.entries), sum(entry.size for entry in others if not entry.sparse))
+    progress = Progress("populate", len(others), sum(entry.size for entry in others))
+    walker = Walker(volume.tree)
+    make_folders(walker, folders)
+    walker.close()
+    copier = Copier(root, volume.tree, others, volume.kept, volume.limit, progress)
+    problems: list[str] = []
+    unkept: Counter[str] = Counter()
+
+    def attributed(entry: Entry, xattrs: Xattrs, sha256: str = "") -> Entry:
+        unkept.update(lost(xattrs, volume.kept))
+        return entry._replace(xattrs=kept(xattrs, volume.kept), sha256=sha256)
+
+    for _, outcome in parallel.run(copier, parallel.batches(others), volume.processes, progress.tell):
+        problems += outcome.problems
+        for position, sha256, xattrs in outcome.copied:
+            others[position] = attributed(others[position], xattrs, sha256)
+        if outcome.stopped:
+            break
+    progress.tell(now=True)
+    _refuse(root, problems)
+    make_links(volume.tree, links)
+    folders = [attributed(entry, read_xattrs(str(root / entry.path))) for entry in folders]
+    return Filled(folders + others + links, found.left_out, unkept)
+
+
+def _refuse(root: Path, problems: list[str]) -> None:
+    """Raise if there are problems."""
+    if problems:
+        number = len(problems)
+        raise TryAgainError(
+            bounded(
+                f"{number:,} of {root} could not be copied. What is whole stays; the next try goes on. Not copied:",
+                sorted(problems),
+            )
+        )
+
+
+def _require_room(tree: Path, entries: int, size: int) -> None:
+    """Raise if a volume has less room than an empty tree needs. What an earlier attempt brought is not known: no check."""
+    if next(tree.iterdir(), None) is not None:
+        return
+    volume = os.statvfs(tree)
+    free = volume.f_bavail * volume.f_frsize
+    if size > free:
+        raise TryAgainError(
+            f"the volume has {free // MIB:,} MiB free, the source needs {-(-size // MIB):,} MiB. Enlarge the volume or make room."
+        )
+    if volume.f_files and entries > volume.f_ffree:  # file systems without a fixed number of inodes say 0
+        raise TryAgainError(
+            f"the volume has {volume.f_ffree:,} inodes free, the source needs {entries:,}. Enlarge the volume or make room."
+        )
