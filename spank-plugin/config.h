@@ -1,0 +1,44 @@
+/*
+ * The configuration: the arguments of the plugin's line in plugstack.conf, and those of jail-login.
+ *
+ *   jail=PATH              where the claim with the root trees is mounted (required)
+ *   bind=PATH[:ro]         a path of the container that the jail sees at the same place; may be repeated
+ *   spool=PATH             slurmd's spool directory (default /var/spool/slurmd)
+ *   isolation=pid,ipc      tasks get a process and an IPC namespace of their own (default: the container's)
+ *   user_namespaces        tasks may make user namespaces, and mount in them (default: refused)
+ *
+ * Anything else is refused: a misspelt word must not open the jail by a crack.
+ */
+#ifndef JAIL_CONFIG_H
+#define JAIL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "failure.h"
+
+#define JAIL_PATH_SIZE 512
+#define JAIL_MAX_BINDS 128
+
+/* Slurm cuts a line of plugstack.conf at 4095 bytes without a word; arguments that come near are refused. */
+#define JAIL_MAX_ARGUMENTS_BYTES 3900
+
+struct jail_bind {
+    char path[JAIL_PATH_SIZE];
+    bool read_only;
+};
+
+struct jail_config {
+    char jail[JAIL_PATH_SIZE];
+    char spool[JAIL_PATH_SIZE];
+    struct jail_bind binds[JAIL_MAX_BINDS]; /* sorted: what holds another comes first */
+    size_t bind_count;
+    bool isolate_pid;
+    bool isolate_ipc;
+    bool user_namespaces;
+};
+
+/* Read `count` arguments into `config`. Returns 0, or -1 with all of `config` unusable and `failure` filled in. */
+int config_parse(struct jail_config *config, int count, char *const arguments[], struct failure *failure);
+
+#endif

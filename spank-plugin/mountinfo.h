@@ -1,0 +1,19 @@
+/*
+ * What is mounted, as /proc/<pid>/mountinfo says it.
+ */
+#ifndef JAIL_MOUNTINFO_H
+#define JAIL_MOUNTINFO_H
+
+struct mountinfo_line {
+    unsigned int id;
+    const char *root;  /* the part of the file system that is mounted */
+    const char *point; /* where, as the process sees it */
+};
+
+/*
+ * Call `see` with every line of the file at `path`, until it returns something else than 0, and return that.
+ * Returns 0 when the file ends, and -1 with errno when it cannot be read.
+ */
+int mountinfo_each(const char *path, int (*see)(const struct mountinfo_line *line, void *context), void *context);
+
+#endif

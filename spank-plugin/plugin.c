@@ -1,0 +1,116 @@
+/*
+ * The SPANK plugin: moves every task of every job into the jail, or does not let it start.
+ *
+ * plugstack.conf:  required /opt/slurm/lib/slurm/spank_jail.so jail=/jail bind=/home ...      (config.h)
+ *
+ * It has to be `required`: an optional plugin that fails is passed over, and the job would run outside.
+ * Slurm calls, in slurmstepd: init; then in each task, a forked child: task_init_privileged as root, task_init as the
+ * user, exec; then in slurmstepd again: task_exit. Whatever goes wrong before, a task finds it in
+ * task_init_privileged and ends there, with a message that srun shows or the batch job's output file has.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <slurm/spank.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "confine.h"
+#include "enter.h"
+#include "report.h"
+#include "tree.h"
+#include "view.h"
+
+SPANK_PLUGIN(jail, 1);
+
+static struct jail_config config;
+static struct failure configuration_failure = {FAILURE_NODE, "configuration: not read"};
+static char working_directory[PATH_MAX];
+
+static int refuse(const struct failure *failure)
+{
+    slurm_error("jail: %s", failure->text);
+    report_failure(failure);
+    return -1;
+}
+
+int slurm_spank_init(spank_t spank, int count, char **arguments)
+{
+    (void)spank;
+    if (spank_context() != S_CTX_REMOTE)
+        return 0;
+    configuration_failure.scope = FAILURE_NONE;
+    config_parse(&config, count, arguments, &configuration_failure);
+    if (report_prepare() < 0)
+        slurm_error("jail: share memory with tasks: %m");
+    return 0;
+}
+
+/* Build the view of the job's tree in the own mount namespace, and make it the root. */
+static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure)
+{
+    struct view view = {.config = &config, .job = true, .job_id = job_id, .step_id = step_id};
+    struct tree tree;
+    int claim, root, result;
+
+    if (enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
+        return -1;
+    result = tree_of_job(claim, job_id, &tree, failure);
+    close(claim);
+    if (result < 0)
+        return -1;
+    view.tree = view.place = tree.fd;
+    root = view_build(&view, failure);
+    close(tree.fd);
+    if (root < 0)
+        return -1;
+    result = enter_root(root, failure);
+    close(root);
+    return result < 0 ? -1 : confine(~UINT64_C(0), config.user_namespaces, failure);
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    uint32_t job_id, step_id;
+
+    (void)count;
+    (void)arguments;
+    if (configuration_failure.scope != FAILURE_NONE)
+        return refuse(&configuration_failure);
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
+        fail_saying(&failure, FAILURE_NODE, "ask Slurm for the job's number");
+        return refuse(&failure);
+    }
+    if (!getcwd(working_directory, sizeof(working_directory)) || working_directory[0] != '/') {
+        fail_job(&failure, "find out", "the working directory");
+        return refuse(&failure);
+    }
+    return enter_jail(job_id, step_id, &failure) < 0 ? refuse(&failure) : 0;
+}
+
+int slurm_spank_task_init(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    /* Only now, as the user: root may not be let into a home directory. */
+    if (chdir(working_directory) == 0)
+        return 0;
+    fail_job(&failure, "chdir to", working_directory);
+    return refuse(&failure);
+}
+
+int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
+{
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    report_drain();
+    return 0;
+}

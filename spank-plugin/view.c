@@ -1,0 +1,132 @@
+#include "view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "mounts.h"
+#include "proc.h"
+
+#define HARMLESS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+/* Attach `mount` at `path` in the view and close it; the place is made when it is missing. */
+static int attach(int root, int mount, const char *path, struct failure *failure)
+{
+    struct stat status;
+    int place = -1, result = 0;
+
+    if (mount < 0)
+        return fail(failure, "mount", path);
+    if (fstat(mount, &status) < 0)
+        result = fail(failure, "look at", path);
+    else if ((place = inside_make(root, path, S_ISDIR(status.st_mode))) < 0)
+        result = fail(failure, "make a mount point in the tree at", path);
+    else if (mounts_attach(mount, place) < 0)
+        result = fail(failure, "mount in the tree at", path);
+    if (place >= 0)
+        close(place);
+    close(mount);
+    return result;
+}
+
+static int share(int root, const char *path, uint64_t set, uint64_t cleared, struct failure *failure)
+{
+    return attach(root, mounts_clone(AT_FDCWD, path, true, set, cleared), path, failure);
+}
+
+static int read_only(int root, const char *path, struct failure *failure)
+{
+    return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOEXEC, failure);
+}
+
+/* An empty directory in memory that only root can write to; it holds mount points and nothing else. */
+static int empty(int root, const char *path, struct failure *failure)
+{
+    static const char *const OPTIONS[] = {"size", "1m", "mode", "0755", NULL};
+
+    return attach(root, mounts_new("tmpfs", OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), path, failure);
+}
+
+static int add_binds(int root, const struct jail_config *config, struct failure *failure)
+{
+    for (size_t i = 0; i < config->bind_count; i++) {
+        const struct jail_bind *bind = &config->binds[i];
+        uint64_t set = HARMLESS | (bind->read_only ? MOUNT_ATTR_RDONLY : 0);
+
+        if (share(root, bind->path, set, MOUNT_ATTR_NOEXEC, failure) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Add `name` of the spool when it is there: not every step has every part. */
+static int add_of_spool(int root, const char *spool, const char *name, uint64_t set, struct failure *failure)
+{
+    char path[JAIL_PATH_SIZE + 64];
+    int mount;
+
+    snprintf(path, sizeof(path), "%s/%s", spool, name);
+    mount = mounts_clone(AT_FDCWD, path, true, HARMLESS | set, MOUNT_ATTR_NOEXEC);
+    if (mount < 0 && errno == ENOENT)
+        return 0;
+    return attach(root, mount, path, failure);
+}
+
+static int add_spool(int root, const struct view *view, struct failure *failure)
+{
+    const char *spool = view->config->spool;
+    char batch[32], pmix[48];
+
+    snprintf(batch, sizeof(batch), "job%05u", view->job_id); /* Slurm: _make_batch_dir() */
+    /* Slurm: mpi/pmix, with %d for the step's number too */
+    snprintf(pmix, sizeof(pmix), "pmix.%d.%d", (int)view->job_id, (int)view->step_id);
+    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, 0, failure) < 0 ||
+        add_of_spool(root, spool, pmix, 0, failure) < 0)
+        return -1;
+    return add_of_spool(root, spool, "conf-cache", MOUNT_ATTR_RDONLY, failure);
+}
+
+static int add_all(int root, const struct view *view, struct failure *failure)
+{
+    int proc = inside_make(root, "/proc", true);
+    int result;
+
+    if (proc < 0)
+        return fail(failure, "make a mount point in the tree at", "/proc");
+    result = proc_attach(root, proc, failure);
+    close(proc);
+    if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
+        share(root, "/dev", MOUNT_ATTR_NOSUID, 0, failure) < 0 || empty(root, "/run", failure) < 0 ||
+        read_only(root, "/run/munge", failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
+        read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||
+        read_only(root, "/etc/resolv.conf", failure) < 0 || add_binds(root, view->config, failure) < 0)
+        return -1;
+    return view->job ? add_spool(root, view, failure) : 0;
+}
+
+int view_build(const struct view *view, struct failure *failure)
+{
+    mode_t umask_before;
+    int root = mounts_clone(view->tree, "", false, HARMLESS, MOUNT_ATTR_NOEXEC);
+    int result;
+
+    if (root < 0)
+        return fail(failure, "mount", "the root tree");
+    if (mounts_attach(root, view->place) < 0) {
+        fail(failure, "mount", "the root tree at its place");
+        close(root);
+        return -1;
+    }
+    umask_before = umask(0022); /* a job's umask could make mount points that nobody can enter */
+    result = add_all(root, view, failure);
+    umask(umask_before);
+    if (result == 0)
+        return root;
+    close(root);
+    return -1;
+}

@@ -1,0 +1,37 @@
+/*
+ * The view: a root tree with all that a job or a session needs mounted in it, and no more.
+ *
+ *   /                      the tree
+ *   /proc                  a new instance that shows a user the own processes only, with what the container's
+ *                          runtime masks masked again
+ *   /sys                   the container's, read-only
+ *   /dev                   the container's devices
+ *   /run                   empty, in memory; in it /run/munge
+ *   /opt/slurm, /var/lib/extrausers, /etc/hosts, /etc/resolv.conf     the container's, read-only
+ *   bind=...               as configured, at the same place
+ *   <spool>                of slurmd's spool: the configuration, and what is this job's own
+ *
+ * Nothing in it has set-user-id bits or (but in /dev) devices; programs can be executed in it, wherever they lie:
+ * the container's own mounts of the same volumes may be noexec.
+ */
+#ifndef JAIL_VIEW_H
+#define JAIL_VIEW_H
+
+#include <stdint.h>
+
+#include "config.h"
+#include "failure.h"
+
+struct view {
+    const struct jail_config *config;
+    int tree;     /* O_PATH, of the root tree */
+    int place;    /* O_PATH, where the view is attached; may be the tree itself */
+    bool job;     /* whether slurmd's spool is part of it: */
+    uint32_t job_id;
+    uint32_t step_id;
+};
+
+/* Build the view in the calling process's mount namespace. Returns a descriptor of its root, or -1. */
+int view_build(const struct view *view, struct failure *failure);
+
+#endif
