@@ -41,7 +41,8 @@ class Sshd:
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Have every sshd read the file."""
         for pod in self._running():
-            answer = self._transport(pod).run(["pkill", "-HUP", "--parent", "1", "--exact", "sshd"])
+            # The one that listens is the oldest; it keeps its process when it starts anew.
+            answer = self._transport(pod).run(["pkill", "-HUP", "--oldest", "--exact", "sshd"])
             if answer.returncode != 0:
                 raise NotReadyError(f"sshd in pod {pod.name} was not found to tell it of its new file. Run again.")
 

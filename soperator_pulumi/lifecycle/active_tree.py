@@ -66,7 +66,7 @@ class ActiveTreeProvider(LiveProvider):
             return DiffResult(changes=True)
         active = active_of(trees)
         if active is not None and active.tree == wanted.tree:
-            return DiffResult(changes=wanted.keep_trees != int(olds["keep_trees"]))
+            return DiffResult(changes=_kept(olds) != _kept(news))
         say(f"jail: {active or 'no tree'} -> {_next(wanted, trees)}")
         return DiffResult(changes=True)
 
@@ -81,7 +81,7 @@ class ActiveTreeProvider(LiveProvider):
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Switch, then remove old trees."""
-        self._put(news, kept_before=int(olds["keep_trees"]))
+        self._put(news, before=olds)
         return UpdateResult({**news})
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class ActiveTreeProvider(LiveProvider):
         jail = self._jail(props, Wanted.model_validate(props), deleting=True)
         jail.remove_work()
 
-    def _put(self, props: Mapping[str, Any], *, kept_before: int | None = None) -> None:
+    def _put(self, props: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
         wanted = Wanted.model_validate(props)
         jail = self._jail(props, wanted)
         jail.finish_others()
@@ -101,7 +101,7 @@ class ActiveTreeProvider(LiveProvider):
             if not find_tree(jail.trees(), wanted.tree).active:
                 raise JailError(f"jail: it was switched to {to}, and then to another tree by somebody else. Run again.")
             say(f"jail: new jobs and logins enter {to}")
-        if not to.active or (kept_before is not None and kept_before != wanted.keep_trees):
+        if not to.active or (before is not None and _kept(before) != _kept(props)):
             jail.collect(wanted.keep_trees)
 
     def _jail(self, props: Mapping[str, Any], wanted: Wanted, *, deleting: bool = False) -> LiveJail:
@@ -115,6 +115,11 @@ class ActiveTreeProvider(LiveProvider):
             say=say,
             clock=MachineClock(),
         )
+
+
+def _kept(props: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what decides which trees are kept: old ones are removed when it has changed since the last whole run."""
+    return props["tree"], int(props["keep_trees"])
 
 
 def _next(wanted: Wanted, trees: tuple[Tree, ...]) -> Tree:

@@ -38,6 +38,9 @@ class Reader(BaseModel):
     container: str
     verified: bool = True
     """Whether to wait until the files are there. Otherwise the kubelet is asked to bring them, and no more."""
+    sums: str | None = None
+    """A file in a container that does not see the files themselves, as a program beside it makes them ready: what
+    `sha256sum` says of those that it has made ready."""
 
 
 class DesiredFiles(BaseModel):

@@ -155,8 +155,7 @@ class LiveJail:
 
     def finish_others(self) -> None:
         """Wait for the work of a run that was killed: two programs never work on the trees at once."""
-        for body in self.kube.find(job_path(self.namespace), {**self.selector, _WORK_LABEL: "switch"}):
-            job = Job.of(body)
+        for job in self._jobs():
             if not job.ended:
                 self.say(f"jail: an interrupted run's Job {job.name} is waited for")
                 self._following(job.name).end()
@@ -184,10 +183,14 @@ class LiveJail:
 
     def remove_work(self) -> None:
         """Remove the Jobs that have worked on the trees, and end those that still do. The trees stay."""
-        for body in self.kube.find(job_path(self.namespace), {**self.selector}):
-            if _WORK_LABEL in (body["metadata"].get("labels") or {}):
-                self.kube.delete(Job.of(body).path, dependents_first=True)
+        for job in self._jobs():
+            self.kube.delete(job.path, dependents_first=True)
         self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
+
+    def _jobs(self) -> list[Job]:
+        """Return the Jobs of ours that work on the trees, or have."""
+        found = self.kube.find(job_path(self.namespace), {**self.selector})
+        return [Job.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
     def _live_jobs(self) -> list[int]:
         slurm = SlurmClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))

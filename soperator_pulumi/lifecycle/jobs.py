@@ -19,6 +19,7 @@ _LOG_LINES = 2000
 _LAST_WORDS = 5
 _TELL_SECONDS = 1.0
 _TELL_AGAIN_SECONDS = 30
+_RUNS = "runs"
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _MADE_BY_KUBERNETES = (_JOB_UID, "controller-uid", "batch.kubernetes.io/job-name", "job-name")
 
@@ -175,7 +176,8 @@ class Following:
             return newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made", True
         if pod.runs(self.container):
             lines = self.kube.log(pod.path, self.container, lines=1).strip().splitlines()
-            return (lines[-1] if lines else "runs"), False
+            # The last line of a program of ours is an object for other programs.
+            return (lines[-1] if lines and not lines[-1].startswith("{") else _RUNS), False
         if pod.phase == "Succeeded":
             return "its pod has ended well", False
         if pod.phase == "Failed":
@@ -201,8 +203,8 @@ class _Progress:
         self._now = following.clock.now
         self._line = ""
         self._told = True
-        self._told_at = float("-inf")
         self._changed_at = self._free_at = self._now()
+        self._told_at = self._changed_at - _TELL_SECONDS
 
     def note(self, line: str, stuck: bool) -> None:  # noqa: FBT001 it comes with the line
         """Take in the state of this moment, and tell it if it is new.
@@ -212,7 +214,7 @@ class _Progress:
         """
         now, following = self._now(), self._following
         if line != self._line:
-            self._line, self._changed_at, self._told = line, now, line.startswith("{")  # a program's last word
+            self._line, self._changed_at, self._told = line, now, line == _RUNS
         if not stuck:
             self._free_at = now
         since = now - self._told_at

@@ -15,6 +15,7 @@ from soperator_pulumi.lifecycle.kube import Json, Kube
 _MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
 
 _CLUSTER_WIDE = {
+    "PersistentVolume": "/api/v1/persistentvolumes",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
@@ -29,13 +30,14 @@ class Reference(BaseModel):
     path: str
     """Where the spec names it."""
     kind: str
-    """`Secret`, `PersistentVolumeClaim`, `StorageClass` or `PriorityClass`."""
+    """`Secret`, `PersistentVolumeClaim`, `PersistentVolume`, `StorageClass` or `PriorityClass`."""
     name: str
     """Empty: the cluster's default, of a StorageClass."""
     key: str = ""
     """What a Secret must hold."""
     holds: str = ""
-    """What that must be: `munge key` or `ssh host key`; or the access mode that a claim must have."""
+    """What that must be: `munge key` or `ssh host key`; the access modes of which a claim must have one, with `|`
+    between; or the claim that a PersistentVolume is for."""
 
 
 class Surroundings(BaseModel):
@@ -131,10 +133,12 @@ def _reference_problems(
     elif reference.kind == "Secret" and reference.key:
         yield from _secret_problems(body, reference)
     elif reference.kind == "PersistentVolumeClaim":
-        modes = body.get("spec", {}).get("accessModes") or []
-        if reference.holds not in modes:
-            text = f'got "{reference.name}", a claim with {", ".join(modes)}; it needs {reference.holds}.'
+        modes, allowed = body.get("spec", {}).get("accessModes") or [], reference.holds.split("|")
+        if not set(modes) & set(allowed):
+            text = f'got "{reference.name}", a claim with {", ".join(modes)}; it needs {" or ".join(allowed)}.'
             yield Problem(reference.path, text)
+    elif reference.kind == "PersistentVolume":
+        yield from _volume_problems(body, wanted, reference)
 
 
 def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:
@@ -164,6 +168,23 @@ def _secret_problems(secret: Json, reference: Reference) -> Iterator[Problem]:
             "without a passphrase. Make one with `ssh-keygen -t ed25519 -N ''`."
         )
         yield Problem(reference.path, text)
+
+
+def _volume_problems(volume: Json, wanted: Surroundings, reference: Reference) -> Iterator[Problem]:
+    """Yield why a volume that was made beforehand cannot be bound to the claim that it is for."""
+    bound = volume.get("spec", {}).get("claimRef") or {}
+    ours = (wanted.namespace, reference.holds)
+    theirs = (bound.get("namespace"), bound.get("name"))
+    if bound and theirs != ours:
+        text = f'got "{reference.name}", a volume of the claim {"/".join(map(str, theirs))}. Choose one that is free.'
+        yield Problem(reference.path, text)
+    elif volume.get("status", {}).get("phase") == "Released":
+        yield Problem(
+            reference.path,
+            f'got "{reference.name}", a volume whose claim was deleted: Kubernetes does not bind it again by itself. '
+            "To use it with what it holds, remove the old claim's uid: kubectl patch pv "
+            f'{reference.name} --type=json -p \'[{{"op": "remove", "path": "/spec/claimRef/uid"}}]\'',
+        )
 
 
 def _path(namespace: str, reference: Reference) -> str:

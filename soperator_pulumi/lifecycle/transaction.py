@@ -11,7 +11,7 @@ A run that is killed at any point leaves a ConfigMap that is not marked; the nex
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SoperatorError, TransportError
@@ -113,9 +113,9 @@ class Transaction:
             for pod in pods:
                 self._ask_kubelet(pod, desired.digest)
             for pod in pods if reader.verified else []:
-                directory = pod.sees(desired.name, reader.container)
-                if directory is not None:
-                    self._await_files(desired, reader, pod, directory)
+                listing = _listing(desired, reader, pod)
+                if listing is not None:
+                    self._await_files(desired, reader, pod, listing)
 
     def _pods(self, desired: DesiredFiles, reader: Reader) -> list[Pod]:
         selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
@@ -124,10 +124,10 @@ class Transaction:
     def _ask_kubelet(self, pod: Pod, mark: str) -> None:
         self._kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: mark}}})
 
-    def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, directory: str) -> None:
+    def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, listing: Sequence[str]) -> None:
         asked = self._clock.now()
         for left in until(asked + SYNC_SECONDS, self._clock):
-            if not self._still_reads(pod, reader) or self._has_files(desired, reader, pod, directory):
+            if not self._still_reads(pod, reader) or self._has_files(desired, reader, pod, listing):
                 return
             if self._clock.now() - asked > _ASK_AGAIN_SECONDS:
                 asked = self._clock.now()
@@ -143,15 +143,22 @@ class Transaction:
         body = self._kube.get(pod.path)
         return body is not None and Pod.of(body).uid == pod.uid and Pod.of(body).runs(reader.container)
 
-    def _has_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, directory: str) -> bool:
-        command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
+    def _has_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, listing: Sequence[str]) -> bool:
         try:
-            answer = self._kube.transport(desired.namespace, pod.name, reader.container).run(
-                ["/bin/sh", "-c", command], timeout_seconds=20
-            )
+            place = self._kube.transport(desired.namespace, pod.name, reader.container)
+            answer = place.run(listing, timeout_seconds=20)
         except TransportError:
             return False  # the pod may be going: the next look tells
         return answer.returncode == 0 and _digest(answer.stdout) == desired.digest
+
+
+def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] | None:
+    """Return the command that prints the digests of the files in a container; None where it does not read them."""
+    directory = pod.sees(desired.name, reader.container)
+    if directory is not None:
+        command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
+        return ["/bin/sh", "-c", command]
+    return None if reader.sums is None else ["cat", reader.sums]
 
 
 def _digest(listing: str) -> str:

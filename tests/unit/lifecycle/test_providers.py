@@ -13,21 +13,25 @@ from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.cluster.host_key import host_key
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, NotReadyError
+from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.connection import Access, access
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.unit.lifecycle.test_joining import CPU, a_node
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 
 PROVIDERS: list[type[LiveProvider]] = [
+    ActiveTreeProvider,
     ConfigFilesProvider,
     NodesReadyProvider,
     PodsReadyProvider,
     PrerequisitesProvider,
+    TreePopulatedProvider,
 ]
 CONFIG_FILES = {
     "namespace": NAMESPACE,

@@ -172,3 +172,42 @@ def test_without_a_storage_class_the_cluster_needs_a_default_one() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     world.objects[f"{classes}/fast"] = {"metadata": {"name": "fast", "annotations": default}}
     assert found(world, unnamed) == []
+
+
+@pytest.mark.parametrize(("modes", "problems"), [(["ReadOnlyMany"], 0), (["ReadWriteMany"], 0), (["ReadWriteOnce"], 1)])
+def test_a_claim_may_be_allowed_several_kinds_of_access(modes: list[str], problems: int) -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    world.objects[f"{NAMESPACE}/persistentvolumeclaims/data"] = an_object(spec={"accessModes": modes})
+    claim = reference(
+        "jail.submounts[0].existing_claim", "PersistentVolumeClaim", "data", holds="ReadOnlyMany|ReadWriteMany"
+    )
+    said = found(world, claim)
+    assert len(said) == problems
+    assert all("it needs ReadOnlyMany or ReadWriteMany." in problem for problem in said)
+
+
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        ({"spec": {}}, ""),
+        ({"spec": {"claimRef": {"namespace": "hpc", "name": "jail"}}, "status": {"phase": "Bound"}}, ""),
+        (
+            {"spec": {"claimRef": {"namespace": "other", "name": "jail"}}},
+            'got "nfs", a volume of the claim other/jail. Choose one that is free.',
+        ),
+        (
+            {"spec": {"claimRef": {"namespace": "hpc", "name": "jail"}}, "status": {"phase": "Released"}},
+            "a volume whose claim was deleted",
+        ),
+        (None, "there is no PersistentVolume of that name. Create it first."),
+    ],
+    ids=["free", "ours", "theirs", "released", "absent"],
+)
+def test_a_volume_made_beforehand_must_be_free_for_its_claim(volume: dict[str, Any] | None, expected: str) -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    if volume is not None:
+        world.objects["/api/v1/persistentvolumes/nfs"] = volume
+    problem = "".join(found(world, reference("jail.storage.static_volume", "PersistentVolume", "nfs", holds="jail")))
+    assert (expected in problem) if expected else (problem == "")

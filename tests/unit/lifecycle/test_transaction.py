@@ -1,6 +1,7 @@
 """A configuration change: in force everywhere, or the old files again, wherever it is interrupted."""
 
 import contextlib
+import hashlib
 from collections.abc import Mapping
 
 import pytest
@@ -249,6 +250,20 @@ def test_new_users_are_waited_for_where_they_log_in_and_where_jobs_are_checked()
     assert world.files["controller-0"]["users"] == world.files["login-0"]["users"] == {"passwd": "alice bob"}
     assert "soperator-pulumi/sync" in world.objects[f"{PODS}/cpu-0"]["metadata"]["annotations"]
     assert not any(command.startswith("scontrol") for command in world.commands), "nothing is reconfigured"
+
+
+def test_files_that_a_program_makes_ready_are_waited_for_by_what_it_says_of_them() -> None:
+    world = World()
+    readers = [Reader(component="login", container="sshd", sums="/users/declared.sha256")]
+    put(world, wanted("users", {"passwd": "alice"}, readers))
+    pod = world.add_pod("login-0", "login")
+    pod["spec"]["containers"][0]["volumeMounts"] = []
+    world.made_ready["login-0"] = "0123  passwd\n"
+    new = hashlib.sha256(b"alice bob").hexdigest()
+    world.clock.after(4, lambda: world.made_ready.update({"login-0": f"{new}  passwd\n"}))
+    put(world, wanted("users", {"passwd": "alice bob"}, readers))
+    assert 4 <= world.clock.time < 6
+    assert world.commands[-1] == "cat /users/declared.sha256"
 
 
 def test_a_file_that_was_removed_is_waited_for_as_well() -> None:

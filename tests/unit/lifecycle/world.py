@@ -74,6 +74,12 @@ class World:
         self.unreachable = False
         self.uids = 0
         self.logs: dict[str, str] = {}
+        self.made_ready: dict[str, str] = {}
+        """What a program beside a container says of the files that it has made ready there, by pod."""
+        self.trees: list[Json] = []
+        """The jail's."""
+        self.in_use: dict[str, Answer] = {}
+        """What a login pod says of the trees in which its sessions are."""
 
     # -- setting up ---------------------------------------------------------------------------------------------
 
@@ -97,6 +103,10 @@ class World:
             },
             "status": _status(container, state),
         }
+        if component == "controller":
+            # What users are in, beside slurmctld.
+            sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
+            self.objects[f"{PODS}/{name}"]["status"]["initContainerStatuses"] = [sidecar]
         self.files[name] = {each: dict(self.data(each)) for each in config_maps}
         if component == "controller":
             self.objects[f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/controller"] = {"metadata": {}}
@@ -126,7 +136,8 @@ class World:
             and (labels or {}).items() <= (body["metadata"].get("labels") or {}).items()
         ]
 
-    def apply(self, path: str, body: Json) -> Json:
+    def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
+        del manager
         self._count()
         self.objects[path] = copy.deepcopy(body)
         return body
@@ -140,19 +151,29 @@ class World:
         self.clock.after(self.kubelet_seconds, lambda: self._kubelet_syncs(path.rpartition("/")[2]))
         return self.objects[path]
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, dependents_first: bool = False) -> None:
+        del dependents_first
         self._count()
         gone = self.objects.pop(path, None)
         if gone and path == f"{PODS}/controller-0":
             self.runs_on = None
             self.clock.after(2, self._controller_returns)
 
-    def log(self, path: str, container: str, *, previous: bool = False, since_seconds: int | None = None) -> str:
+    def log(
+        self,
+        path: str,
+        container: str,
+        *,
+        previous: bool = False,
+        since_seconds: int | None = None,
+        lines: int = 50,
+    ) -> str:
         del container, previous, since_seconds
-        return self.logs.get(path.rpartition("/")[2], "")
+        return "\n".join(self.logs.get(path.rpartition("/")[2], "").splitlines()[-lines:])
 
-    def transport(self, namespace: str, pod: str, container: str) -> "FakeTransport":
+    def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> "FakeTransport":
         assert namespace == NAMESPACE
+        assert coreutils is (container != "users")
         return FakeTransport(self, pod, container)
 
     # -- what happens by itself ---------------------------------------------------------------------------------
@@ -214,20 +235,24 @@ class FakeTransport:
             return Answer(1 if words else 0, "", words)
         if "sshd -t" in text:
             return Answer(255 if world.sshd_words else 0, "", world.sshd_words)
+        if text.startswith("cat "):
+            return Answer(0, world.made_ready.get(self.pod, ""), "")
         answers: dict[str, Callable[[], Answer]] = {
             "scontrol ping": lambda: Answer(0 if world.runs_on is not None else 1, "", ""),
             "scontrol reconfigure": world.reconfigure,
             "squeue --json --all": lambda: _json("jobs", world.jobs),
             "scontrol show nodes --json": lambda: _json("nodes", world.nodes),
-            "pkill -HUP --parent 1 --exact sshd": lambda: Answer(0, "", ""),
+            "tools trees --jail /jail": lambda: Answer(0, json.dumps(world.trees), ""),
+            "/opt/slurm/sbin/jail-login --in-use": lambda: world.in_use.get(self.pod, Answer(0, "", "")),
+            "pkill -HUP --oldest --exact sshd": lambda: Answer(0, "", ""),
         }
         return answers[text]()
 
 
 def _runs(body: Json, container: str) -> bool:
-    return any(
-        each["name"] == container and "running" in each["state"] for each in body["status"].get("containerStatuses", [])
-    )
+    status = body["status"]
+    statuses = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
+    return any(each["name"] == container and "running" in each["state"] for each in statuses)
 
 
 def _json(key: str, values: Sequence[Json]) -> Answer:

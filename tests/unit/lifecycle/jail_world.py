@@ -1,0 +1,172 @@
+"""The small Kubernetes with a controller of Jobs, and the jail's programs in their pods."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, Json, World
+
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+OLD, NEW = "0123456789ab", "ba9876543210"
+REFUSED = 78
+TEMPLATE: Json = {
+    "metadata": {"labels": {"app.kubernetes.io/component": "jail-switch"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "jail",
+                "image": "tools",
+                "command": ["tools"],
+                "volumeMounts": [{"name": "jail", "mountPath": "/jail"}],
+            }
+        ],
+        "volumes": [{"name": "jail", "persistentVolumeClaim": {"claimName": "jail"}}],
+    },
+}
+
+
+@dataclass
+class Run:
+    """What a program in a Job's pod does."""
+
+    code: int = 0
+    log: str = ""
+    message: str = ""
+    seconds: float = 2.0
+
+
+Program = Callable[[list[str]], Run]
+
+
+def a_tree(tree: str, source: str, *, active: bool = False, complete: bool = True) -> Json:
+    return {"tree": tree, "source": source, "populated": "2026-11-21", "complete": complete, "active": active}
+
+
+class JailWorld(World):
+    """A cluster with a jail: slurmctld, one login pod, the tree OLD active and NEW beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.programs: dict[str, Program] = {"switch": self._switch, "collect": lambda _args: Run(0, "{}")}
+        """By the first argument of a Job's container."""
+        self.ran: list[list[str]] = []
+        """The arguments of all programs that pods have run."""
+        self.managers: dict[str, str] = {}
+        self.made = 0
+        self.trees = [a_tree(OLD, "debian:12", active=True), a_tree(NEW, "debian:13")]
+        self.add_pod("controller-0", "controller")
+        self.add_pod("login-0", "login")
+
+    @property
+    def active(self) -> str:
+        return next((tree["tree"] for tree in self.trees if tree["active"]), "")
+
+    def jobs_of(self, what: str = "") -> list[Json]:
+        return [body for path, body in self.objects.items() if path.startswith(f"{JOBS}/jail-{what}")]
+
+    def job_pods(self) -> list[Json]:
+        return [body for body in self.objects.values() if "controller-uid" in body["metadata"].get("labels", {})]
+
+    # -- what the code under test calls -------------------------------------------------------------------------
+
+    def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
+        new = path.startswith(JOBS) and path not in self.objects
+        assert "selector" not in body.get("spec", {}), "Kubernetes makes it"
+        applied = super().apply(path, body)
+        if new:
+            self.managers[path] = manager
+            self._begin(self.objects[path])
+        return applied
+
+    def delete(self, path: str, *, dependents_first: bool = False) -> None:
+        gone = self.objects.get(path)
+        super().delete(path, dependents_first=dependents_first)
+        if gone is not None and path.startswith(JOBS):
+            assert dependents_first, "or its pods would stay"
+            for where in [where for where, body in self.objects.items() if _owned(body, gone)]:
+                del self.objects[where]
+
+    # -- what happens by itself ---------------------------------------------------------------------------------
+
+    def add_job(self, name: str, *arguments: str, container: str = "jail") -> Json:
+        """Add a Job as Pulumi, or an earlier run, has made it."""
+        body = {
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {**SELECTOR}},
+            "spec": {"template": {"spec": {"containers": [{"name": container, "args": [*arguments]}]}}},
+        }
+        self.objects[f"{JOBS}/{name}"] = body
+        self.managers[f"{JOBS}/{name}"] = "pulumi-kubernetes-1a2b3c4d"
+        self._begin(body)
+        return body
+
+    def _begin(self, job: Json) -> None:
+        """Do as the API server does with a new Job."""
+        self.made += 1
+        uid = f"job-{self.made}"
+        labels = {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": job["metadata"]["name"]}
+        path = f"{JOBS}/{job['metadata']['name']}"
+        managers = [
+            {"manager": "kube-controller-manager", "subresource": "status"},
+            {"manager": self.managers[path]},
+        ]
+        job["metadata"] |= {"uid": uid, "resourceVersion": "7", "managedFields": managers}
+        job["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        job["spec"]["template"].setdefault("metadata", {}).setdefault("labels", {}).update(labels)
+        job["status"] = {}
+        self.start_pod(job)
+
+    def start_pod(self, job: Json) -> None:
+        """Make the next pod of a Job and have its program run."""
+        self.made += 1
+        name = f"{job['metadata']['name']}-{self.made}"
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        pod: Json = {
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": name,
+                "labels": dict(job["spec"]["template"]["metadata"]["labels"]),
+                "creationTimestamp": f"{self.made:04}",
+            },
+            "spec": job["spec"]["template"]["spec"],
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [{"name": container["name"], "state": {"running": {}}}],
+            },
+        }
+        self.objects[f"{PODS}/{name}"] = pod
+        arguments = [*container.get("args", [])]
+        run = self.programs[arguments[0]](arguments)
+        self.clock.after(run.seconds, lambda: self._ends(job, pod, arguments, run))
+
+    def _ends(self, job: Json, pod: Json, arguments: list[str], run: Run) -> None:
+        if self.objects.get(f"{PODS}/{pod['metadata']['name']}") is not pod:
+            return
+        self.ran.append(arguments)
+        self.logs[pod["metadata"]["name"]] = run.log
+        (status,) = pod["status"]["containerStatuses"]
+        status["state"] = {"terminated": {"exitCode": run.code, "message": run.message}}
+        pod["status"]["phase"] = "Failed" if run.code else "Succeeded"
+        if run.code == 0:
+            job["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+        elif run.code == REFUSED or len([*self._pods_of(job)]) > job["spec"].get("backoffLimit", 6):
+            reason = "PodFailurePolicy" if run.code == REFUSED else "BackoffLimitExceeded"
+            failed = {"type": "Failed", "status": "True", "reason": reason, "message": "Job has failed"}
+            job["status"] = {"conditions": [failed]}
+        else:
+            self.clock.after(10, lambda: self.start_pod(job))
+
+    def _pods_of(self, job: Json) -> Iterator[Json]:
+        yield from (body for body in self.objects.values() if _owned(body, job))
+
+    def _switch(self, arguments: list[str]) -> Run:
+        to = arguments[arguments.index("--to") + 1]
+        self.clock.after(1, lambda: self._flip(to))
+        return Run(0, f'2 files were changed in {OLD}\n{{"to": "{to}"}}')
+
+    def _flip(self, to: str) -> None:
+        for tree in self.trees:
+            tree["active"] = tree["tree"] == to
+
+
+def _owned(body: Json, job: Json) -> bool:
+    return bool(body["metadata"].get("labels", {}).get("controller-uid") == job["metadata"]["uid"])

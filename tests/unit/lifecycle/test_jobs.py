@@ -1,0 +1,198 @@
+"""Following a Job: what is told while it runs, and how it ends."""
+
+import pytest
+
+from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.lifecycle.jobs import Following, Job
+from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
+from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
+
+NAME = "jail-populate-x"
+
+
+@pytest.fixture
+def world() -> JailWorld:
+    world = JailWorld()
+    world.programs["populate"] = lambda _arguments: Run(0, 'half\n{"files": 2}')
+    return world
+
+
+def following(world: JailWorld) -> Following:
+    world.said.clear()
+    return Following(world, NAMESPACE, NAME, "populate", "jail", world.said.append, world.clock)
+
+
+def started(world: JailWorld) -> Json:
+    world.add_job(NAME, "populate", container="populate")
+    return the_pod(world)
+
+
+def the_pod(world: JailWorld) -> Json:
+    return world.job_pods()[-1]
+
+
+def prints(world: JailWorld, pod: Json, *lines: str, every: float = 1.0) -> None:
+    """Let a pod print lines, one after the other."""
+    for number, line in enumerate(lines):
+
+        def show(text: str = line) -> None:
+            world.logs[pod["metadata"]["name"]] = text
+
+        world.clock.after(every * number, show)
+
+
+def test_a_job_that_is_complete_returns_what_its_pod_printed(world: JailWorld) -> None:
+    started(world)
+    outcome = following(world).end()
+    assert outcome.failure == ""
+    assert outcome.log == ("half", '{"files": 2}')
+
+
+def test_what_its_pod_prints_is_told_while_it_runs_and_once(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, seconds=20)
+    prints(world, started(world), "1 of 2 files", "1 of 2 files", "2 of 2 files")
+    following(world).end()
+    assert world.said[-2:] == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
+    assert world.said.count("jail: 1 of 2 files") == 1
+
+
+def test_no_more_than_a_line_a_second_is_told(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, seconds=10)
+    prints(world, started(world), *[f"{number} files" for number in range(100)], every=0.1)
+    following(world).end()
+    assert 5 <= len(world.said) <= 11
+
+
+def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, "pulled", seconds=100)
+    pod = started(world)
+    pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ContainerCreating"}}
+    following(world).end()
+    assert world.said == ["jail: its pod starts"] * 4
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: no claim."}
+                ]
+            },
+            "its pod waits for a machine: 0/1 nodes are available: no claim.",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "populate", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
+                ]
+            },
+            "its pod populate: ErrImagePull: no such image",
+        ),
+    ],
+    ids=["pending", "image"],
+)
+def test_a_pod_that_cannot_start_is_given_up_with_the_reason(world: JailWorld, status: Json, words: str) -> None:
+    started(world)["status"] = {"phase": "Pending", **status}
+    world.clock.later.clear()
+    with pytest.raises(NotReadyError, match="does not get on") as raised:
+        following(world).end()
+    assert words in str(raised.value)
+    assert f"jail: {words}" in world.said
+    assert 600 <= world.clock.time < 610
+
+
+def test_a_pod_that_may_not_be_made_is_told(world: JailWorld) -> None:
+    pod = started(world)
+    del world.objects[f"{PODS}/{pod['metadata']['name']}"]
+    uid = world.objects[f"{JOBS}/{NAME}"]["metadata"]["uid"]
+    event = {"metadata": {}, "involvedObject": {"uid": uid}, "reason": "FailedCreate", "message": "exceeded quota"}
+    world.objects[f"/api/v1/namespaces/{NAMESPACE}/events/e"] = event
+    with pytest.raises(NotReadyError, match="FailedCreate: exceeded quota"):
+        following(world).end()
+
+
+def test_a_program_that_hangs_is_given_up_in_the_end(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(seconds=1e6)
+    started(world)
+    with pytest.raises(NotReadyError, match="does not get on: runs"):
+        following(world).end()
+    assert 1800 <= world.clock.time < 1810
+
+
+def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
+    runs = [Run(137), Run(137), Run(0, "whole")]
+    world.programs["populate"] = lambda _arguments: runs.pop(0)
+    started(world)
+    assert following(world).end().log == ("whole",)
+    assert "jail: its pod ended with exit code 137; another one goes on" in world.said
+
+
+def test_a_job_whose_pod_is_deleted_goes_on_with_the_next_one(world: JailWorld) -> None:
+    job = world.objects[f"{JOBS}/{NAME}"] if started(world) else {}
+    first = the_pod(world)
+    del world.objects[f"{PODS}/{first['metadata']['name']}"]
+    world.clock.after(3, lambda: world.start_pod(job))
+    assert following(world).end().failure == ""
+
+
+def test_a_job_that_failed_says_its_programs_last_words(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(REFUSED, "a\nb", "the tarball has another checksum")
+    started(world)
+    assert following(world).end().failure == "the tarball has another checksum"
+
+
+def test_a_program_without_last_words_is_quoted_from_its_log(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(REFUSED, "\n".join(map(str, range(9))))
+    started(world)
+    assert following(world).end().failure == "4\n5\n6\n7\n8"
+
+
+def test_a_job_that_failed_without_a_word_says_how_it_ended(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(REFUSED)
+    started(world)
+    assert following(world).end().failure == "its pod ended with exit code 78; PodFailurePolicy: Job has failed"
+
+
+def test_an_evicted_pod_says_so(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(REFUSED)
+    started(world)["status"] |= {"reason": "Evicted", "message": "low on ephemeral-storage"}
+    assert "has ended: Evicted: low on ephemeral-storage" in following(world).end().failure
+
+
+def test_a_job_whose_pods_are_gone_says_why_kubernetes_gave_it_up(world: JailWorld) -> None:
+    pod = started(world)
+    del world.objects[f"{PODS}/{pod['metadata']['name']}"]
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "enough"}
+    world.objects[f"{JOBS}/{NAME}"]["status"] = {"conditions": [failed]}
+    assert following(world).end().failure == "BackoffLimitExceeded: enough"
+
+
+def test_a_job_that_is_not_there_is_told_with_what_to_do(world: JailWorld) -> None:
+    with pytest.raises(NotReadyError, match=r"is not there; somebody has deleted it\. Refresh the stack"):
+        following(world).end()
+
+
+def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_put_in(world: JailWorld) -> None:
+    started(world)
+    before = following(world).look()
+    following(world).make_anew(before)
+    (job,) = world.jobs_of("populate")
+    assert job["metadata"]["uid"] != before.uid
+    assert "resourceVersion" not in before.manifest()["metadata"]
+    assert before.manifest()["spec"]["template"]["metadata"]["labels"] == {}
+    assert Job.of(job).manifest() == before.manifest()
+
+
+def test_a_job_made_anew_stays_its_makers(world: JailWorld) -> None:
+    started(world)
+    following(world).make_anew(following(world).look())
+    assert world.managers[f"{JOBS}/{NAME}"] == "pulumi-kubernetes-1a2b3c4d"
+
+
+def test_a_job_that_does_not_go_is_not_waited_for_for_ever(world: JailWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(world)
+    monkeypatch.setattr(world, "delete", lambda _path, **_options: None)
+    with pytest.raises(NotReadyError, match="is still being deleted after 600 s"):
+        following(world).make_anew(following(world).look())
