@@ -155,6 +155,44 @@ def _people(draw: st.DrawFn) -> tuple[list[Data], list[Data]]:
     return users, groups
 
 
+_SUBMOUNTS: list[Data] = [
+    {"path": "/data", "existing_claim": "data", "sub_path": "projects/a"},
+    {"path": "/dev/shm", "memory_gib": 0.0625},
+    {"path": "/mnt/local", "host_path": "/mnt/disks/ssd0", "roles": ["worker"]},
+    {"path": "/reference", "existing_claim": "genomes", "read_only": True},
+    {"path": "/tmp", "scratch_gib": 100},
+    {"path": "/usr/local/cuda", "host_path": "/cuda", "roles": ["worker"], "read_only": True},
+    {"path": "/var/spool/slurmd", "scratch_gib": 10, "roles": ["worker"]},
+]
+
+
+def _jails() -> st.SearchStrategy[Data]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "source": st.sampled_from(
+                [
+                    {"image": "registry.example/os:24.04"},
+                    {"tarball": {"url": "https://files.example/root.tar.zst", "sha256": "0f" * 32}},
+                ]
+            ),
+            "active": st.just("0123456789ab"),
+            "keep_trees": st.integers(1, 5),
+            "changes": st.sampled_from(["refuse", "carry_over", "leave_behind"]),
+            "storage": st.sampled_from(
+                [{"size_gib": 4096}, {"storage_class": "shared", "static_volume": "nfs"}, {"existing_claim": "jail"}]
+            ),
+            "submounts": st.lists(st.sampled_from(_SUBMOUNTS), unique_by=lambda each: each["path"]),
+            "isolation": st.fixed_dictionaries(
+                {}, optional={name: st.booleans() for name in ("pid", "ipc", "user_namespaces")}
+            ),
+            "populate": st.fixed_dictionaries({}, optional={"limit_mib_per_second": st.integers(1, 500), **_SCHEDULED}),
+            "admin_shell": st.booleans(),
+            "app_armor": st.just("unconfined"),
+        },
+    )
+
+
 @st.composite
 def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
     """A valid description as a user writes it: mappings, lists and plain values."""
@@ -188,6 +226,7 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
                         **_SCHEDULED,
                     },
                 ),
+                "jail": _jails(),
                 "storage": st.fixed_dictionaries(
                     {},
                     optional={

@@ -1,6 +1,7 @@
 """From a spec to the text of files: pure functions, the same text for the same spec."""
 
 from soperator_pulumi.render.jail import active_tree, jail_arguments, plugstack_conf, source_name, submounts, tree_id
+from soperator_pulumi.render.job_submit import job_submit_lua
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf
 from soperator_pulumi.render.reload import Change, Effect, changes
@@ -21,6 +22,7 @@ __all__ = [
     "gres_conf",
     "group",
     "jail_arguments",
+    "job_submit_lua",
     "node_conf",
     "passwd",
     "plugstack_conf",
@@ -37,10 +39,11 @@ __all__ = [
 
 
 def slurm_files(spec: ClusterSpec) -> dict[str, str]:
-    """Return the files of /etc/slurm on the controller, from where all nodes take them."""
+    """Return the files of /etc/slurm on the controller, from where all nodes take those that they read."""
     return {
         "slurm.conf": slurm_conf(spec),
         "cgroup.conf": cgroup_conf(spec),
         "gres.conf": gres_conf(spec),
         "plugstack.conf": plugstack_conf(spec),
+        "job_submit.lua": job_submit_lua(spec),
     }

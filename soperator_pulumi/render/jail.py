@@ -8,7 +8,8 @@ from soperator_pulumi.spec import ClusterSpec, SubmountRole, SubmountSpec
 
 _ID_DIGITS = 12
 
-_ALWAYS_BOUND = (layout.SHARED_MEMORY_DIR, layout.HOMES_DIR, layout.TEMPORARY_DIR)
+ALWAYS_BOUND = (layout.SHARED_MEMORY_DIR, layout.HOMES_DIR, layout.TEMPORARY_DIR)
+"""Places that every jail shares with the node's own root, as whatever volumes."""
 
 
 def source_name(spec: ClusterSpec) -> str:
@@ -40,7 +41,7 @@ def jail_arguments(spec: ClusterSpec, role: SubmountRole) -> list[str]:
     slurmd's spool is not among it: of that a job sees its own part alone.
     """
     own = {each.path: each.read_only for each in submounts(spec, role) if each.path != layout.SPOOL_DIR}
-    bound = {**dict.fromkeys(_ALWAYS_BOUND, False), **own}
+    bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
     binds = [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
     return [f"jail={layout.JAIL_DIR}", *binds, *_isolation(spec, role)]
 

@@ -13,7 +13,7 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.quantity import amount
 from soperator_pulumi.spec.slurm import Constrain
 
-_MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": ""}
+_MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": "", "JobSubmitPlugins": "lua"}
 """Comma-separated lists of which we need an entry: the user's entries are added to it."""
 
 _CONSTRAIN = {

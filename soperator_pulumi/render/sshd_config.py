@@ -1,4 +1,4 @@
-"""sshd_config of the login nodes: public keys only, no root, the keys read from a mounted directory at each login."""
+"""sshd_config of the login nodes: public keys only, no root, every session in the jail."""
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.text import HEADER, lines
@@ -15,14 +15,19 @@ def sshd_config(spec: ClusterSpec) -> str:
         "PidFile none",
         "UseDNS no",
         "",
-        "# Public keys only. A command, as sshd refuses files in a directory that a ConfigMap's volume makes.",
+        "# What sessions see of the active tree. sshd follows the link at each login: a switch is for new sessions.",
+        f"ChrootDirectory {layout.ACTIVE_VIEW}",
+        "Subsystem sftp internal-sftp",
+        "",
+        "# Public keys only: those of the spec by a command, as sshd refuses files in a directory that a ConfigMap's",
+        "# volume makes, and those in the homes, for users who were added inside the jail.",
         "AuthenticationMethods publickey",
         "PubkeyAuthentication yes",
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
         "PermitEmptyPasswords no",
         "PermitRootLogin no",
-        "AuthorizedKeysFile none",
+        "AuthorizedKeysFile .ssh/authorized_keys",
         f"AuthorizedKeysCommand /usr/bin/cat {layout.SSH_KEYS_DIR}/%u",
         "AuthorizedKeysCommandUser nobody",
         "UsePAM yes",
@@ -47,5 +52,4 @@ def sshd_config(spec: ClusterSpec) -> str:
         "PermitUserEnvironment no",
         "PrintMotd no",
         f"SetEnv SLURM_CONF_SERVER={layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
-        "Subsystem sftp internal-sftp",
     )

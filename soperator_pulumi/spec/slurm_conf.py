@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import refused_parts, refused_quietly
 from soperator_pulumi.spec.slurm_parameters import (
+    FORBIDDEN_ENTRIES,
     OWNED_PARAMETERS,
     OWNED_PARTITION_OPTIONS,
     PARAMETERS,
@@ -54,7 +55,7 @@ def settings_problems(
         elif name in seen:
             found.append(Problem(key, f'is "{seen[name]}" again: Slurm does not tell case apart. Remove one.'))
         else:
-            text = _value_problem(_as_text(value), table[spelling[name]])
+            text = _value_problem(_as_text(value), table[spelling[name]]) or _entry_problem(name, value)
             found.extend([Problem(key, text)] if text else [])
         seen.setdefault(name, key)
     return found
@@ -71,6 +72,16 @@ def _value_problem(value: object, kind: Kind) -> str | None:
     if unsafe:
         return f"has a character that slurm.conf cannot hold in a value: {', '.join(unsafe)}. Remove it."
     return None if _SHAPES[kind].fullmatch(value) else f"needs {kind.value}."
+
+
+def _entry_problem(name: str, value: object) -> str | None:
+    """Return why one entry of a comma-separated list is refused."""
+    forbidden = FORBIDDEN_ENTRIES.get(name, {})
+    for entry in str(value).split(","):
+        word = entry.partition("=")[0].strip().lower()
+        if word in forbidden:
+            return f"has the entry {word}, which {forbidden[word]}. Remove that entry."
+    return None
 
 
 def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeValidator:

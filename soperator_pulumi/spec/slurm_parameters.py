@@ -86,6 +86,8 @@ def _reasons(names_by_reason: dict[str, str]) -> dict[str, str]:
 
 _POWER = "is not supported yet: nodes on demand come with pods that Slurm starts and stops"
 
+_X11 = "is not supported: for X11 forwarding slurmd runs xauth as the user outside the jail"
+
 OWNED_PARAMETERS = _reasons(
     {
         'is ours: set the cluster\'s "name"': "ClusterName",
@@ -108,6 +110,11 @@ OWNED_PARAMETERS = _reasons(
             "is ours and must not be set: nodes that get their files from the controller would then silently ignore "
             "plugstack.conf and run jobs outside the jail (measured)"
         ): "PlugStackConfig",
+        (
+            "must not be set: slurmd runs it as the user outside the jail, on the node's own root. TaskProlog runs "
+            "inside, Epilog runs as root"
+        ): "TaskEpilog",
+        _X11: "X11Parameters",
         "is ours: the daemons know each other by the munge key; set secrets.munge_key for one of your own": """
         AuthAltParameters AuthAltTypes AuthInfo AuthType CredType
         """,
@@ -131,6 +138,14 @@ OWNED_PARAMETERS = _reasons(
     }
 )
 """Parameters that `slurm.extra` must not set, in lower case, and why."""
+
+FORBIDDEN_ENTRIES = {
+    "launchparameters": {
+        "disable_send_gids": "nodes do not know the users that are added inside the jail, and would refuse their jobs"
+    },
+    "prologflags": {"x11": _X11},
+}
+"""Entries that a list in `slurm.extra` must not have, all in lower case, and why."""
 
 OWNED_PARTITION_OPTIONS = _reasons(
     {

@@ -78,6 +78,10 @@ class SubmountSpec(Model):
     memory of the pod."""
 
 
+MAX_SUBMOUNTS = 64
+MAX_PATHS = 3000
+"""Characters of all paths together: Slurm cuts a longer line of plugstack.conf at 4,095 without a word."""
+
 SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
 """Fields of which a submount has exactly one."""
 
@@ -88,6 +92,13 @@ _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
     """Yield what is wrong with submounts, each by itself and between them."""
+    length = sum(len(each.path) for each in submounts if known(each.path))
+    if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
+        yield Problem(
+            "jail.submounts",
+            f"{len(submounts)} submounts with {length} characters of paths; {MAX_SUBMOUNTS} and {MAX_PATHS} at most are "
+            "allowed. Mount fewer volumes, higher up.",
+        )
     for index, submount in enumerate(submounts):
         path = f"jail.submounts[{index}]"
         if known(submount.path):

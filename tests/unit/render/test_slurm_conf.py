@@ -12,7 +12,7 @@ from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 
-MERGED = {"SlurmctldParameters", "SlurmdParameters"}
+MERGED = {"SlurmctldParameters", "SlurmdParameters", "JobSubmitPlugins"}
 
 
 @given(cluster_specs())
@@ -55,7 +55,7 @@ def test_nodes_get_their_files_from_the_controller(spec: ClusterSpec) -> None:
     conf = parse_conf(slurm_conf(spec))
     assert "enable_configless" in conf.parameters["SlurmctldParameters"].split(",")
     assert "PlugStackConfig" not in conf.parameters
-    assert set(slurm_files(spec)) == {"slurm.conf", "cgroup.conf", "gres.conf", "plugstack.conf"}
+    assert set(slurm_files(spec)) == {"slurm.conf", "cgroup.conf", "gres.conf", "plugstack.conf", "job_submit.lua"}
 
 
 @given(cluster_data(), st.integers(0, 60))
@@ -131,6 +131,23 @@ def test_the_users_entries_of_a_list_are_added_to_ours() -> None:
     assert parameters["SlurmctldParameters"] == "enable_configless,cloud_dns"
 
 
+@pytest.mark.parametrize(
+    ("extra", "plugins"),
+    [
+        ({}, "lua"),
+        ({"JobSubmitPlugins": "require_timelimit"}, "lua,require_timelimit"),
+        ({"jobsubmitplugins": "throttle,lua"}, "lua,throttle"),
+    ],
+)
+def test_submissions_are_checked_by_ours_and_by_the_users_plugins(extra: Data, plugins: str) -> None:
+    parameters = parse_conf(slurm_conf(a_spec(slurm={"extra": extra}))).parameters
+    assert parameters["JobSubmitPlugins"] == plugins
+
+
+def test_root_runs_no_job() -> None:
+    assert parse_conf(slurm_conf(a_spec())).parameters["DisableRootJobs"] == "YES"
+
+
 def test_a_default_of_ours_is_replaced_not_repeated() -> None:
     text = slurm_conf(a_spec(slurm={"extra": {"slurmdtimeout": 300}}))
     assert text.count("SlurmdTimeout=") == 1
@@ -155,7 +172,7 @@ def test_a_node_set_of_another_cluster_has_no_node_conf_here() -> None:
 @given(cluster_specs())
 def test_files_end_with_a_line_and_say_where_they_come_from(spec: ClusterSpec) -> None:
     for text in slurm_files(spec).values():
-        assert text.startswith("# Rendered by soperator-pulumi")
+        assert text.startswith(("# Rendered by soperator-pulumi", "-- Rendered by soperator-pulumi"))
         assert text.endswith("\n")
         assert all(character.isprintable() or character == "\n" for character in text)
     assert changes(slurm_files(spec), slurm_files(spec)) == ()

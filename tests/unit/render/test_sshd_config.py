@@ -24,9 +24,17 @@ def test_only_public_keys_of_people_open_the_door(keyword: str, value: str) -> N
 
 
 def test_keys_are_read_at_each_login_from_the_mounted_directory() -> None:
-    assert SETTINGS["AuthorizedKeysFile"] == "none"
     assert SETTINGS["AuthorizedKeysCommand"] == "/usr/bin/cat /etc/ssh-keys/%u"
     assert SETTINGS["AuthorizedKeysCommandUser"] == "nobody"
+
+
+def test_users_who_were_added_inside_the_jail_bring_keys_in_their_homes() -> None:
+    assert SETTINGS["AuthorizedKeysFile"] == ".ssh/authorized_keys"
+
+
+def test_every_session_sftp_too_is_in_the_jail_and_needs_no_program_of_it() -> None:
+    assert SETTINGS["ChrootDirectory"] == "/run/jail/active"
+    assert SETTINGS["Subsystem"] == "sftp internal-sftp"
 
 
 def test_sessions_know_where_slurmctld_is() -> None:

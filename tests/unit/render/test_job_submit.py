@@ -1,0 +1,204 @@
+"""job_submit.lua, run by real Lua of every version that slurmctld may have."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator_pulumi.render import job_submit_lua
+from soperator_pulumi.spec import ClusterSpec
+from tests.strategies import Data, a_spec, cluster_specs
+
+LUAS = ("lua51", "lua52", "lua53", "lua54")
+
+SUBMOUNTS: list[Data] = [
+    {"path": "/data", "existing_claim": "data"},
+    {"path": "/reference", "existing_claim": "genomes", "read_only": True},
+    {"path": "/login-only", "scratch_gib": 1, "roles": ["login"]},
+    {"path": "/opt/software", "existing_claim": "software"},
+    {"path": "/usr/local/cuda", "host_path": "/cuda"},
+    {"path": "/var/spool/slurmd", "scratch_gib": 1, "roles": ["worker"]},
+]
+
+# slurm.log_user takes a format and its arguments, as slurmctld makes it (job_submit_lua.c).
+PRELUDE = """
+slurm = {SUCCESS = 0, ERROR = -1, ESLURM_ACCESS_DENIED = 2002}
+said, logged = {}, {}
+function slurm.log_user(...) said[#said + 1] = string.format(...) end
+function slurm.log_error(...) logged[#logged + 1] = string.format(...) end
+"""
+
+
+class Slurmctld:
+    """The plugin's side of a submission, with the real script."""
+
+    def __init__(self, spec: ClusterSpec, version: str = "lua54") -> None:
+        self.lua: Any = import_module(f"lupa.{version}").LuaRuntime()
+        self.lua.execute(PRELUDE)
+        assert self.lua.execute(job_submit_lua(spec)) == 0
+
+    def submit(self, **job: object) -> str | None:
+        """Return what the user is told who is refused; None when the job is accepted."""
+        code = self.lua.globals().slurm_job_submit(self._table(job), None, 2001)
+        return self._answer(code)
+
+    def modify(self, old: Mapping[str, object], **new: object) -> str | None:
+        code = self.lua.globals().slurm_job_modify(self._table(new), self._table(old), None, 2001)
+        return self._answer(code)
+
+    def log(self) -> list[str]:
+        return list(self.lua.globals().logged.values())
+
+    def _table(self, values: Mapping[str, object]) -> Any:
+        return self.lua.table_from(dict(values))
+
+    def _answer(self, code: int) -> str | None:
+        told = list(self.lua.globals().said.values())
+        self.lua.execute("said = {}")
+        assert (code != 0) == bool(told)
+        assert code in {0, 2002}
+        return "\n".join(told) or None
+
+
+@pytest.fixture(scope="module", params=LUAS)
+def slurmctld(request: pytest.FixtureRequest) -> Slurmctld:
+    return Slurmctld(a_spec(jail={"submounts": SUBMOUNTS}), request.param)
+
+
+def a_batch_job(**fields: object) -> dict[str, object]:
+    return {"script": "#!/bin/sh\n", "name": "train", "work_dir": "/home/alice", **fields}
+
+
+ACCEPTED: list[dict[str, object]] = [
+    {},
+    {"work_dir": "/home"},
+    {"work_dir": "/tmp/"},
+    {"work_dir": "/dev/shm/x"},
+    {"work_dir": "/data/a//b/./c"},
+    {"work_dir": "/etc/../home/alice"},
+    {"work_dir": "/", "std_out": "/tmp/out"},
+    {"work_dir": "/reference", "std_out": "/tmp/out.%j", "std_in": "genome.fa"},
+    {"std_out": "out.%j", "std_err": "logs/err-%A_%a", "std_in": "in.txt"},
+    {"std_out": "/data/%u/%x.out", "std_err": "/dev/null", "std_in": "/dev/null"},
+    {"std_out": "../alice/out"},
+    {"std_out": "", "std_err": "", "std_in": ""},
+    {"std_out": "/home/a\\%j"},
+    {"std_out": "100%"},
+    {"std_out": "/tmp/%%x", "name": "../../etc/x"},
+]
+
+REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"work_dir": "/etc"}, 'working directory "/etc"'),
+    ({"work_dir": "/homeless"}, 'working directory "/homeless"'),
+    ({"work_dir": "/home/../etc"}, 'working directory "/etc"'),
+    ({"work_dir": "/home/alice/../../../../usr"}, 'working directory "/usr"'),
+    ({"work_dir": "/login-only"}, 'working directory "/login-only"'),
+    ({"work_dir": "/opt/software"}, 'working directory "/opt/software"'),
+    ({"work_dir": "/usr/local/cuda"}, 'working directory "/usr/local/cuda"'),
+    ({"work_dir": "/var/spool/slurmd"}, 'working directory "/var/spool/slurmd"'),
+    ({"work_dir": "/dev"}, 'working directory "/dev"'),
+    ({"work_dir": "home/alice"}, 'working directory "home/alice": not an absolute path'),
+    ({"work_dir": ""}, 'working directory "": not an absolute path'),
+    ({"work_dir": None}, 'working directory "": not an absolute path'),
+    ({"work_dir": "/"}, 'output file "/slurm-%j.out"'),
+    ({"work_dir": "/reference"}, 'output file "/reference/slurm-%j.out": /reference is read-only'),
+    ({"std_out": "/etc/out"}, 'output file "/etc/out"'),
+    ({"std_out": "/dev/stdout"}, 'output file "/dev/stdout"'),
+    ({"std_out": "/dev/null/x"}, 'output file "/dev/null/x"'),
+    ({"std_out": "../../out.%j"}, 'output file "/out.%j"'),
+    ({"std_out": "\\../../../etc/x"}, 'output file "/etc/x"'),
+    ({"std_err": "/opt/slurm/err"}, 'error file "/opt/slurm/err"'),
+    ({"std_err": "/reference/err"}, 'error file "/reference/err": /reference is read-only'),
+    ({"std_in": "/etc/passwd"}, 'input file "/etc/passwd"'),
+    ({"std_out": "%x", "name": "../../etc/cron.d/x"}, 'output file "/etc/cron.d/x"'),
+    ({"std_out": "/tmp/%5x", "name": "/../../root/x"}, 'output file "/root/x"'),
+    ({"std_out": "/etc/a\nb"}, 'output file "/etc/a?b"'),
+    ({"std_out": "/etc/%s%d%n"}, 'output file "/etc/%s%d%n"'),
+]
+
+
+@pytest.mark.parametrize("job", ACCEPTED, ids=str)
+def test_a_job_whose_files_are_where_the_nodes_have_them_is_accepted(slurmctld: Slurmctld, job: Data) -> None:
+    assert slurmctld.submit(**a_batch_job(**job)) is None
+
+
+@pytest.mark.parametrize(("job", "words"), REFUSED, ids=str)
+def test_any_other_path_is_refused_by_its_name(slurmctld: Slurmctld, job: Data, words: str) -> None:
+    told = slurmctld.submit(**a_batch_job(**job))
+    assert told is not None
+    assert words in told
+
+
+def test_who_is_refused_is_told_what_is_allowed(slurmctld: Slurmctld) -> None:
+    assert slurmctld.submit(**a_batch_job(work_dir="/srv")) == (
+        'working directory "/srv": not shared with the nodes, so no job can start in it. Change the directory, or give '
+        "another by --chdir. Allowed: /data, /dev/shm, /home, /reference, /tmp, what is in them, and / itself."
+    )
+    assert slurmctld.submit(**a_batch_job(std_err="/srv/e")) == (
+        'error file "/srv/e": not shared with the nodes. Give another by --error. '
+        "Allowed: files in /data, /dev/shm, /home, /tmp, and /dev/null."
+    )
+
+
+def test_an_interactive_job_has_no_file_by_default(slurmctld: Slurmctld) -> None:
+    assert slurmctld.submit(work_dir="/") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ({}, {"time_limit": 5}, None),
+        ({"std_out": "/gone/out"}, {"time_limit": 5}, None),
+        ({}, {"std_out": "/etc/out"}, 'output file "/etc/out"'),
+        ({}, {"std_out": "../../out"}, 'output file "/out"'),
+        ({"work_dir": "/tmp"}, {"std_err": "err"}, None),
+        ({}, {"std_out": ""}, None),
+        ({"work_dir": "/"}, {"std_out": ""}, 'output file "/slurm-%j.out"'),
+        ({}, {"work_dir": "/etc"}, 'working directory "/etc"'),
+        ({"std_err": "../err"}, {"work_dir": "/data"}, 'error file "/err"'),
+        ({"std_err": "/home/err", "std_out": "/home/out"}, {"work_dir": "/"}, None),
+        ({}, {"work_dir": "/"}, 'output file "/slurm-%j.out"'),
+        ({"std_out": "%x.out"}, {"name": "../../etc/x"}, 'output file "/etc/x.out"'),
+        ({"std_out": "/gone/out"}, {"name": "other"}, None),
+    ],
+    ids=str,
+)
+def test_a_waiting_job_cannot_be_changed_to_what_is_refused(
+    slurmctld: Slurmctld, old: Data, new: Data, words: str | None
+) -> None:
+    told = slurmctld.modify({"work_dir": "/home/alice", "name": "train", **old}, **new)
+    assert (told is None) == (words is None)
+    assert words is None or (told is not None and words in told)
+
+
+def test_a_check_that_fails_refuses_the_job_and_tells_the_administrator_why(slurmctld: Slurmctld) -> None:
+    told = slurmctld.submit(**a_batch_job(std_out=["not a text"]))
+    assert told == "the job's paths could not be checked. Please tell the administrator; the log of slurmctld says why."
+    assert slurmctld.log()[-1].startswith("job_submit.lua: ")
+
+
+_PATHS = st.lists(
+    st.sampled_from(["home", "tmp", "data", "etc", "..", ".", "", "a b", "dev", "shm", "null", "x%j"]), max_size=6
+).map("/".join)
+
+
+@given(cluster_specs(), st.sampled_from(["/", ""]), _PATHS)
+def test_what_is_accepted_lies_in_a_shared_directory(spec: ClusterSpec, lead: str, path: str) -> None:
+    told = Slurmctld(spec).submit(**a_batch_job(std_out=lead + path))
+    parts: list[str] = []
+    for part in ((lead + path) if lead else f"/home/alice/{path}").split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in {"", "."}:
+            parts.append(part)
+    whole = "/" + "/".join(parts)
+    workers = [each for each in spec.jail.submounts if "worker" in each.roles and not each.read_only]
+    roots = ["/home", "/tmp", "/dev/shm", *(each.path for each in workers)]
+    inside = whole == "/dev/null" or any(whole == root or whole.startswith(f"{root}/") for root in roots)
+    if told is None:
+        assert inside or path == ""
+    else:
+        assert f'"{whole}"' in told
