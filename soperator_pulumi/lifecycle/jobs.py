@@ -63,17 +63,17 @@ class Job:
     def manifest(self) -> Json:
         """Return what would make the same Job again: without all that the API server has put into it."""
         meta, spec = self.body["metadata"], self.body["spec"]
-        template = spec["template"]
-        labels = {key: value for key, value in _labels(template).items() if key not in _MADE_BY_KUBERNETES}
-        own_labels = {key: value for key, value in _labels(self.body).items() if key not in _MADE_BY_KUBERNETES}
-        kept = {key: meta[key] for key in ("name", "namespace", "annotations") if key in meta}
+        kept = {key: meta[key] for key in ("name", "namespace") if key in meta}
+        template = {key: value for key, value in spec["template"].items() if key != "metadata"}
+        # A map that is sent empty would be the maker's, with the labels that the API server adds.
+        metadata = _metadata(spec["template"].get("metadata", {}))
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {**kept, "labels": own_labels},
+            "metadata": {**kept, **_metadata(meta)},
             "spec": {
-                **{key: value for key, value in spec.items() if key not in {"selector", "manualSelector"}},
-                "template": {**template, "metadata": {**template.get("metadata", {}), "labels": labels}},
+                **{key: value for key, value in spec.items() if key not in {"selector", "manualSelector", "template"}},
+                "template": {**template, "metadata": metadata} if metadata else template,
             },
         }
 
@@ -88,8 +88,11 @@ class Job:
         return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
 
 
-def _labels(body: Json) -> dict[str, str]:
-    return dict(body.get("metadata", {}).get("labels") or {})
+def _metadata(body: Json) -> Json:
+    """Return the labels and annotations that are not the API server's own."""
+    labels = {key: value for key, value in (body.get("labels") or {}).items() if key not in _MADE_BY_KUBERNETES}
+    found = {"labels": labels, "annotations": body.get("annotations")}
+    return {key: value for key, value in found.items() if value}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,79 @@
+"""Jobs: when one is another one, what goes with it, and one that was made anew behind the engine's back."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.lifecycle.connection import Access
+from soperator_pulumi.lifecycle.jobs import Following
+from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.progress import MachineClock
+from tests.engine.conftest import Stack, wait_until
+from tests.engine.test_awaits import container
+from tools.engine import Operation
+
+pytestmark = pytest.mark.engine
+
+JOBS = "/apis/batch/v1"
+
+
+def job(
+    stack: Stack, name: str, *, label: str = "a", pod_labels: dict[str, str] | None = None, **fields: Any
+) -> dict[str, Any]:
+    """A Job that nobody waits for; without other fields its pod runs for as long as it is let."""
+    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container(**fields)]}}
+    if pod_labels:
+        template["metadata"] = {"labels": pod_labels}
+    metadata = {"name": name, "labels": {"l": label}, "annotations": {"pulumi.com/skipAwait": "true"}}
+    body = {"spec": {"template": template, "backoffLimit": 0}, "metadata": metadata}
+    return {**stack.object(name, "batch/v1:Job", body), "name": "j"}
+
+
+def uid(stack: Stack, name: str) -> str:
+    found = stack.find("jobs", name, JOBS)
+    assert found is not None
+    return str(found["metadata"]["uid"])
+
+
+def test_nobody_waits_for_a_job_that_says_so(stack: Stack) -> None:
+    stack.up(job(stack, "a"))
+    assert stack.up().changed == ()
+
+
+def test_under_another_name_it_is_another_job_and_the_old_one_goes_with_its_pod(stack: Stack) -> None:
+    stack.up(job(stack, "a"))
+    wait_until(lambda: len(stack.pods()) == 1, "the Job's pod")
+    assert stack.up(job(stack, "b")).names(Operation.REPLACE) == {"j"}
+    assert uid(stack, "b")
+    wait_until(lambda: stack.find("jobs", "a", JOBS) is None, "the old Job has gone")
+    names = {pod["metadata"]["labels"]["job-name"] for pod in stack.pods()}
+    assert names <= {"b"}
+
+
+def test_a_label_is_changed_in_place(stack: Stack) -> None:
+    stack.up(job(stack, "a"))
+    before = uid(stack, "a")
+    assert stack.up(job(stack, "a", label="b")).names(Operation.UPDATE) == {"j"}
+    assert uid(stack, "a") == before
+
+
+@pytest.mark.parametrize("pod_labels", [None, {"app": "x"}], ids=["without pod labels", "with pod labels"])
+def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
+    stack: Stack, pod_labels: dict[str, str] | None
+) -> None:
+    """What the package does with a populate Job that has failed: no conflict follows when a label changes."""
+    stack.up(job(stack, "a", command=["/absent"], pod_labels=pod_labels))
+    kube = Cluster(Access(str(stack.kubernetes.kubeconfig), stack.kubernetes.target.context))
+    followed = Following(kube, stack.namespace, "a", "c", "jail", stack.lines.append, MachineClock())
+    outcome = followed.end()
+    assert "/absent" in outcome.failure
+    before = followed.look()
+    followed.make_anew(before)
+    assert followed.end().failure
+    assert uid(stack, "a") != before.uid
+    assert stack.up().changed == ()
+    changed = job(stack, "a", label="b", command=["/absent"], pod_labels=pod_labels)
+    assert stack.up(changed).names(Operation.UPDATE) == {"j"}
+    found = stack.find("jobs", "a", JOBS)
+    assert found is not None
+    assert found["metadata"]["labels"]["l"] == "b"
