@@ -4,12 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from soperator_pulumi.cluster import Controller, LoginNodes, NodeSet, SlurmCluster, SlurmClusterArgs
+    from soperator_pulumi.cluster import AdminShell, Controller, Jail, LoginNodes, NodeSet, SlurmCluster, SlurmClusterArgs
     from soperator_pulumi.spec import ClusterSpec, parse_cluster
 
 __all__ = [
+    "AdminShell",
     "ClusterSpec",
     "Controller",
+    "Jail",
     "LoginNodes",
     "NodeSet",
     "SlurmCluster",

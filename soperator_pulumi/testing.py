@@ -7,7 +7,7 @@ Example::
     deployment = deploy(lambda: SlurmCluster("hpc", my_args))
     controller = deployment.one("hpc-controller", "StatefulSet")
     assert controller.inputs["spec"]["replicas"] == 1
-    assert deployment.request("hpc-shared").protect
+    assert deployment.request("hpc-slurmctld-state").protect
 """
 
 import asyncio

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.users import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import AfterSync, ConfigFiles, Connection, Reader
 from soperator_pulumi.render import authorized_keys, slurm_files, sshd_config, user_files
 from soperator_pulumi.spec import ClusterSpec
@@ -49,8 +50,9 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
 
     slurmctld = Reader(component="controller", container="slurmctld")
     knows_users = [
-        Reader(component="controller", container="slurmctld"),
-        Reader(component="login", container="sshd"),
+        # There the users are merged with those that were added inside the jail.
+        Reader(component="controller", container="slurmctld", sums=MERGED_SUMS),
+        Reader(component="login", container="sshd", sums=MERGED_SUMS),
         # A job carries its user's identity; on the workers the files only show names, and there may be thousands.
         Reader(component="worker", container="slurmd", verified=False),
     ]
@@ -58,7 +60,7 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
     sshd = Reader(component="login", container="sshd")
     return Configuration(
         slurm=config_files("slurm-config", slurm_files(spec), [slurmctld], AfterSync.SLURM),
-        users=config_files("users", user_files(spec), knows_users),
+        users=config_files(USERS_CONFIG_MAP, user_files(spec), knows_users),
         ssh_keys=config_files("ssh-keys", authorized_keys(spec), [sshd_keys]),
         sshd=config_files("sshd-config", {"sshd_config": sshd_config(spec)}, [sshd], AfterSync.SSHD),
     )

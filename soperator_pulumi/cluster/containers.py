@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pulumi
 from pulumi_kubernetes.core.v1 import (
+    AppArmorProfileArgs,
     CapabilitiesArgs,
     ContainerArgs,
     ExecActionArgs,
@@ -27,7 +28,8 @@ INIT = ["/usr/bin/tini", "-g", "--"]
 
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
-_BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))
+BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))
+"""What a small helper asks for."""
 
 _COPY_KEY_AND_RUN = (
     "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key && exec munged --foreground"
@@ -36,18 +38,37 @@ _COPY_KEY_AND_RUN = (
 )
 
 
-def hardened(*, uid: int = 0, capabilities: Sequence[str] = ()) -> SecurityContextArgs:
-    """Return the security context of a container that may do no more than `capabilities`, also by setuid."""
+def hardened(
+    *,
+    uid: int = 0,
+    capabilities: Sequence[str] = (),
+    writable_root: bool = False,
+    app_armor: str | None = None,
+) -> SecurityContextArgs:
+    """Return the security context of a container that may do no more than `capabilities`, also by setuid.
+
+    Args:
+        uid: User and group of the container's processes. Default: root.
+        capabilities: What root may do there. Default: nothing.
+        writable_root: Whether the image's own files may be changed, for the container's life.
+        app_armor: Type of the AppArmor profile, where it is not to be the runtime's.
+    """
     return SecurityContextArgs(
         run_as_user=uid,
         run_as_group=uid,
         run_as_non_root=uid != 0,
         privileged=False,
         allow_privilege_escalation=False,
-        read_only_root_filesystem=True,
+        read_only_root_filesystem=not writable_root,
         capabilities=CapabilitiesArgs(drop=["ALL"], add=[*capabilities] or None),
         seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"),
+        app_armor_profile=AppArmorProfileArgs(type=app_armor) if app_armor else None,
     )
+
+
+def mounting_profile(spec: ClusterSpec) -> str | None:
+    """Return the AppArmor profile of containers that mount, which the runtime's own forbids; None for that one."""
+    return None if spec.jail.app_armor is None else spec.jail.app_armor.capitalize()
 
 
 def requirements(resources: PodResources) -> ResourceRequirementsArgs:
@@ -96,12 +117,20 @@ def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[Con
         restart_policy="Always",
         command=[*INIT, "/bin/sh", "-c", _COPY_KEY_AND_RUN],
         security_context=hardened(uid=MUNGE_UID),
-        resources=requirements(_GUARANTEED if guaranteed else _BURSTABLE),
+        resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         startup_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=1, failures=60),
         liveness_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=30, failures=4),
         volume_mounts=[mount.in_container() for mount in own],
     )
     return container, own
+
+
+def give_modes(open_directories: Sequence[Mount], own_directories: Sequence[Mount]) -> str:
+    """Return the script of `prepare` that gives directories the mode of /tmp, and others that of a daemon's own."""
+    modes = {"1777": open_directories, "0755": own_directories}
+    return "".join(
+        f"chmod {mode} {' '.join(place.path for place in places)}\n" for mode, places in modes.items() if places
+    )
 
 
 def prepare(
@@ -110,19 +139,20 @@ def prepare(
     script: str,
     places: Sequence[Mount],
     *,
+    capabilities: Sequence[str] = (),
     guaranteed: bool = False,
 ) -> ContainerArgs:
     """Return an init container that gives directories their owner and mode before the daemon starts.
 
     Kubernetes makes empty directories 0777 without the sticky bit, where each user could replace the files of
-    the others. The script runs as their owner, root, and so needs no capability.
+    the others. The script runs as their owner, root, and so needs no capability for that.
     """
     return ContainerArgs(
         name="prepare",
         image=image,
         image_pull_policy=spec.images.pull_policy,
         command=[*INIT, "/bin/sh", "-ec", script],
-        security_context=hardened(),
-        resources=requirements(_GUARANTEED if guaranteed else _BURSTABLE),
+        security_context=hardened(capabilities=capabilities),
+        resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         volume_mounts=[place.in_container() for place in places],
     )

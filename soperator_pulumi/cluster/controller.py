@@ -1,26 +1,32 @@
 """The controller: slurmctld with its state, and what keeps it from being evicted."""
 
-from pathlib import PurePosixPath
-
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
 from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, requirements
+from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, prepare, requirements
 from soperator_pulumi.cluster.disruption import never_evicted
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
-from soperator_pulumi.cluster.storage import Claims
+from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec import ClusterSpec
 
 SLURM_FILES = "/etc/slurm-config"
-USER_FILES = "/var/lib/extrausers"
+
+_STATE_IN_VOLUME = "slurmctld"
+
+_PREPARE = f"""\
+if [ "$(stat -c %u {layout.STATE_DIR})" != {layout.SLURM_UID} ]; then
+    chmod 0700 {layout.STATE_DIR}
+    chown {layout.SLURM_UID}:{layout.SLURM_UID} {layout.STATE_DIR}
+fi
+"""
+"""Not by the pod's `fsGroup`: the kubelet would give the jail, which the pod mounts as well, to that group too."""
 
 
 class Controller(pulumi.ComponentResource):
@@ -50,7 +56,7 @@ class Controller(pulumi.ComponentResource):
                 service_name=NODES_SERVICE,
                 replicas=1,
                 selector=LabelSelectorArgs(match_labels=own.selector("controller")),
-                template=pod_template(own, parts, _role(parts.spec, parts.claims)),
+                template=pod_template(own, parts, _role(parts)),
             ),
             opts=own.options(),
         )
@@ -66,8 +72,12 @@ class Controller(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _role(spec: ClusterSpec, claims: Claims) -> Role:
-    places = _mounts(claims)
+def _role(parts: Parts) -> Role:
+    spec = parts.spec
+    # One directory of the volume, since the root of many volumes is open to everybody, or to root alone.
+    state = mounts.claim("state", parts.state.name, layout.STATE_DIR, _STATE_IN_VOLUME)
+    places = [*_mounts(), state]
+    users, users_mounts = users_sidecar(parts, writes_tree=True)
     daemon = ContainerArgs(
         name="slurmctld",
         image=spec.images.controller,
@@ -88,20 +98,19 @@ def _role(spec: ClusterSpec, claims: Claims) -> Role:
     return Role(
         component="controller",
         daemon=daemon,
-        mounts=places,
+        mounts=[*places, *users_mounts],
         scheduling=spec.controller,
-        volume_group=layout.SLURM_UID,
+        prepare=prepare(spec, spec.images.controller, _PREPARE, [state], capabilities=["CHOWN"]),
+        sidecars=[users],
         grace_seconds=60,  # slurmctld saves its state when it is told to stop
     )
 
 
-def _mounts(claims: Claims) -> list[Mount]:
+def _mounts() -> list[Mount]:
     return [
         munge_socket(),
         mounts.config_files("slurm-config", SLURM_FILES),
-        mounts.config_files("users", USER_FILES),
-        # slurmctld makes its directory in the claim itself: the root of many volumes is open to everybody.
-        mounts.claim("state", claims.state, str(PurePosixPath(layout.STATE_DIR).parent)),
+        merged_users(),
         mounts.memory("run", layout.RUN_DIR, "1Mi"),
-        mounts.memory("tmp", mounts.TMP, "16Mi"),
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
     ]

@@ -1,4 +1,8 @@
-"""Login nodes: sshd, all with the same host key, behind one Service."""
+"""Login nodes: sshd, all with the same host key, behind one Service.
+
+Sessions live in the jail: `jail-login` makes what they see of the active tree and keeps what that takes to itself;
+sshd, which it starts, and all sessions can never mount, whatever they become.
+"""
 
 from collections.abc import Sequence
 
@@ -21,27 +25,34 @@ from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import INIT, hardened, munge_socket, prepare, requirements
-from soperator_pulumi.cluster.controller import USER_FILES
+from soperator_pulumi.cluster.containers import (
+    INIT,
+    give_modes,
+    hardened,
+    mounting_profile,
+    munge_socket,
+    prepare,
+    requirements,
+)
+from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import NOT_AWAITED, SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
-from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR
+from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
-from soperator_pulumi.render import layout
-from soperator_pulumi.spec import LoginSpec, ServiceType
+from soperator_pulumi.render import jail_arguments, layout
+from soperator_pulumi.spec import LoginSpec, ServiceType, SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
-"""What sshd needs, bisected: its unprivileged part (SYS_CHROOT), becoming the user, and terminals."""
+"""What sshd needs, bisected: its unprivileged part and the jail (SYS_CHROOT), becoming the user, and terminals."""
+
+JAIL_CAPABILITIES = ("SYS_ADMIN", "SETPCAP")
+"""What `jail-login` makes views of trees with, and takes from sshd and all sessions for good before it starts it."""
 
 SSHD_FILES = "/etc/ssh-config"
 
 _PUBLIC_PORT = 22
-
-_PREPARE = f"""\
-chmod 1777 /tmp
-install -d -m 0755 -o root -g root {SHARED_DIR}/{HOMES_DIRECTORY}
-"""
 
 
 class LoginNodes(pulumi.ComponentResource):
@@ -110,25 +121,21 @@ class LoginNodes(pulumi.ComponentResource):
 
 
 def _role(scope: Scope, parts: Parts) -> Role:
-    spec, claims = parts.spec, parts.claims
-    tmp = mounts.scratch("tmp", mounts.TMP)
-    shared = mounts.claim("shared", claims.shared, SHARED_DIR)
-    places = [
-        munge_socket(),
-        mounts.config_files("users", USER_FILES),
-        mounts.config_files("ssh-keys", layout.SSH_KEYS_DIR),
-        mounts.config_files("sshd-config", SSHD_FILES),
-        mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
-        mounts.claim("shared", claims.shared, "/home", sub_path=HOMES_DIRECTORY),
-        tmp,
-    ]
+    spec = parts.spec
+    views = mounts.memory("jail-views", layout.JAIL_VIEWS, "1Mi")
+    places = [*with_submounts(_mounts(parts), spec, SubmountRole.LOGIN), views]
+    open_directories = [place for place in places if place.needs_mode]
+    users, users_mounts = users_sidecar(parts)
     daemon = ContainerArgs(
         name="sshd",
         image=spec.images.login,
         image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"],
+        command=[
+            *(*INIT, layout.JAIL_LOGIN, *jail_arguments(spec, SubmountRole.LOGIN)),
+            *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
+        ],
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
-        security_context=hardened(capabilities=CAPABILITIES),
+        security_context=hardened(capabilities=[*CAPABILITIES, *JAIL_CAPABILITIES], app_armor=mounting_profile(spec)),
         resources=requirements(spec.login.pod_resources),
         startup_probe=_answers(period=1, failures=120),
         readiness_probe=_answers(period=10, failures=3),
@@ -139,11 +146,31 @@ def _role(scope: Scope, parts: Parts) -> Role:
     return Role(
         component="login",
         daemon=daemon,
-        mounts=[*places, shared],
+        mounts=[*places, *users_mounts],
         scheduling=spec.login,
-        prepare=prepare(spec, spec.images.login, _PREPARE, [tmp, shared]),
+        prepare=prepare(
+            # sshd takes no root directory that others could change, nor one in such a directory.
+            spec,
+            spec.images.login,
+            give_modes(open_directories, [views]),
+            [*open_directories, views],
+        ),
+        sidecars=[users],
         affinity=_apart(scope),
     )
+
+
+def _mounts(parts: Parts) -> list[Mount]:
+    return [
+        munge_socket(),
+        merged_users(),
+        mounts.config_files("ssh-keys", layout.SSH_KEYS_DIR),
+        mounts.config_files("sshd-config", SSHD_FILES),
+        mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
+        mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
+        mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
+        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+    ]
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -14,8 +14,6 @@ from pulumi_kubernetes.core.v1 import (
     VolumeMountArgs,
 )
 
-TMP = "/tmp"  # noqa: S108 a place in containers, of which each has its own
-
 
 @dataclass(frozen=True)
 class SecretFile:
@@ -35,6 +33,8 @@ class Mount:
     path: str
     read_only: bool = False
     sub_path: str | None = None
+    needs_mode: bool = False
+    """Whether Kubernetes makes it open to everybody, without the sticky bit."""
 
     def in_container(self) -> VolumeMountArgs:
         """Return the container's side."""
@@ -59,24 +59,35 @@ def secret_file(name: str, file: SecretFile, path: str, file_name: str, mode: in
     return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
 
 
-def claim(name: str, claim_name: pulumi.Input[str], path: str, sub_path: str | None = None) -> Mount:
+def claim(
+    name: str,
+    claim_name: pulumi.Input[str],
+    path: str,
+    sub_path: str | None = None,
+    *,
+    read_only: bool = False,
+) -> Mount:
     """Mount a claim, or one directory of it."""
     source = PersistentVolumeClaimVolumeSourceArgs(claim_name=claim_name)
-    return Mount(name, VolumeArgs(name=name, persistent_volume_claim=source), path, sub_path=sub_path)
+    return Mount(name, VolumeArgs(name=name, persistent_volume_claim=source), path, read_only, sub_path)
 
 
-def machine_directory(name: str, path: str) -> Mount:
-    """Mount a directory of the machine, which must exist there."""
-    source = HostPathVolumeSourceArgs(path=path, type="Directory")
-    return Mount(name, VolumeArgs(name=name, host_path=source), path)
+def machine_directory(name: str, source: str, path: str, *, read_only: bool = False) -> Mount:
+    """Mount the directory `source` of the machine, which must exist there."""
+    host_path = HostPathVolumeSourceArgs(path=source, type="Directory")
+    return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only)
 
 
-def scratch(name: str, path: str) -> Mount:
-    """Mount an empty directory on the machine's disk. Kubernetes makes it 0777: give it a mode before use."""
-    return Mount(name, VolumeArgs(name=name, empty_dir=EmptyDirVolumeSourceArgs()), path)
+def scratch(name: str, path: str, size: str | None = None, *, read_only: bool = False) -> Mount:
+    """Mount an empty directory on the machine's disk. A pod whose directory outgrows `size` is evicted."""
+    source = EmptyDirVolumeSourceArgs(size_limit=size)
+    return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only, needs_mode=True)
 
 
-def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount:
-    """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777."""
+def memory(name: str, path: str, size: str | None, *, read_only: bool = False) -> Mount:
+    """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777.
+
+    Without a size it takes as much as the pod's memory limit.
+    """
     source = EmptyDirVolumeSourceArgs(medium="Memory", size_limit=size)
-    return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only=read_only)
+    return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)

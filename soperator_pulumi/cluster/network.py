@@ -9,8 +9,10 @@
 | sshd      | 2222             | `login.allowed_sources`                                     |
 
 munged listens on a socket inside each pod. What leaves login and worker pods is not limited, as users fetch
-data and packages; slurmctld talks to the cluster's own pods and to name servers only. A machine's own traffic
-to its pods (probes, `kubectl exec` and `port-forward`) is not filtered by NetworkPolicies.
+data and packages; slurmctld talks to the cluster's own pods and to name servers only. Nothing reaches the pods that
+work on the jail's trees. Of these the admin shell fetches packages and the Job of a tarball its tarball; a Job that
+copies an image, and runs with what is in it, reaches nobody. A machine's own traffic to its pods (probes,
+`kubectl exec` and `port-forward`) is not filtered by NetworkPolicies.
 """
 
 from collections.abc import Sequence
@@ -27,13 +29,14 @@ from pulumi_kubernetes.networking.v1 import (
 )
 
 from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.populate import POPULATE, SWITCH
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec import LoginSpec
+from soperator_pulumi.spec import ClusterSpec
 
 _DNS_PORT = 53
 
 
-def create_network_policies(name: str, scope: Scope, login: LoginSpec) -> tuple[NetworkPolicy, ...]:
+def create_network_policies(name: str, scope: Scope, spec: ClusterSpec) -> tuple[NetworkPolicy, ...]:
     """Create the policies of the table above."""
     controller, logins, workers = (_pods(scope, component) for component in ("controller", "login", "worker"))
     ours = [controller, logins, workers]
@@ -54,9 +57,10 @@ def create_network_policies(name: str, scope: Scope, login: LoginSpec) -> tuple[
         return NetworkPolicySpecArgs(pod_selector=selector, policy_types=["Egress"], egress=[*rules])
 
     to_srun = _from(ours, srun)
-    sources = [_addresses(source) for source in login.allowed_sources]
+    sources = [_addresses(source) for source in spec.login.allowed_sources]
     to_sshd = [_from(sources, _tcp(layout.SSH_PORT))] if sources else []  # a rule without sources would admit everybody
     to_slurmd = _from([controller], _tcp(layout.SLURMD_PORT))
+    streams = spec.jail.source is not None and spec.jail.source.tarball is not None
     names = NetworkPolicyEgressRuleArgs(ports=[_tcp(_DNS_PORT), _udp(_DNS_PORT)])
     return (
         policy("default-deny", incoming(None)),
@@ -64,6 +68,8 @@ def create_network_policies(name: str, scope: Scope, login: LoginSpec) -> tuple[
         policy("controller-out", outgoing("controller", NetworkPolicyEgressRuleArgs(to=ours), names)),
         policy("worker", incoming("worker", to_slurmd, to_srun, _from([logins, workers]))),
         policy("login", incoming("login", to_srun, *to_sshd)),
+        *(() if streams else (policy("jail-populate-out", outgoing(POPULATE)),)),
+        policy("jail-switch-out", outgoing(SWITCH)),
     )
 
 

@@ -1,4 +1,11 @@
-"""Node sets: worker pods that register themselves with slurmctld as dynamic nodes."""
+"""Node sets: worker pods that register themselves with slurmctld as dynamic nodes.
+
+Jobs leave the worker's own root for the jail before anything of theirs runs. That nothing of theirs could run outside
+of it has a second reason: nothing that they could execute is there. The image's programs are root's alone, and every
+volume is mounted so that nothing in it can be executed; the plugin takes that away for what a job sees in the jail.
+"""
+
+from collections.abc import Sequence
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
@@ -6,21 +13,33 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, prepare, requirements
-from soperator_pulumi.cluster.controller import USER_FILES
+from soperator_pulumi.cluster.containers import (
+    INIT,
+    asks,
+    give_modes,
+    hardened,
+    mounting_profile,
+    munge_socket,
+    prepare,
+    requirements,
+)
 from soperator_pulumi.cluster.disruption import never_evicted
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
-from soperator_pulumi.cluster.storage import HOMES_DIRECTORY, SHARED_DIR, Claims
+from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import NodesReady
 from soperator_pulumi.render import layout, node_conf
-from soperator_pulumi.spec import ClusterSpec, Constrain, NodeSetSpec, PodResources, ResourceAmounts
+from soperator_pulumi.spec import Constrain, NodeSetSpec, PodResources, ResourceAmounts, SubmountRole
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL")
 """What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
 (FOWNER) and scancel (KILL)."""
+
+JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
+"""What moving a job into the jail takes: mounting, changing the root, and giving up these three for good."""
 
 CGROUP_CAPABILITIES = ("DAC_OVERRIDE", "SYS_NICE")
 """What it needs besides to hold jobs to their resources: directories in a cgroup v1 hierarchy, which has the mode 0555
@@ -28,13 +47,14 @@ CGROUP_CAPABILITIES = ("DAC_OVERRIDE", "SYS_NICE")
 `task_g_set_affinity: Operation not permitted`, measured)."""
 
 _LOG_DIR = "/var/log/slurm"
+_CGROUPS = "/sys/fs/cgroup"
 _CONTROLLER = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
 
-_PREPARE = f"""\
-chmod 1777 /tmp
-chmod 0755 {layout.RUN_DIR} {layout.SPOOL_DIR} {_LOG_DIR}
-install -d -m 0755 -o root -g root {SHARED_DIR}/{HOMES_DIRECTORY}
-"""
+_OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
+"""slurmd's own, closed to users; other empty directories are everybody's."""
+
+_CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
+"""How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -70,7 +90,7 @@ class NodeSet(pulumi.ComponentResource):
                 pod_management_policy="Parallel",
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
                 selector=LabelSelectorArgs(match_labels=own.selector("worker", node_set.name)),
-                template=pod_template(own, parts, _role(parts.spec, node_set, parts.claims)),
+                template=pod_template(own, parts, _role(parts, node_set)),
             ),
             opts=own.options(),
         )
@@ -88,39 +108,58 @@ class NodeSet(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _role(spec: ClusterSpec, node_set: NodeSetSpec, claims: Claims) -> Role:
+def _role(parts: Parts, node_set: NodeSetSpec) -> Role:
+    spec = parts.spec
     constrained = spec.slurm.constrain is Constrain.CGROUP
     guaranteed = node_set.pod_resources is None
-    places = _mounts(claims, constrained=constrained)
+    places = with_submounts(_mounts(parts), spec, SubmountRole.WORKER)
+    cgroups = [mounts.machine_directory("cgroup", _CGROUPS, _CGROUPS)] if constrained else []
+    added = (*JAIL_CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ()))
     daemon = ContainerArgs(
         name="slurmd",
         image=spec.images.worker,
         image_pull_policy=spec.images.pull_policy,
-        # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
         command=[
-            *(*INIT, "slurmd", "-D", "-b", "-Z", "--conf-server", _CONTROLLER),
+            *(*INIT, "/bin/sh", "-ec", _close_and_run(places), "slurmd"),
+            # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
+            *("-D", "-b", "-Z", "--conf-server", _CONTROLLER),
             *("--conf", node_conf(spec, node_set)),
         ],
         ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
-        security_context=hardened(capabilities=[*CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ())]),
+        security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
         resources=requirements(node_set.pod_resources or _all_of(node_set)),
         startup_probe=asks("scontrol", "show", "slurmd", period=1, failures=300),
         readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
         # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
         liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),
-        volume_mounts=[place.in_container() for place in places],
+        volume_mounts=[place.in_container() for place in [*places, *cgroups]],
     )
-    unprepared = [place for place in places if place.name in {"tmp", "run", "spool", "log"}]
-    shared = mounts.claim("shared", claims.shared, SHARED_DIR)
+    open_directories = [place for place in places if place.needs_mode and place.path not in _OWN_DIRECTORIES]
+    own_directories = [place for place in places if place.path in _OWN_DIRECTORIES]
     return Role(
         component="worker",
         node_set=node_set.name,
         daemon=daemon,
-        mounts=[*places, shared],
+        mounts=[*places, *cgroups],
         scheduling=node_set,
-        prepare=prepare(spec, spec.images.worker, _PREPARE, [*unprepared, shared], guaranteed=guaranteed),
+        prepare=prepare(
+            spec,
+            spec.images.worker,
+            give_modes(open_directories, own_directories),
+            [*open_directories, *own_directories],
+            guaranteed=guaranteed,
+        ),
         guaranteed=guaranteed,
     )
+
+
+def _close_and_run(places: Sequence[Mount]) -> str:
+    """Return the script that starts slurmd after it has made every volume one from which nothing is executed."""
+    remounts = [
+        f"mount -o remount,bind,{'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n"
+        for place in places
+    ]
+    return "".join(remounts) + 'exec slurmd "$@"\n'
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:
@@ -129,15 +168,16 @@ def _all_of(node_set: NodeSetSpec) -> PodResources:
     return PodResources(requests=amounts, limits=amounts)
 
 
-def _mounts(claims: Claims, *, constrained: bool) -> list[Mount]:
-    cgroups = [mounts.machine_directory("cgroup", "/sys/fs/cgroup")] if constrained else []
+def _mounts(parts: Parts) -> list[Mount]:
     return [
         munge_socket(),
-        mounts.config_files("users", USER_FILES),
-        mounts.claim("shared", claims.shared, "/home", sub_path=HOMES_DIRECTORY),
-        mounts.scratch("tmp", mounts.TMP),
+        mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
+        mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
+        mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
+        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+        # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
+        mounts.memory("shm", layout.SHARED_MEMORY_DIR, None),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR),
         mounts.scratch("log", _LOG_DIR),
-        *cgroups,
     ]

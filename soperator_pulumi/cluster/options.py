@@ -23,6 +23,9 @@ NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background
 """The same for StatefulSets, whose pods a resource of ours waits for. Pulumi does not wait for their deletion then,
 and a run right after it must find none that is still going; its pods go as they would, and new ones wait for them."""
 
+SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
+"""Label of the pods in which Slurm runs, which find each other by name: not of those that work on the jail's trees."""
+
 _DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
 _LABEL_LIMIT = 63
 
@@ -83,8 +86,9 @@ class Scope:
 
     def pod_labels(self, component: str, node_set: str | None = None) -> dict[str, str]:
         """Return all labels of the pods of one component."""
-        name = {"app.kubernetes.io/name": _DAEMONS[component]}
-        return {**self.labels, **self.selector(component, node_set), **name}
+        name = {"app.kubernetes.io/name": _DAEMONS.get(component, component)}
+        slurm = SLURM_LABEL if component in _DAEMONS else {}
+        return {**self.labels, **self.selector(component, node_set), **name, **slurm}
 
     def object_labels(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
         """Return all labels of an object that is not a pod."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from soperator_pulumi.cluster.secrets import Keys
-from soperator_pulumi.cluster.storage import Claims
+from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.lifecycle import Connection
 from soperator_pulumi.spec import ClusterSpec
 
@@ -14,5 +14,8 @@ class Parts:
 
     spec: ClusterSpec
     keys: Keys
-    claims: Claims
+    jail: Claim
+    """ReadWriteMany, with the jail's trees, the homes and what else is shared."""
+    state: Claim
+    """ReadWriteOnce, with slurmctld's state."""
     connection: Connection

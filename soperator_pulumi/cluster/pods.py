@@ -1,4 +1,4 @@
-"""The pod template that all roles share: names, order, scheduling, and munged beside the daemon."""
+"""Pods: what all have in common, and the template of those in which Slurm runs, with munged beside the daemon."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.parts import Parts
-from soperator_pulumi.spec import Scheduled
+from soperator_pulumi.spec import ClusterSpec, Scheduled
 
 NODES_SERVICE = "nodes"
 """The headless Service of all Slurm pods, by which each finds the others by their short names."""
@@ -38,14 +38,13 @@ class Role:
     """All mounts of the role's own containers."""
     scheduling: Scheduled
     prepare: ContainerArgs | None = None
+    sidecars: Sequence[ContainerArgs] = ()
+    """Native sidecars besides munged."""
     node_set: str | None = None
     guaranteed: bool = False
     """Whether all containers are to have equal requests and limits."""
     grace_seconds: int = 30
     """From SIGTERM until the pod is killed."""
-    volume_group: int | None = None
-    """Group that the kubelet gives the volumes to. Never on a pod with the shared claim: some drivers would
-    change the group of every file in it."""
     affinity: AffinityArgs | None = None
     """Used where the spec says nothing."""
 
@@ -54,33 +53,59 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     """Return the template of a role's pods."""
     spec = parts.spec
     sidecar, sidecar_mounts = munged(spec, parts.keys.munge, guaranteed=role.guaranteed)
-    volumes = {mount.name: mount.source for mount in [*role.mounts, *sidecar_mounts]}
-    scheduling = role.scheduling
     return PodTemplateSpecArgs(
-        metadata=ObjectMetaArgs(
-            labels=scope.pod_labels(role.component, role.node_set), annotations={**scope.annotations} or None
-        ),
-        spec=PodSpecArgs(
-            init_containers=[*([role.prepare] if role.prepare else []), sidecar],
+        metadata=pod_metadata(scope, role.component, role.node_set),
+        spec=pod_spec(
+            spec,
+            role.scheduling,
             containers=[role.daemon],
-            volumes=list(volumes.values()),
+            init_containers=[*([role.prepare] if role.prepare else []), *role.sidecars, sidecar],
+            mounts=[*role.mounts, *sidecar_mounts],
             # slurmctld must resolve a login pod's short name, or a job stays completing for a minute.
             dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.{spec.cluster_domain}"]),
-            enable_service_links=False,
-            automount_service_account_token=False,
-            termination_grace_period_seconds=role.grace_seconds,
-            security_context=PodSecurityContextArgs(
-                fs_group=role.volume_group,
-                fs_group_change_policy="OnRootMismatch" if role.volume_group else None,
-                seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"),
-            ),
-            image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
-            node_selector=scheduling.node_selector or None,
-            tolerations=[TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations]
-            or None,
-            affinity=_affinity(scheduling) or role.affinity,
-            priority_class_name=scheduling.priority_class,
+            grace_seconds=role.grace_seconds,
+            affinity=role.affinity,
         ),
+    )
+
+
+def pod_metadata(scope: Scope, component: str, node_set: str | None = None) -> ObjectMetaArgs:
+    """Return the metadata of the pods of a component."""
+    return ObjectMetaArgs(labels=scope.pod_labels(component, node_set), annotations={**scope.annotations} or None)
+
+
+def pod_spec(
+    spec: ClusterSpec,
+    scheduling: Scheduled,
+    *,
+    containers: Sequence[ContainerArgs],
+    mounts: Sequence[Mount],
+    init_containers: Sequence[ContainerArgs] = (),
+    dns_config: PodDNSConfigArgs | None = None,
+    grace_seconds: int = 30,
+    affinity: AffinityArgs | None = None,
+    restart_policy: str | None = None,
+) -> PodSpecArgs:
+    """Return the specification of a pod, which holds no token and has no group that would be given to its volumes.
+
+    The kubelet would give a pod's `fsGroup` to the jail as well: some drivers change the group of every file.
+    """
+    volumes = {mount.name: mount.source for mount in mounts}
+    return PodSpecArgs(
+        init_containers=[*init_containers] or None,
+        containers=[*containers],
+        volumes=list(volumes.values()),
+        dns_config=dns_config,
+        enable_service_links=False,
+        automount_service_account_token=False,
+        termination_grace_period_seconds=grace_seconds,
+        restart_policy=restart_policy,
+        security_context=PodSecurityContextArgs(seccomp_profile=SeccompProfileArgs(type="RuntimeDefault")),
+        image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
+        node_selector=scheduling.node_selector or None,
+        tolerations=[TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations] or None,
+        affinity=_affinity(scheduling) or affinity,
+        priority_class_name=scheduling.priority_class,
     )
 
 

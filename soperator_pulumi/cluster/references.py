@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pulumi
 
-from soperator_pulumi.spec import ClusterSpec, VolumeSpec
+from soperator_pulumi.spec import ClusterSpec, Scheduled, VolumeSpec
 
 Reference = dict[str, pulumi.Input[str]]
 
@@ -26,18 +26,29 @@ def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
 
 def _volumes(spec: ClusterSpec) -> Iterator[Reference]:
     volumes: tuple[tuple[str, VolumeSpec, str], ...] = (
-        ("storage.homes", spec.storage.homes, "ReadWriteMany"),
+        ("jail.storage", spec.jail.storage, "ReadWriteMany"),
         ("storage.state", spec.storage.state, "ReadWriteOnce"),
     )
     for path, volume, mode in volumes:
         if volume.existing_claim is not None:
             yield _reference(f"{path}.existing_claim", "PersistentVolumeClaim", volume.existing_claim, holds=mode)
+        elif volume.static_volume is not None:
+            yield _reference(f"{path}.static_volume", "PersistentVolume", volume.static_volume, holds=mode)
         else:
             yield _reference(f"{path}.storage_class", "StorageClass", volume.storage_class or "")
+    for index, submount in enumerate(spec.jail.submounts):
+        if submount.existing_claim is not None:
+            modes = "ReadOnlyMany|ReadWriteMany" if submount.read_only else "ReadWriteMany"
+            path = f"jail.submounts[{index}].existing_claim"
+            yield _reference(path, "PersistentVolumeClaim", submount.existing_claim, holds=modes)
 
 
 def _priority_classes(spec: ClusterSpec) -> Iterator[Reference]:
-    roles = [("controller", spec.controller), ("login", spec.login)]
+    roles: list[tuple[str, Scheduled]] = [
+        ("controller", spec.controller),
+        ("login", spec.login),
+        ("jail.populate", spec.jail.populate),
+    ]
     roles += [(f"node_sets[{index}]", node_set) for index, node_set in enumerate(spec.node_sets)]
     for path, role in roles:
         if role.priority_class is not None:

@@ -8,22 +8,24 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import Namespace, Service, ServiceSpecArgs
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
+from soperator_pulumi.cluster.admin import AdminShell
 from soperator_pulumi.cluster.args import SlurmClusterArgs
 from soperator_pulumi.cluster.configuration import create_configuration
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
+from soperator_pulumi.cluster.jail import Jail
 from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.options import OWNER_LABEL, PART_OF, SKIP_AWAIT, Scope, owner_of
+from soperator_pulumi.cluster.options import OWNER_LABEL, PART_OF, SKIP_AWAIT, SLURM_LABEL, Scope, owner_of
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.secrets import create_keys
-from soperator_pulumi.cluster.storage import create_claims, kept
+from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim, kept
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle import Connection, Prerequisites
-from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
+from soperator_pulumi.spec import ClusterSpec, parse_cluster
 
 WHERE = "soperator:cluster"
 """What messages call the spec."""
@@ -48,6 +50,12 @@ class SlurmCluster(pulumi.ComponentResource):
     namespace: pulumi.Output[str]
     """Namespace that holds the cluster."""
 
+    jail: Jail
+    """The root filesystem of all jobs and sessions."""
+
+    jail_tree: pulumi.Output[str]
+    """Id of the tree that new jobs and sessions enter; `jail.active` of the spec takes it to switch back to it."""
+
     controller: Controller
     """slurmctld."""
 
@@ -56,6 +64,9 @@ class SlurmCluster(pulumi.ComponentResource):
 
     login: LoginNodes
     """sshd, and how it is reached."""
+
+    admin: AdminShell
+    """Root in the jail, when it is wanted."""
 
     def __init__(
         self,
@@ -81,24 +92,40 @@ class SlurmCluster(pulumi.ComponentResource):
         scope = self._surroundings(name, spec, connection)
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
-        claims = create_claims(name, scope, spec.storage)
+        state = create_claim(
+            f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
+        )
         keys = create_keys(name, scope, spec.secrets, self.prerequisites)
         configuration = create_configuration(name, scope, spec, connection)
-        self.network_policies = create_network_policies(name, scope, spec.login)
+        self.network_policies = create_network_policies(name, scope, spec)
         self.nodes_service = self._create_nodes_service(name, scope)
-        ready = scope.following(
-            *claims.created,
-            *keys.created,
-            *configuration.resources,
-            *self.network_policies,
-            self.nodes_service,
+        protected = scope.following(*self.network_policies)
+        self.jail = Jail(f"{name}-jail", scope=protected, spec=spec, connection=connection, opts=protected.options())
+        parts = Parts(spec, keys, self.jail.claim, state, connection)
+        self._create_slurm(
+            name,
+            protected.following(
+                *self.jail.claim.created,
+                *state.created,
+                *keys.created,
+                *configuration.resources,
+                self.nodes_service,
+            ),
+            parts,
         )
-        parts = Parts(spec, keys, claims, connection)
-        self.controller = Controller(f"{name}-controller", scope=ready, parts=parts, opts=ready.options())
-        self.node_sets = self._create_node_sets(name, ready.following(self.controller.stateful_set), parts)
-        self.login = LoginNodes(f"{name}-login", scope=ready, parts=parts, opts=ready.options())
         self.namespace = pulumi.Output.from_input(spec.namespace)
-        self.register_outputs({"namespace": self.namespace})
+        self.register_outputs({"namespace": self.namespace, "jailTree": self.jail_tree})
+
+    def _create_slurm(self, name: str, ready: Scope, parts: Parts) -> None:
+        """Create the pods: slurmctld at once, where jobs and sessions run after the jail has a tree for them."""
+        self.controller = Controller(f"{name}-controller", scope=ready, parts=parts, opts=ready.options())
+        filled = ready.following(self.jail.populated)
+        self.node_sets = self._create_node_sets(name, filled.following(self.controller.stateful_set), parts)
+        self.login = LoginNodes(f"{name}-login", scope=filled, parts=parts, opts=filled.options())
+        self.jail.activate(filled.following(self.controller.ready, self.login.ready))
+        self.jail_tree = self.jail.tree
+        active = filled.following(self.jail.active)
+        self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
 
     def _surroundings(self, name: str, spec: ClusterSpec, connection: Connection) -> Scope:
         """Return what all children share; a kubeconfig given to the component gets a provider of its own."""
@@ -147,9 +174,8 @@ class SlurmCluster(pulumi.ComponentResource):
         """Create the namespace, unless it exists, and return the surroundings of what comes after it."""
         if not spec.create_namespace:
             return scope
-        # The hostPath of cgroups is what the baseline level forbids; nothing of ours is privileged in either case.
-        level = "privileged" if spec.slurm.constrain is Constrain.CGROUP else "baseline"
-        labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": level}
+        # SYS_ADMIN, to move jobs into the jail, is what the baseline level forbids; no container of ours is privileged.
+        labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": "privileged"}
         namespace = Namespace(
             f"{name}-namespace",
             metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations} or None),
@@ -162,7 +188,9 @@ class SlurmCluster(pulumi.ComponentResource):
             f"{name}-nodes",
             # It has no port to wait for, and the pods wait for it.
             metadata=scope.metadata(NODES_SERVICE, annotations=SKIP_AWAIT),
-            spec=ServiceSpecArgs(cluster_ip="None", publish_not_ready_addresses=True, selector=scope.selector()),
+            spec=ServiceSpecArgs(
+                cluster_ip="None", publish_not_ready_addresses=True, selector={**scope.selector(), **SLURM_LABEL}
+            ),
             opts=scope.options(),
         )
 

@@ -1,4 +1,4 @@
-"""Claims that outlive pods: the homes, and slurmctld's state.
+"""Claims that outlive pods: the jail, with the homes, and slurmctld's state.
 
 They stand outside the StatefulSets' claim templates, where a changed size would replace the StatefulSet.
 """
@@ -13,28 +13,19 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
-from soperator_pulumi.spec import StorageSpec, VolumeSpec
+from soperator_pulumi.spec import VolumeSpec
 
-SHARED_CLAIM = "shared"
+JAIL_CLAIM = "jail"
 STATE_CLAIM = "slurmctld-state"
-
-HOMES_DIRECTORY = "home"
-"""Directory of the shared claim that is mounted at /home; beside it there is room for others."""
-
-SHARED_DIR = "/shared"
-"""Where the container that prepares a pod sees the whole claim."""
 
 
 @dataclass(frozen=True)
-class Claims:
-    """Names of the claims to mount."""
+class Claim:
+    """A claim to mount."""
 
-    shared: pulumi.Input[str]
-    """ReadWriteMany, with the homes."""
-    state: pulumi.Input[str]
-    """ReadWriteOnce, with slurmctld's state."""
+    name: pulumi.Input[str]
     created: tuple[PersistentVolumeClaim, ...]
-    """The claims of our own; claims that existed before are not among them."""
+    """The claim, when it is our own; empty when it existed before."""
 
 
 def kept(*, keep: bool) -> pulumi.ResourceOptions:
@@ -42,29 +33,24 @@ def kept(*, keep: bool) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)
 
 
-def create_claims(name: str, scope: Scope, storage: StorageSpec) -> Claims:
-    """Create the claims for which the spec names no existing one."""
-    created = []
-
-    def claim(suffix: str, claim_name: str, volume: VolumeSpec, access_mode: str) -> pulumi.Input[str]:
-        if volume.existing_claim is not None:
-            return volume.existing_claim
-        claim = PersistentVolumeClaim(
-            f"{name}-{suffix}",
-            # A class that waits for the first pod binds the claim only after that; the pods tell when it can't.
-            metadata=scope.metadata(claim_name, annotations=SKIP_AWAIT),
-            spec=PersistentVolumeClaimSpecArgs(
-                access_modes=[access_mode],
-                storage_class_name=volume.storage_class,
-                resources=VolumeResourceRequirementsArgs(requests={"storage": f"{volume.size_gib}Gi"}),
-            ),
-            opts=scope.options(kept(keep=storage.keep)),
-        )
-        created.append(claim)
-        return claim_name
-
-    return Claims(
-        shared=claim("shared", SHARED_CLAIM, storage.homes, "ReadWriteMany"),
-        state=claim("slurmctld-state", STATE_CLAIM, storage.state, "ReadWriteOnce"),
-        created=tuple(created),
+def create_claim(
+    name: str, scope: Scope, volume: VolumeSpec, claim_name: str, access_mode: str, *, keep: bool
+) -> Claim:
+    """Create the claim `claim_name`, unless the spec names one that exists."""
+    if volume.existing_claim is not None:
+        return Claim(volume.existing_claim, ())
+    # Without a class, an empty one keeps Kubernetes from choosing its default, which would make another volume.
+    no_class = "" if volume.static_volume is not None else None
+    created = PersistentVolumeClaim(
+        name,
+        # A class that waits for the first pod binds the claim only after that; the pods tell when it can't.
+        metadata=scope.metadata(claim_name, annotations=SKIP_AWAIT),
+        spec=PersistentVolumeClaimSpecArgs(
+            access_modes=[access_mode],
+            storage_class_name=no_class if volume.storage_class is None else volume.storage_class,
+            volume_name=volume.static_volume,
+            resources=VolumeResourceRequirementsArgs(requests={"storage": f"{volume.size_gib}Gi"}),
+        ),
+        opts=scope.options(kept(keep=keep)),
     )
+    return Claim(claim_name, (created,))

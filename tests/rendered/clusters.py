@@ -9,7 +9,9 @@ from typing import Any
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import Deployment, deploy
 
-IMAGES = {name: f"registry.example/{name}:1" for name in ("controller", "worker", "login", "munge")}
+IMAGES = {
+    name: f"registry.example/{name}:1" for name in ("controller", "worker", "login", "munge", "jail_tools", "jail")
+}
 SEED = bytes(range(32))
 HOST_KEY_SEED = base64.b64encode(SEED).decode()
 
@@ -49,9 +51,47 @@ def pod_of(deployment: Deployment, stateful_set: str) -> dict[str, Any]:
     return pod
 
 
+def populate_pod(deployment: Deployment) -> dict[str, Any]:
+    """The specification of the pod that fills the jail."""
+    pod: dict[str, Any] = deployment.one("hpc-jail-populate", "Job").inputs["spec"]["template"]["spec"]
+    return pod
+
+
+def switch_pod(deployment: Deployment) -> dict[str, Any]:
+    """The specification of the pod that switches trees."""
+    pod: dict[str, Any] = deployment.one("hpc-jail-active").inputs["template"]["spec"]
+    return pod
+
+
+def all_pods(deployment: Deployment) -> dict[str, dict[str, Any]]:
+    """The specifications of all pods of a cluster, by what they are for."""
+    sets = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
+        for each in deployment.resources(":StatefulSet")
+    }
+    return {**sets, "populate": populate_pod(deployment), "switch": switch_pod(deployment)}
+
+
 def containers_of(pod: Mapping[str, Any]) -> dict[str, Any]:
     """All containers of a pod by their names."""
-    return {each["name"]: each for each in [*pod["initContainers"], *pod["containers"]]}
+    return {each["name"]: each for each in [*pod.get("initContainers", []), *pod["containers"]]}
+
+
+def mounts_of(container: Mapping[str, Any]) -> dict[str, Any]:
+    """A container's mounts by their paths."""
+    return {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+
+
+def capabilities_of(container: Mapping[str, Any]) -> set[str]:
+    """What root may do in a container."""
+    return set(container["securityContext"]["capabilities"].get("add", []))
+
+
+def volume_of(pod: Mapping[str, Any], mount: Mapping[str, Any]) -> dict[str, Any]:
+    """The volume of a mount, without its name."""
+    found = next(volume for volume in pod["volumes"] if volume["name"] == mount["name"])
+    return {key: value for key, value in found.items() if key != "name"}
 
 
 PODS = ("hpc-controller", "hpc-login", "hpc-cpu")
+"""StatefulSets of the pods in which Slurm runs."""

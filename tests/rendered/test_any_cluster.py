@@ -23,7 +23,7 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
     assert len(names) == len(set(names)), "two resources of one name"
 
     sets = {each.inputs["metadata"]["name"]: each for each in deployment.resources(":StatefulSet")}
-    assert sets.keys() == {"controller", "login", *(node_set.name for node_set in spec.node_sets)}
+    assert sets.keys() == {"admin", "controller", "login", *(node_set.name for node_set in spec.node_sets)}
     for node_set in spec.node_sets:
         assert sets[node_set.name].inputs["spec"]["replicas"] == node_set.replicas
 
@@ -33,7 +33,7 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
         assert selector.items() <= template["metadata"]["labels"].items(), "the selector finds its pods"
         volumes = [volume["name"] for volume in template["spec"]["volumes"]]
         assert len(volumes) == len(set(volumes))
-        for container in [*template["spec"]["initContainers"], *template["spec"]["containers"]]:
+        for container in [*template["spec"].get("initContainers", []), *template["spec"]["containers"]]:
             assert container["securityContext"]["allowPrivilegeEscalation"] is False
             assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
             assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)

@@ -111,10 +111,10 @@ def test_an_explicit_provider_with_its_kubeconfig_is_used() -> None:
 def test_images_may_be_known_only_after_another_resource_exists() -> None:
     def program() -> None:
         images = {role: pulumi.Output.from_input(f"registry.example/{role}:9") for role in IMAGE_ROLES}
-        SlurmCluster("hpc", a_spec(images=images))
+        SlurmCluster("hpc", a_spec(images={**images, "jail": "registry.example/jail:9"}))
 
     pod = deploy(program, outputs=provided).one("hpc-cpu", "StatefulSet").inputs["spec"]["template"]["spec"]
     assert pod["containers"][0]["image"] == "registry.example/worker:9"
 
 
-IMAGE_ROLES = ("controller", "worker", "login", "munge")
+IMAGE_ROLES = ("controller", "worker", "login", "munge", "jail_tools")

@@ -3,11 +3,15 @@
 A change here makes Pulumi replace resources in every cluster that exists: it needs an alias, and a word to users.
 """
 
+import hashlib
+
 from soperator_pulumi.testing import Recorded
 from tests.rendered.clusters import a_deployment
 
 EXPECTED = """\
 hpc                               soperator-pulumi:index:SlurmCluster
+  hpc-admin                       soperator-pulumi:index:AdminShell
+    hpc-admin                     kubernetes:apps/v1:StatefulSet
   hpc-controller                  soperator-pulumi:index:Controller
     hpc-controller                kubernetes:apps/v1:StatefulSet
     hpc-controller-disruption     kubernetes:policy/v1:PodDisruptionBudget
@@ -16,6 +20,11 @@ hpc                               soperator-pulumi:index:SlurmCluster
     hpc-cpu                       kubernetes:apps/v1:StatefulSet
     hpc-cpu-disruption            kubernetes:policy/v1:PodDisruptionBudget
     hpc-cpu-ready                 pulumi-python:dynamic/soperator:NodesReady
+  hpc-jail                        soperator-pulumi:index:Jail
+    hpc-jail                      kubernetes:core/v1:PersistentVolumeClaim protect retain
+    hpc-jail-active               pulumi-python:dynamic/soperator:ActiveTree
+    hpc-jail-populate             kubernetes:batch/v1:Job
+    hpc-jail-populated            pulumi-python:dynamic/soperator:TreePopulated
   hpc-login                       soperator-pulumi:index:LoginNodes
     hpc-login                     kubernetes:apps/v1:StatefulSet
     hpc-login-ready               pulumi-python:dynamic/soperator:PodsReady
@@ -26,11 +35,12 @@ hpc                               soperator-pulumi:index:SlurmCluster
   hpc-network-controller          kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-controller-out      kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-default-deny        kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-populate-out   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-switch-out     kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-login               kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-worker              kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                       kubernetes:core/v1:Service
   hpc-prerequisites               pulumi-python:dynamic/soperator:Prerequisites
-  hpc-shared                      kubernetes:core/v1:PersistentVolumeClaim protect retain
   hpc-slurm-config                pulumi-python:dynamic/soperator:ConfigFiles
   hpc-slurmctld-state             kubernetes:core/v1:PersistentVolumeClaim protect retain
   hpc-ssh-host-key                random:index/randomBytes:RandomBytes
@@ -61,7 +71,9 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "Service/login",
         "Secret/munge-key",
         "Secret/ssh-host-key",
-        "PersistentVolumeClaim/shared",
+        "Job/jail-populate-" + hashlib.sha256(b"image:registry.example/jail:1").hexdigest()[:12],
+        "StatefulSet/admin",
+        "PersistentVolumeClaim/jail",
         "PersistentVolumeClaim/slurmctld-state",
         "ConfigMap/slurm-config",
         "ConfigMap/users",
@@ -70,6 +82,8 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "NetworkPolicy/default-deny",
         "NetworkPolicy/controller",
         "NetworkPolicy/controller-out",
+        "NetworkPolicy/jail-populate-out",
+        "NetworkPolicy/jail-switch-out",
         "NetworkPolicy/worker",
         "NetworkPolicy/login",
         "PodDisruptionBudget/controller",

@@ -5,7 +5,17 @@ import pytest
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.cluster.options import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
-from tests.rendered.clusters import PODS, a_deployment, a_spec, containers_of, pod_of, provided
+from tests.rendered.clusters import (
+    PODS,
+    a_deployment,
+    a_spec,
+    all_pods,
+    capabilities_of,
+    containers_of,
+    mounts_of,
+    pod_of,
+    provided,
+)
 
 SPECS = {
     "defaults": a_spec(),
@@ -13,7 +23,19 @@ SPECS = {
     "existing everything": a_spec(
         create_namespace=False,
         secrets={"munge_key": {"secret": "munge"}, "ssh_host_key": {"secret": "host"}},
-        storage={"homes": {"existing_claim": "homes"}, "state": {"existing_claim": "state"}},
+        storage={"state": {"existing_claim": "state"}},
+        jail={"storage": {"existing_claim": "jail-of-old"}},
+    ),
+    "a jail from a tarball, with submounts": a_spec(
+        jail={
+            "source": {"tarball": {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}},
+            "submounts": [
+                {"path": "/data", "existing_claim": "data", "read_only": True},
+                {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
+                {"path": "/scratch", "scratch_gib": 10},
+                {"path": "/dev/shm", "memory_gib": 2, "roles": ["worker"]},
+            ],
+        },
     ),
     "cgroups, two node sets": a_spec(
         slurm={"constrain": "cgroup"},
@@ -127,23 +149,52 @@ def test_nothing_but_secrets_holds_a_secret_value(deployment: Deployment) -> Non
             assert not holds_secret(dict(each.inputs)), each.name
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_no_container_is_privileged_or_can_become_so(deployment: Deployment, name: str) -> None:
-    for container in containers_of(pod_of(deployment, name)).values():
-        context = container["securityContext"]
-        assert context["privileged"] is False
-        assert context["allowPrivilegeEscalation"] is False
-        assert context["readOnlyRootFilesystem"] is True
-        assert context["capabilities"]["drop"] == ["ALL"]
-        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+def test_no_container_is_privileged_or_can_become_so(deployment: Deployment) -> None:
+    for pod in all_pods(deployment).values():
+        for name, container in containers_of(pod).items():
+            context = container["securityContext"]
+            assert context["privileged"] is False
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is (name != "admin"), name
+            assert context["capabilities"]["drop"] == ["ALL"]
+            assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_no_pod_holds_a_token_or_a_name_of_kubernetes(deployment: Deployment, name: str) -> None:
-    pod = pod_of(deployment, name)
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["enableServiceLinks"] is False
-    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & pod.keys()
+def test_only_what_moves_jobs_and_sessions_into_the_jail_may_mount(deployment: Deployment) -> None:
+    mounting = {
+        name
+        for pod in all_pods(deployment).values()
+        for name, container in containers_of(pod).items()
+        if "SYS_ADMIN" in capabilities_of(container)
+    }
+    assert mounting == {"slurmd", "sshd"}, "jail-login takes it from sshd before it starts it"
+
+
+def test_no_pod_holds_a_token_or_a_name_of_kubernetes(deployment: Deployment) -> None:
+    for pod in all_pods(deployment).values():
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False
+        assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & pod.keys()
+
+
+def test_every_mount_has_its_volume_and_a_path_of_its_own(deployment: Deployment) -> None:
+    for pod in all_pods(deployment).values():
+        volumes = [volume["name"] for volume in pod["volumes"]]
+        assert len(volumes) == len(set(volumes))
+        for container in containers_of(pod).values():
+            assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
+            assert len(mounts_of(container)) == len(container["volumeMounts"]), "two volumes at one path"
+
+
+def test_only_the_pods_of_slurm_are_found_by_the_name_of_a_node(deployment: Deployment) -> None:
+    service = deployment.one("hpc-nodes", "Service").inputs["spec"]["selector"]
+    templates = {
+        each.name: each.inputs["spec"]["template"]["metadata"]["labels"]
+        for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]
+    }
+    templates["switch"] = deployment.one("hpc-jail-active").inputs["template"]["metadata"]["labels"]
+    found = {name for name, labels in templates.items() if service.items() <= labels.items()}
+    assert found == templates.keys() - {"hpc-admin", "hpc-jail-populate", "switch"}
 
 
 @pytest.mark.parametrize("name", PODS)

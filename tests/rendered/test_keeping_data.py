@@ -2,9 +2,16 @@
 
 import pytest
 
-from tests.rendered.clusters import a_deployment, pod_of
+from soperator_pulumi.testing import Deployment, Recorded
+from tests.rendered.clusters import a_deployment, all_pods
 
-KEPT = ("hpc-namespace", "hpc-shared", "hpc-slurmctld-state")
+
+def one(deployment: Deployment, name: str) -> Recorded:
+    """The object of this logical name: a component may have the same one."""
+    return next(each for each in deployment.resources() if each.name == name and each.type.startswith("kubernetes:"))
+
+
+KEPT = ("hpc-namespace", "hpc-jail", "hpc-slurmctld-state")
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -12,7 +19,7 @@ KEPT = ("hpc-namespace", "hpc-shared", "hpc-slurmctld-state")
 def test_claims_and_their_namespace_are_protected_and_kept_unless_the_spec_says_otherwise(
     name: str, *, keep: bool
 ) -> None:
-    request = a_deployment(storage={"keep": keep}).request(name)
+    request = one(a_deployment(storage={"keep": keep}), name).request
     assert (request.protect, request.retainOnDelete) == (keep, keep)
 
 
@@ -23,9 +30,9 @@ def test_nothing_else_is_protected() -> None:
 
 def test_claims_have_the_size_class_and_access_mode_of_the_spec() -> None:
     deployment = a_deployment(
-        storage={"homes": {"size_gib": 500, "storage_class": "shared-fast"}, "state": {"size_gib": 20}}
+        jail={"storage": {"size_gib": 500, "storage_class": "shared-fast"}}, storage={"state": {"size_gib": 20}}
     )
-    assert deployment.one("hpc-shared").inputs["spec"] == {
+    assert one(deployment, "hpc-jail").inputs["spec"] == {
         "accessModes": ["ReadWriteMany"],
         "storageClassName": "shared-fast",
         "resources": {"requests": {"storage": "500Gi"}},
@@ -36,18 +43,31 @@ def test_claims_have_the_size_class_and_access_mode_of_the_spec() -> None:
     }
 
 
+def test_a_static_volume_is_claimed_by_its_name_without_a_class_that_would_make_another() -> None:
+    deployment = a_deployment(jail={"storage": {"static_volume": "nfs-export", "size_gib": 50}})
+    assert one(deployment, "hpc-jail").inputs["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "volumeName": "nfs-export",
+        "resources": {"requests": {"storage": "50Gi"}},
+    }
+
+
 def test_existing_claims_are_mounted_and_not_made() -> None:
-    deployment = a_deployment(storage={"homes": {"existing_claim": "nfs"}, "state": {"existing_claim": "disk"}})
+    deployment = a_deployment(
+        jail={"storage": {"existing_claim": "nfs"}}, storage={"state": {"existing_claim": "disk"}}
+    )
     assert deployment.resources(":PersistentVolumeClaim") == ()
     claims = {
         name: {
             volume["persistentVolumeClaim"]["claimName"]
-            for volume in pod_of(deployment, name)["volumes"]
+            for volume in pod["volumes"]
             if "persistentVolumeClaim" in volume
         }
-        for name in ("hpc-controller", "hpc-login", "hpc-cpu")
+        for name, pod in all_pods(deployment).items()
     }
-    assert claims == {"hpc-controller": {"disk"}, "hpc-login": {"nfs"}, "hpc-cpu": {"nfs"}}
+    assert claims.pop("controller") == {"disk", "nfs"}
+    assert set(map(frozenset, claims.values())) == {frozenset({"nfs"})}
 
 
 def test_a_namespace_that_exists_is_not_made() -> None:

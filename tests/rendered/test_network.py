@@ -71,11 +71,31 @@ def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() 
     assert {(port["protocol"], port["port"]) for port in to_names["ports"]} == {("TCP", 53), ("UDP", 53)}
 
 
+def outgoing(deployment: Deployment) -> dict[str, Any]:
+    """What may leave the pods of each component of which that is limited."""
+    return {
+        each.inputs["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: each.inputs["spec"]["egress"]
+        for each in deployment.resources(":NetworkPolicy")
+        if each.inputs["spec"]["policyTypes"] == ["Egress"]
+    }
+
+
+def test_nothing_leaves_the_pods_that_copy_an_image_or_switch_trees() -> None:
+    found = outgoing(a_deployment())
+    assert found.keys() == {"controller", "jail-populate", "jail-switch"}
+    assert found["jail-populate"] == found["jail-switch"] == []
+
+
+def test_the_job_of_a_tarball_and_the_admin_shell_may_fetch_what_they_need() -> None:
+    tarball = {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}
+    assert outgoing(a_deployment(jail={"source": {"tarball": tarball}})).keys() == {"controller", "jail-switch"}
+
+
 def test_no_policy_is_registered_after_the_pods_that_it_protects() -> None:
     deployment = a_deployment()
-    for name in ("hpc-controller", "hpc-login", "hpc-cpu"):
-        dependencies = {urn.rpartition("::")[2] for urn in deployment.request(name, "StatefulSet").dependencies}
-        assert {each.name for each in deployment.resources(":NetworkPolicy")} <= dependencies
+    for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]:
+        dependencies = {urn.rpartition("::")[2] for urn in each.request.dependencies}
+        assert {policy.name for policy in deployment.resources(":NetworkPolicy")} <= dependencies
 
 
 def test_every_eviction_of_workers_and_the_controller_is_refused() -> None:

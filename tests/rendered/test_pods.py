@@ -4,27 +4,43 @@ from typing import Any
 
 import pytest
 
-from tests.rendered.clusters import PODS, a_deployment, containers_of, pod_of
-
-
-def capabilities(container: dict[str, Any]) -> set[str]:
-    return set(container["securityContext"]["capabilities"].get("add", []))
-
-
-@pytest.mark.parametrize(
-    ("name", "daemon", "expected"),
-    [
-        ("hpc-controller", "slurmctld", set()),
-        ("hpc-login", "sshd", {"SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE"}),
-        ("hpc-cpu", "slurmd", {"SETUID", "SETGID", "CHOWN", "FOWNER", "KILL"}),
-    ],
+from tests.rendered.clusters import (
+    IMAGES,
+    PODS,
+    a_deployment,
+    all_pods,
+    capabilities_of,
+    containers_of,
+    mounts_of,
+    pod_of,
+    volume_of,
 )
-def test_a_daemon_has_the_capabilities_that_were_measured_and_no_others(
-    name: str, daemon: str, expected: set[str]
-) -> None:
-    containers = containers_of(pod_of(a_deployment(slurm={"constrain": "none"}), name))
-    assert capabilities(containers.pop(daemon)) == expected
-    assert all(not capabilities(container) for container in containers.values())
+
+OF_JAIL_TOOLS = {"users", "admin", "install", "populate", "jail"}
+"""Containers without Debian: a Python of our own is their first process."""
+
+
+SSHD = {"SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE"}
+SLURMD = {"SETUID", "SETGID", "CHOWN", "FOWNER", "KILL"}
+
+
+def test_every_container_has_the_capabilities_that_were_measured_and_no_others() -> None:
+    capabilities = {
+        f"{pod}/{name}": capabilities_of(container)
+        for pod, spec in all_pods(a_deployment(slurm={"constrain": "none"})).items()
+        for name, container in containers_of(spec).items()
+    }
+    copying = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP"}
+    assert {name: added for name, added in capabilities.items() if added} == {
+        "controller/prepare": {"CHOWN"},
+        "controller/users": {"CHOWN", "DAC_OVERRIDE"},
+        "cpu/slurmd": SLURMD | {"SYS_ADMIN", "SYS_CHROOT", "SETPCAP"},
+        "login/users": {"DAC_READ_SEARCH"},
+        "login/sshd": SSHD | {"SYS_ADMIN", "SETPCAP"},
+        "admin/admin": copying | {"SETGID", "SETUID", "KILL"},
+        "populate/populate": copying,
+        "switch/jail": copying,
+    }
 
 
 def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> None:
@@ -32,15 +48,15 @@ def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> No
     free = pod_of(a_deployment(slurm={"constrain": "none"}), "hpc-cpu")
     paths = [volume["hostPath"]["path"] for volume in constrained["volumes"] if "hostPath" in volume]
     assert paths == ["/sys/fs/cgroup"]
-    added = capabilities(containers_of(constrained)["slurmd"]) - capabilities(containers_of(free)["slurmd"])
+    added = capabilities_of(containers_of(constrained)["slurmd"]) - capabilities_of(containers_of(free)["slurmd"])
     assert added == {"DAC_OVERRIDE", "SYS_NICE"}
     assert not any("hostPath" in volume for volume in free["volumes"])
 
 
-@pytest.mark.parametrize(("constrain", "level"), [("cgroup", "privileged"), ("none", "baseline")])
-def test_the_namespace_enforces_the_tightest_pod_security_level_that_fits(constrain: str, level: str) -> None:
+@pytest.mark.parametrize("constrain", ["cgroup", "none"])
+def test_the_namespace_lets_slurmd_mount_and_says_so(constrain: str) -> None:
     namespace = a_deployment(slurm={"constrain": constrain}).one("hpc-namespace")
-    assert namespace.inputs["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == level
+    assert namespace.inputs["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_slurmctld_and_munged_do_not_run_as_root() -> None:
@@ -51,23 +67,33 @@ def test_slurmctld_and_munged_do_not_run_as_root() -> None:
         assert (context["runAsUser"], context["runAsNonRoot"]) == (64031, True)
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_every_container_begins_with_an_init_that_reaps(name: str) -> None:
-    for container in containers_of(pod_of(a_deployment(), name)).values():
-        assert container["command"][:3] == ["/usr/bin/tini", "-g", "--"], container["name"]
+def test_every_container_of_slurm_begins_with_an_init_that_reaps() -> None:
+    for pod in all_pods(a_deployment()).values():
+        for name, container in containers_of(pod).items():
+            init = ["/.jail-tools/bin/python3", "-I", "-m"] if name in OF_JAIL_TOOLS else ["/usr/bin/tini", "-g", "--"]
+            assert container["command"][:3] == init, name
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_only_munged_sees_the_munge_key(name: str) -> None:
-    for container in containers_of(pod_of(a_deployment(), name)).values():
-        mounted = {mount["name"] for mount in container["volumeMounts"]}
-        assert (mounted & {"munge-secret", "munge-key"} != set()) == (container["name"] == "munged")
+def test_only_munged_sees_the_munge_key() -> None:
+    for pod in all_pods(a_deployment()).values():
+        for container in containers_of(pod).values():
+            mounted = {mount["name"] for mount in container["volumeMounts"]}
+            assert (mounted & {"munge-secret", "munge-key"} != set()) == (container["name"] == "munged")
+
+
+def test_only_daemons_of_slurm_and_sshd_reach_munged() -> None:
+    reaching = {
+        name
+        for pod in all_pods(a_deployment()).values()
+        for name, container in containers_of(pod).items()
+        if "/run/munge" in mounts_of(container)
+    }
+    assert reaching == {"munged", "slurmctld", "slurmd", "sshd"}
 
 
 def test_only_sshd_sees_the_host_key() -> None:
-    deployment = a_deployment()
-    for name in PODS:
-        for container in containers_of(pod_of(deployment, name)).values():
+    for pod in all_pods(a_deployment()).values():
+        for container in containers_of(pod).values():
             sees = "ssh-host-key" in {mount["name"] for mount in container["volumeMounts"]}
             assert sees == (container["name"] == "sshd")
 
@@ -129,16 +155,17 @@ def test_login_pods_prefer_machines_of_their_own() -> None:
 
 def test_images_and_their_pull_settings_reach_every_container() -> None:
     images = {
-        **{role: f"mirror.example/{role}:2" for role in ("controller", "worker", "login", "munge")},
+        **{role: f"mirror.example/{role}:2" for role in IMAGES},
         "pull_policy": "Always",
         "pull_secrets": ["registry"],
     }
     deployment = a_deployment(images=images)
-    for name, role in zip(PODS, ("controller", "login", "worker"), strict=True):
-        pod = pod_of(deployment, name)
+    roles = {"cpu": "worker", "admin": "login"}
+    others = {"munged": "munge", "populate": "jail", **dict.fromkeys(OF_JAIL_TOOLS - {"populate"}, "jail_tools")}
+    for name, pod in all_pods(deployment).items():
         assert pod["imagePullSecrets"] == [{"name": "registry"}]
         for container in containers_of(pod).values():
-            expected = "munge" if container["name"] == "munged" else role
+            expected = others.get(container["name"], roles.get(name, name))
             assert container["image"] == f"mirror.example/{expected}:2"
             assert container["imagePullPolicy"] == "Always"
 
@@ -174,16 +201,20 @@ def test_a_workers_container_is_restarted_only_long_after_slurm_gave_the_node_up
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 5 * slurmd_timeout
 
 
-def test_homes_are_a_directory_of_the_shared_claim_on_login_and_worker_nodes() -> None:
+def test_the_jail_is_seen_as_a_whole_and_homes_at_home_on_login_and_worker_nodes() -> None:
     deployment = a_deployment()
     for name, daemon in (("hpc-login", "sshd"), ("hpc-cpu", "slurmd")):
         pod = pod_of(deployment, name)
-        mounts = {mount["mountPath"]: mount for mount in containers_of(pod)[daemon]["volumeMounts"]}
+        mounts = mounts_of(containers_of(pod)[daemon])
         assert mounts["/home"]["subPath"] == "home"
-        assert "/shared" not in mounts, "only the preparing container sees the whole claim"
-        volume = next(volume for volume in pod["volumes"] if volume["name"] == mounts["/home"]["name"])
-        assert volume["persistentVolumeClaim"] == {"claimName": "shared"}
-        assert "install -d -m 0755 -o root -g root /shared/home" in containers_of(pod)["prepare"]["command"][-1]
+        assert "subPath" not in mounts["/jail"]
+        for path in ("/home", "/jail"):
+            assert volume_of(pod, mounts[path]) == {"persistentVolumeClaim": {"claimName": "jail"}}
+
+
+def test_slurmctld_sees_nothing_of_the_jail() -> None:
+    pod = pod_of(a_deployment(), "hpc-controller")
+    assert "jail" not in {mount["name"] for mount in containers_of(pod)["slurmctld"]["volumeMounts"]}
 
 
 def test_directories_that_jobs_share_are_given_the_mode_of_tmp_and_slurmds_own_are_closed() -> None:
@@ -192,8 +223,47 @@ def test_directories_that_jobs_share_are_given_the_mode_of_tmp_and_slurmds_own_a
     assert "chmod 0755 /run/slurm /var/spool/slurmd /var/log/slurm" in script
 
 
-def test_no_pod_with_the_shared_claim_has_a_group_that_the_kubelet_would_give_its_files() -> None:
-    deployment = a_deployment()
-    assert pod_of(deployment, "hpc-controller")["securityContext"]["fsGroup"] == 64030
-    for name in ("hpc-login", "hpc-cpu"):
-        assert "fsGroup" not in pod_of(deployment, name)["securityContext"]
+def test_sshd_finds_the_views_of_trees_in_a_directory_that_only_root_can_change() -> None:
+    prepare = containers_of(pod_of(a_deployment(), "hpc-login"))["prepare"]
+    assert "chmod 0755 /run/jail" in prepare["command"][-1]
+    assert "/run/jail" in mounts_of(prepare)
+
+
+def test_no_pod_has_a_group_that_the_kubelet_would_give_the_jails_files() -> None:
+    for pod in all_pods(a_deployment()).values():
+        assert "fsGroup" not in pod["securityContext"]
+
+
+def test_slurmctlds_state_is_a_directory_of_its_volume_that_is_given_to_slurm_alone() -> None:
+    containers = containers_of(pod_of(a_deployment(), "hpc-controller"))
+    for name in ("prepare", "slurmctld"):
+        assert mounts_of(containers[name])["/var/spool/slurmctld"]["subPath"] == "slurmctld"
+    script = containers["prepare"]["command"][-1]
+    assert "chmod 0700 /var/spool/slurmctld" in script
+    assert "chown 64030:64030 /var/spool/slurmctld" in script
+
+
+def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> None:
+    submounts = [
+        {"path": "/data", "existing_claim": "data", "read_only": True},
+        {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
+    ]
+    slurmd = containers_of(pod_of(a_deployment(jail={"submounts": submounts}), "hpc-cpu"))["slurmd"]
+    *remounts, last = slurmd["command"][5].splitlines()
+    closed = dict(reversed(line.removeprefix("mount -o remount,bind,").split()) for line in remounts)
+    assert closed.keys() == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
+    for path, options in closed.items():
+        assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
+        assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
+    assert last == 'exec slurmd "$@"'
+
+
+def test_an_unconfined_app_armor_profile_is_for_containers_that_mount_and_only_when_the_spec_says_so() -> None:
+    profiles = {
+        name: container["securityContext"]["appArmorProfile"]
+        for pod in all_pods(a_deployment(jail={"app_armor": "unconfined"})).values()
+        for name, container in containers_of(pod).items()
+        if "appArmorProfile" in container["securityContext"]
+    }
+    assert profiles == {"slurmd": {"type": "Unconfined"}, "sshd": {"type": "Unconfined"}}
+    assert "appArmorProfile" not in containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["securityContext"]

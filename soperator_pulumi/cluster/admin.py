@@ -1,0 +1,88 @@
+"""The admin shell: root in the jail, to install packages and add users, without anything of Slurm or Kubernetes."""
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import give_modes, hardened, prepare, requirements
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_metadata, pod_spec
+from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.render import active_tree, layout
+from soperator_pulumi.spec import PodResources, ResourceAmounts, SubmountRole
+
+ADMIN = "admin"
+"""Name of the StatefulSet and of its container, and component label of its pod."""
+
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "KILL")
+"""What packages and useradd need: files of any owner and mode, and becoming the users that installers run as."""
+
+TREE_DIRECTORIES = ("etc", "opt", "root", "srv", "usr", "var")
+"""Directories of the tree that are mounted in the place of the image's: it has none. What is a link to them in most
+distributions (`/bin`, `/lib`) is a link in the pod as well, which is why its root can be written."""
+
+_RESOURCES = PodResources(requests=ResourceAmounts(cpu="50m", memory="128Mi"), limits=ResourceAmounts(memory="4Gi"))
+
+
+class AdminShell(pulumi.ComponentResource):
+    """A pod, `admin-0`, whose root filesystem is the active tree, read-write. It is there only while it is wanted."""
+
+    stateful_set: StatefulSet
+    """Of no replica, unless the spec says otherwise; `make admin` makes it one for a session."""
+
+    def __init__(self, name: str, *, scope: Scope, parts: Parts, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("soperator-pulumi:index:AdminShell", name, {}, opts)
+        own = scope.within(self)
+        self.stateful_set = StatefulSet(
+            name,
+            metadata=own.metadata(ADMIN, ADMIN, annotations=NOT_AWAITED),
+            spec=StatefulSetSpecArgs(
+                service_name=NODES_SERVICE,
+                replicas=1 if parts.spec.jail.admin_shell else 0,
+                selector=LabelSelectorArgs(match_labels=own.selector(ADMIN)),
+                template=_template(own, parts),
+            ),
+            opts=own.options(),
+        )
+        self.register_outputs({})
+
+
+def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
+    spec = parts.spec
+    # What a person in a session would see; the admin sees the same.
+    places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN)
+    shell = ContainerArgs(
+        name=ADMIN,
+        image=spec.images.jail_tools,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*layout.JAIL_TOOLS, "admin"],
+        security_context=hardened(capabilities=CAPABILITIES, writable_root=True),
+        resources=requirements(_RESOURCES),
+        volume_mounts=[place.in_container() for place in places],
+    )
+    open_directories = [place for place in places if place.needs_mode]
+    modes = prepare(spec, spec.images.login, give_modes(open_directories, []), open_directories)
+    return PodTemplateSpecArgs(
+        metadata=pod_metadata(scope, ADMIN),
+        spec=pod_spec(
+            spec,
+            spec.controller,
+            containers=[shell],
+            init_containers=[modes] if open_directories else [],
+            mounts=places,
+        ),
+    )
+
+
+def _mounts(parts: Parts) -> list[Mount]:
+    claim, tree = parts.jail.name, f"{layout.TREES_IN_JAIL}/{active_tree(parts.spec)}"
+    return [
+        *(mounts.claim("jail", claim, f"/{name}", f"{tree}/{name}") for name in TREE_DIRECTORIES),
+        mounts.claim("jail", claim, layout.ADMIN_TREE, tree),
+        mounts.claim("jail", claim, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
+        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+    ]

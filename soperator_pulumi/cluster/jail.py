@@ -1,0 +1,87 @@
+"""The jail: the root filesystem that all jobs and sessions share, as trees in one claim, of which one is active."""
+
+import pulumi
+from pulumi_kubernetes.batch.v1 import Job
+
+from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
+from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
+from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated
+from soperator_pulumi.render import active_tree, source_name, tree_id
+from soperator_pulumi.spec import ClusterSpec
+
+
+class Jail(pulumi.ComponentResource):
+    """The claim with the trees, the Job that fills the tree of the spec's source, and later the active tree.
+
+    Trees are data: a changed source fills another tree beside the first, and only `collect` takes old ones away.
+    """
+
+    claim: Claim
+    """ReadWriteMany: the trees, and outside of them homes and what else is shared."""
+
+    job: Job
+    """Fills the tree. It has an end: what waits for it is `populated`."""
+
+    populated: TreePopulated
+    """Waits until the tree is whole, shows how far it is, and says why it is not."""
+
+    active: ActiveTree
+    """Makes the tree the one that new jobs and sessions enter. There after `activate`."""
+
+    tree: pulumi.Output[str]
+    """Id of the active tree. There after `activate`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        spec: ClusterSpec,
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("soperator-pulumi:index:Jail", name, {}, opts)
+        own = scope.within(self)
+        self._name, self._spec, self._connection = name, spec, connection
+        self.claim = create_claim(name, own, spec.jail.storage, JAIL_CLAIM, "ReadWriteMany", keep=spec.storage.keep)
+        filling = own.following(*self.claim.created)
+        job = f"{POPULATE}-{tree_id(spec)}"
+        self.job = Job(
+            f"{name}-populate",
+            metadata=filling.metadata(job, POPULATE, annotations=SKIP_AWAIT),
+            spec=populate_job(filling, spec, self.claim),
+            opts=filling.options(),
+        )
+        self.populated = TreePopulated(
+            f"{name}-populated",
+            namespace=scope.namespace,
+            job=job,
+            tree=tree_id(spec),
+            source=source_name(spec),
+            claim=self.claim.name,
+            connection=connection,
+            opts=filling.options(depends_on=[self.job]),
+        )
+        self.register_outputs({})
+
+    def activate(self, scope: Scope) -> None:
+        """Create what switches trees, as the last one: it asks slurmctld and the login nodes which trees are in use."""
+        spec, own = self._spec, scope.within(self)
+        template = switch_template(own, spec, self.claim)
+        self.active = ActiveTree(
+            f"{self._name}-active",
+            namespace=scope.namespace,
+            tree=active_tree(spec),
+            populated=tree_id(spec),
+            source=source_name(spec),
+            keep_trees=spec.jail.keep_trees,
+            changes=spec.jail.changes,
+            selector=own.selector(),
+            labels=own.object_labels(SWITCH),
+            annotations=own.annotations,
+            template={"metadata": template.metadata, "spec": template.spec},
+            connection=self._connection,
+            opts=own.options(),
+        )
+        self.tree = self.active.tree
