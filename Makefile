@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 STACK ?= local
 .DEFAULT_GOAL := help
-.PHONY: help up down env ssh images test check format bench soak docs lock
+.PHONY: help up down env ssh admin images test check format bench soak docs lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -18,6 +18,9 @@ env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 
 ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
 	@$(PYTHON) -m tools.ssh '$(subst ','\'',$(value CMD))'
+
+admin: .venv/.installed  ## root in the jail, or one command as root: make admin CMD='apt-get install -y jq'
+	@$(PYTHON) -m tools.admin --stack $(STACK) '$(subst ','\'',$(value CMD))'
 
 images: .venv/.installed  ## build the container images; REGISTRY=... pushes them there
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))

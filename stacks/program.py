@@ -26,6 +26,7 @@ def run() -> None:
         context=config.get("context"),
     )
     pulumi.export("namespace", slurm.namespace)
+    pulumi.export("jail_tree", slurm.jail_tree)
     pulumi.export("login_host_key", slurm.login.host_public_key)
     pulumi.export("login_host_key_fingerprint", slurm.login.host_key_fingerprint)
     pulumi.export("login_endpoint", slurm.login.endpoint)
