@@ -36,7 +36,6 @@ _WORK_LABEL = "soperator-pulumi/jail-work"
 _REFUSED = 78  # EX_CONFIG: another try would end in the same way
 _TRIES = 3
 _KEPT_SECONDS = 86400  # the report of a switch is to be had for a day
-_REPORT_LINES = 60
 _TREE = re.compile(r"(?:.*/)?trees/([0-9a-f]+)(?:/.*)?")
 
 
@@ -137,21 +136,14 @@ class LiveJail:
         raise JailError(f"jail: its trees cannot be listed: {answer.words}")
 
     def switch(self, to: Tree, changes: str) -> None:
-        """Have new jobs and logins enter another tree, and print what becomes of the changes in the old one.
+        """Have new jobs and logins enter another tree, and tell what becomes of the changes in the old one.
 
         Raises:
-            JailError: it was refused, and why; the old tree is still active.
+            JailError: it was refused, with the report; the old tree is still active.
         """
         outcome = self._work("switch", ["--to", to.tree, "--changes", changes])
-        report = [line for line in outcome.log if not line.startswith("{")]
         if outcome.failure:
-            told = "\n".join(f"  {line}" for line in report or outcome.failure.splitlines())
-            missing = outcome.failure.splitlines()[-1:] if outcome.failure not in "\n".join(report) else []
-            raise JailError("\n".join([f"jail: it was not switched to {to}; nothing was changed:", told, *missing]))
-        for line in report[:_REPORT_LINES]:
-            self.say(f"  {line}")
-        if len(report) > _REPORT_LINES:
-            self.say(f"  and {len(report) - _REPORT_LINES} more lines in the Job's log")
+            raise JailError(f"jail: it was not switched to {to}: {outcome.failure}")
 
     def finish_others(self) -> None:
         """Wait for the work of a run that was killed: two programs never work on the trees at once."""
@@ -176,10 +168,6 @@ class LiveJail:
             return
         if outcome.failure:
             self.say(f"jail: removing old trees has failed, the next switch tries again: {outcome.failure}")
-            return
-        for line in outcome.log:
-            if not line.startswith("{"):
-                self.say(f"  {line}")
 
     def remove_work(self) -> None:
         """Remove the Jobs that have worked on the trees, and end those that still do. The trees stay."""
@@ -228,7 +216,11 @@ class LiveJail:
         return Following(self.kube, self.namespace, name, CONTAINER, "jail", self.say, self.clock)
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
-        container = {**self._container(), "args": [what, "--jail", _JAIL, *arguments]}
+        container = {
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            **self._container(),
+            "args": [what, "--jail", _JAIL, *arguments],
+        }
         spec = {**self.template["spec"], "restartPolicy": "Never"}
         if what == "collect":
             mount = {"name": _LIVE_JOBS, "mountPath": _LIVE_JOBS_DIR, "readOnly": True}

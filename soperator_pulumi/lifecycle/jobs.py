@@ -3,6 +3,7 @@
 Its pods may be killed at any moment; Kubernetes makes another one, and following goes on with that.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
@@ -16,10 +17,11 @@ SILENT_SECONDS = 1800
 """For how long nothing may change: pulling an image of tens of GiB takes that long."""
 
 _LOG_LINES = 2000
+_TAIL_LINES = 200
+_BURST_LINES = 60
 _LAST_WORDS = 5
 _TELL_SECONDS = 1.0
 _TELL_AGAIN_SECONDS = 30
-_RUNS = "runs"
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _MADE_BY_KUBERNETES = (_JOB_UID, "controller-uid", "batch.kubernetes.io/job-name", "job-name")
 
@@ -122,7 +124,7 @@ class Following:
     silent_seconds: float = SILENT_SECONDS
 
     def end(self) -> Outcome:
-        """Wait until the Job has ended, with a line whenever something changes, about one a second.
+        """Wait until the Job has ended, and tell what its program prints and what holds it, once a second at most.
 
         Raises:
             NotReadyError: there is no such Job, it cannot start, or nothing has changed for too long.
@@ -132,7 +134,10 @@ class Following:
             job = self.look()
             pod = self._newest_pod(job)
             if job.ended:
-                return self._outcome(job, pod)
+                outcome = self._outcome(job, pod)
+                if not outcome.failure:
+                    progress.tell(_for_people(outcome.log))
+                return outcome
             progress.note(*self._state(job, pod))
         raise AssertionError("there is no end to wait for")
 
@@ -173,19 +178,17 @@ class Following:
         pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
         return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
-    def _state(self, job: Job, pod: Pod | None) -> tuple[str, bool]:
-        """Return in a few words how far the Job is, and whether it hardly gets further by itself."""
+    def _state(self, job: Job, pod: Pod | None) -> tuple[list[str], bool]:
+        """Return the newest lines of what the Job's program says, or why there is none; and whether that may last."""
         if pod is None:
-            return newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made", True
+            return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made"], True
         if pod.runs(self.container):
-            lines = self.kube.log(pod.path, self.container, lines=1).strip().splitlines()
-            # The last line of a program of ours is an object for other programs.
-            return (lines[-1] if lines and not lines[-1].startswith("{") else _RUNS), False
+            return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines()), False
         if pod.phase == "Succeeded":
-            return "its pod has ended well", False
+            return [], False
         if pod.phase == "Failed":
-            return f"its pod {pod.why_ended()}; another one goes on", False
-        return f"its pod {pod.why_not_ready(self.kube)}", pod.stuck
+            return [f"its pod {pod.why_ended()}; another one goes on"], False
+        return [f"its pod {pod.why_not_ready(self.kube)}"], pod.stuck
 
     def _outcome(self, job: Job, pod: Pod | None) -> Outcome:
         if pod is None:
@@ -198,36 +201,56 @@ class Following:
         return Outcome(message or f"its pod {pod.why_ended()}; {job.failure}", lines)
 
 
+def _for_people(log: Iterable[str]) -> list[str]:
+    """Return the lines of a log without the last one of a program of ours, an object for other programs."""
+    return [line for line in log if line.strip() and not line.startswith("{")]
+
+
 class _Progress:
     """What was told last, and since when nothing is new."""
 
     def __init__(self, following: Following) -> None:
         self._following = following
         self._now = following.clock.now
-        self._line = ""
-        self._told = True
+        self._seen = self._last = ""
         self._changed_at = self._free_at = self._now()
         self._told_at = self._changed_at - _TELL_SECONDS
 
-    def note(self, line: str, stuck: bool) -> None:  # noqa: FBT001 it comes with the line
-        """Take in the state of this moment, and tell it if it is new.
+    def note(self, lines: Sequence[str], stuck: bool) -> None:  # noqa: FBT001 it comes with the lines
+        """Take in the state of this moment, and tell what is new in it.
 
         Raises:
             NotReadyError: it has been the same for too long.
         """
         now, following = self._now(), self._following
-        if line != self._line:
-            self._line, self._changed_at, self._told = line, now, line == _RUNS
+        newest = lines[-1] if lines else "runs"
+        if newest != self._seen:
+            self._seen, self._changed_at = newest, now
         if not stuck:
             self._free_at = now
-        since = now - self._told_at
-        if (not self._told and since >= _TELL_SECONDS) or since >= _TELL_AGAIN_SECONDS:
-            following.say(f"{following.prefix}: {line}")
-            self._told, self._told_at = True, now
+        if now - self._told_at >= _TELL_SECONDS:
+            self.tell(lines)
+        if now - self._told_at >= _TELL_AGAIN_SECONDS:
+            self._say(newest)
         limits = ((now - self._free_at, following.stuck_seconds), (now - self._changed_at, following.silent_seconds))
         if any(waited >= limit for waited, limit in limits):
             raise NotReadyError(
-                f"{following.prefix}: the Job {following.namespace}/{following.name} does not get on: {line}. "
+                f"{following.prefix}: the Job {following.namespace}/{following.name} does not get on: {newest}. "
                 f"Nothing has changed for {now - self._changed_at:.0f} s. Mend what is named and run again: the Job "
                 "goes on by itself."
             )
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """Tell the lines that come after the one that was told last."""
+        places = [place for place, line in enumerate(lines) if line == self._last]
+        fresh = lines[places[-1] + 1 :] if places else lines
+        for line in fresh[:_BURST_LINES]:
+            self._say(line)
+        if len(fresh) > _BURST_LINES:
+            where = f"kubectl logs -n {self._following.namespace} job/{self._following.name}"
+            self._say(f"and {len(fresh) - _BURST_LINES} more lines: {where}")
+        self._last = fresh[-1] if fresh else self._last
+
+    def _say(self, line: str) -> None:
+        self._following.say(f"{self._following.prefix}: {line}")
+        self._told_at = self._now()

@@ -1,5 +1,7 @@
 """Following a Job: what is told while it runs, and how it ends."""
 
+from dataclasses import replace
+
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
@@ -52,19 +54,33 @@ def test_what_its_pod_prints_is_told_while_it_runs_and_once(world: JailWorld) ->
     world.programs["populate"] = lambda _arguments: Run(0, seconds=20)
     prints(world, started(world), "1 of 2 files", "1 of 2 files", "2 of 2 files")
     following(world).end()
-    assert world.said[-2:] == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
-    assert world.said.count("jail: 1 of 2 files") == 1
+    assert world.said == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
 
 
-def test_no_more_than_a_line_a_second_is_told(world: JailWorld) -> None:
-    world.programs["populate"] = lambda _arguments: Run(0, seconds=10)
-    prints(world, started(world), *[f"{number} files" for number in range(100)], every=0.1)
+def test_all_that_it_prints_is_told_also_what_comes_at_once_and_last(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, 'a\nb\n\nc\nd\n{"files": 2}', seconds=5)
+    prints(world, started(world), "a", "a\nb\n\nc")
     following(world).end()
-    assert 5 <= len(world.said) <= 11
+    assert world.said == ["jail: a", "jail: b", "jail: c", "jail: d"]
+
+
+def test_it_is_told_once_a_second_at_most(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, seconds=10)
+    told_at: list[float] = []
+    prints(world, started(world), *[f"{number} files" for number in range(100)], every=0.1)
+    replace(following(world), say=lambda _line: told_at.append(world.clock.now())).end()
+    assert 5 <= len(told_at) <= 11
+
+
+def test_a_flood_is_cut_and_the_rest_pointed_to(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, "\n".join(f"file {number}" for number in range(100)))
+    started(world)
+    following(world).end()
+    assert world.said[59:] == ["jail: file 59", f"jail: and 40 more lines: kubectl logs -n {NAMESPACE} job/{NAME}"]
 
 
 def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld) -> None:
-    world.programs["populate"] = lambda _arguments: Run(0, "pulled", seconds=100)
+    world.programs["populate"] = lambda _arguments: Run(0, seconds=100)
     pod = started(world)
     pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ContainerCreating"}}
     following(world).end()
