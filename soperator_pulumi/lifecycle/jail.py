@@ -239,7 +239,7 @@ class LiveJail:
                 "podFailurePolicy": {
                     "rules": [
                         {"action": "FailJob", "onExitCodes": never_again},
-                        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
                     ]
                 },
                 "template": {**self.template, "spec": spec},
