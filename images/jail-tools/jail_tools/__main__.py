@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from jail_tools import install, populate, verify
+from jail_tools import admin, collect, install, populate, switch, trees, users, verify
 from jail_tools.errors import EXIT_REFUSED, EXIT_TRY_AGAIN, MESSAGE_BYTES, JailError, encoded, reason
 
 TERMINATION_LOG = Path("/dev/termination-log")
@@ -29,6 +29,11 @@ COMMANDS: dict[str, Command] = {
     "install": install,
     "populate": populate,
     "verify": verify,
+    "users": users,
+    "switch": switch,
+    "trees": trees,
+    "collect": collect,
+    "admin": admin,
 }
 
 

@@ -1,0 +1,122 @@
+"""Files of accounts: passwd(5), group(5) and shadow(5), read and written without losing a line.
+
+A record is the tuple of a line's fields; its key is the name. What is no record (comments, NIS's `+` lines, lines that
+somebody spoilt, a name's second line, which no lookup ever finds) stays where it stands.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+Record = tuple[str, ...]
+
+FIRST_USER_ID = 1000
+"""Below are the system's own ids, from `useradd` and `adduser` of every distribution of the last ten years."""
+
+NOBODY_ID = 65534
+
+_HIGHEST_ID = 2**32 - 2
+"""The kernel's: (uid_t)-1 means "no change"."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?")
+_NUMBER = re.compile(r"[0-9]{1,10}")
+
+
+class Kind(Enum):
+    """Which of the three files: its name, and how many fields its lines have."""
+
+    PASSWD = ("passwd", 7)
+    GROUP = ("group", 4)
+    SHADOW = ("shadow", 9)
+
+    def __init__(self, file_name: str, fields: int) -> None:
+        self.file_name = file_name
+        self.fields = fields
+
+
+@dataclass(frozen=True)
+class Table:
+    """The content of one file."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The records by name, in the order of the file."""
+        found: dict[str, Record] = {}
+        for line in self.lines:
+            record = _record(self.kind, line)
+            if record is not None:
+                found.setdefault(record[0], record)
+        return found
+
+    def with_records(self, records: Mapping[str, Record]) -> "Table":
+        """Return the table with exactly these records: each in its place, new ones last, and all other lines kept."""
+        left, seen = dict(records), set[str]()
+        lines = []
+        for line in self.lines:
+            record = _record(self.kind, line)
+            if record is None or record[0] in seen:
+                lines.append(line)
+                continue
+            seen.add(record[0])
+            if record[0] in left:
+                lines.append(":".join(left.pop(record[0])))
+        added = sorted(left.values(), key=lambda record: (identity(self.kind, record) or 0, record[0]))
+        return Table(self.kind, (*lines, *(":".join(record) for record in added)))
+
+    def format(self) -> bytes:
+        """Return the file's bytes."""
+        return "".join(f"{line}\n" for line in self.lines).encode("utf-8", "surrogateescape")
+
+
+def parse(kind: Kind, content: bytes) -> Table:
+    """Read a file's bytes. Nothing is refused: what is no record is kept as a line."""
+    text = content.decode("utf-8", "surrogateescape")
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return Table(kind, tuple(lines))
+
+
+def identity(kind: Kind, record: Record) -> int | None:
+    """Return the uid or gid of a record; None in shadow, which has none."""
+    return None if kind is Kind.SHADOW else int(record[2])
+
+
+def members(record: Record) -> set[str]:
+    """Return the members that a record of group names."""
+    return {name for name in record[3].split(",") if name}
+
+
+def problem(kind: Kind, record: Record) -> str | None:
+    """Return what keeps an account from being used by Slurm and sshd, None when nothing does."""
+    if not _NAME.fullmatch(record[0]):
+        return f'the name "{_printable(record[0])}" is not made of letters, digits, "_", "." and "-" (32 at most)'
+    if any(character < " " or character == "\x7f" for field in record for character in field):
+        return f"{record[0]}: has control characters"
+    if kind is Kind.SHADOW:
+        return None
+    number = int(record[2])
+    if number > _HIGHEST_ID:
+        return f"{record[0]}: {number} is no id; the highest is {_HIGHEST_ID}"
+    if kind is Kind.PASSWD and not record[5].startswith("/"):
+        return f'{record[0]}: the home "{_printable(record[5])}" is no absolute path'
+    return None
+
+
+def is_user(number: int) -> bool:
+    """Tell whether an id belongs to a person and not to the system."""
+    return number >= FIRST_USER_ID and number != NOBODY_ID
+
+
+def _record(kind: Kind, line: str) -> Record | None:
+    fields = tuple(line.split(":"))
+    if len(fields) != kind.fields or not fields[0] or fields[0][0] in "#+-" or fields[0] != fields[0].strip():
+        return None
+    numbers = {Kind.PASSWD: fields[2:4], Kind.GROUP: fields[2:3]}.get(kind, ())
+    return fields if all(_NUMBER.fullmatch(number) for number in numbers) else None
+
+
+def _printable(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()

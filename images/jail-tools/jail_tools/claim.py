@@ -1,0 +1,138 @@
+"""The jail's claim as a whole: its trees, the active one, and the lock of those who change which trees there are."""
+
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jail_tools import files, layout
+from jail_tools.errors import RefusedError, TryAgainError, reason
+from jail_tools.layout import Tree
+
+LOCK_SECONDS = 60
+"""A switch without carrying over takes seconds."""
+
+_TREE_LINK = re.compile(r"trees/([0-9a-f]{12})/?")
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A whole tree and what its marker says."""
+
+    tree: Tree
+    source: str
+    populated: str
+    """ISO 8601, UTC."""
+    files: int
+    bytes: int
+
+    @property
+    def last_used(self) -> float:
+        """When it was populated or last left for another one, in seconds since 1970."""
+        populated = datetime.fromisoformat(self.populated).timestamp() if self.populated else 0.0
+        try:
+            return max(populated, left_folder(self.tree).stat().st_mtime)
+        except FileNotFoundError:
+            return populated
+
+
+def active_tree(jail: Path) -> Tree | None:
+    """Return the tree that new jobs and logins enter; None before the first populate has ended.
+
+    Raises:
+        RefusedError: `active` is no symbolic link to a tree.
+    """
+    link = layout.active(jail)
+    if not os.path.lexists(link):
+        return None
+    name = tree_that(link)
+    if name is None:
+        raise RefusedError(f"{link} is no symbolic link to trees/<tree>. Remove it, then run this again.")
+    return layout.tree_of(jail, name)
+
+
+def tree_that(link: Path) -> str | None:
+    """Return the name of the tree that a symbolic link points to; None when it is no such link."""
+    try:
+        found = _TREE_LINK.fullmatch(os.readlink(link))  # noqa: PTH115 - Path forgets what was written exactly
+    except OSError:
+        return None
+    return found.group(1) if found else None
+
+
+def set_active(tree: Tree) -> None:
+    """Switch `active` to a tree with one rename: everybody sees the old one or the new one."""
+    link = layout.active(tree.jail)
+    new = link.with_name("active.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(f"trees/{tree.name}")
+    new.replace(link)
+    files.flush_folder(tree.jail)
+
+
+def all_trees(jail: Path) -> list[Tree]:
+    """Return everything that the claim knows as a tree, by name, complete or not."""
+    names = {path.name for folder in ("trees", "meta") for path in _inside(jail / folder) if path.is_dir()}
+    return [Tree(jail, name) for name in sorted(names) if re.fullmatch("[0-9a-f]{12}", name)]
+
+
+def complete(tree: Tree) -> Complete | None:
+    """Return what a tree's marker says; None when the tree is not whole."""
+    try:
+        said: dict[str, Any] = json.loads(tree.complete.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise RefusedError(f"{tree.complete}: is spoilt: {error}. Restore it or remove the tree.") from None
+    if tree.removing.exists() or not tree.root.is_dir():
+        return None
+    return Complete(
+        tree, str(said.get("source", "")), str(said.get("populated", "")), said.get("files", 0), said.get("bytes", 0)
+    )
+
+
+def left_folder(tree: Tree) -> Path:
+    """Return where a tree's accounts lie as users left them for another tree."""
+    return tree.meta / "left"
+
+
+@contextmanager
+def locked(jail: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Keep others from switching or removing trees.
+
+    Raises:
+        TryAgainError: somebody else did so for all of `wait_seconds`.
+    """
+    folder = jail / "meta"
+    if not folder.is_dir():
+        raise TryAgainError(f"{jail} is no jail's claim yet: nothing was populated there.")
+    with files.opened(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise TryAgainError(
+                        f"another switch or collect was at work for all of {wait_seconds:.0f} s; run this again later."
+                    ) from None
+                time.sleep(_POLL_SECONDS)
+        yield
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise TryAgainError(f"{folder}: cannot be listed: {reason(error)}") from None

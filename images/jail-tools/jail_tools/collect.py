@@ -1,0 +1,199 @@
+"""Remove what nobody needs any more: records of jobs that are gone, and the oldest trees beyond those that are kept.
+
+Never removed are the active tree, one that a job's record names, one that a login has as its root, and one that a
+populate is filling. A removal may be killed: its tree is marked first, so that nobody takes it for a whole one, and the
+next run goes on.
+"""
+
+import argparse
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from jail_tools import beneath, claim, files, layout, switch
+from jail_tools.errors import RefusedError, TryAgainError, reason
+from jail_tools.layout import Tree
+from jail_tools.progress import say
+
+YOUNG_SECONDS = 3600.0
+"""A record this young stays although its job is not in the list: the job may have begun after the list was made."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.add_argument("--jail", type=Path, required=True, help="root of the jail's claim")
+    parser.add_argument("--keep", type=int, required=True, help="complete trees to keep, the active one among them")
+    parser.add_argument("--in-use", action="append", default=[], help="trees that logins are in: names with commas")
+    parser.add_argument(
+        "--live-jobs", required=True, help="@FILE with the ids of all jobs, one a line; @- reads them here"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the command."""
+    if arguments.keep < 1:
+        raise RefusedError(f"--keep: got {arguments.keep}. At least 1 tree is kept: the active one.")
+    in_use = {name for names in arguments.in_use for name in names.split(",") if name}
+    for name in in_use:
+        layout.tree_of(arguments.jail, name)
+    collect(arguments.jail, arguments.keep, in_use, _job_ids(arguments.live_jobs))
+    return 0
+
+
+def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[str]) -> list[str]:
+    """Remove records of jobs that are gone, then trees; return the names of the trees.
+
+    Args:
+        jail: the claim's root.
+        keep: how many complete trees stay, the active one among them; those in use stay besides.
+        in_use: trees that logins have as their root.
+        live_jobs: ids of all jobs that Slurm has not ended.
+
+    Raises:
+        TryAgainError: something could not be removed.
+    """
+    with claim.locked(jail):
+        switch.repair(jail)
+        removed = _finish_removals(jail)
+        _remove_records(jail, frozenset(live_jobs))
+        active = claim.active_tree(jail)
+        found = [each for tree in claim.all_trees(jail) if (each := claim.complete(tree)) is not None]
+        spare = sorted((each for each in found if each.tree != active), key=lambda each: each.last_used, reverse=True)
+        for each in spare[max(keep - (active is not None), 0) :]:
+            tree = each.tree
+            if tree.name in {*in_use, *_named_by_jobs(jail)}:
+                say(f"collect: tree {tree.name} stays: a job or a login is in it")
+                continue
+            tree.complete.rename(tree.removing)
+            if tree.name in _named_by_jobs(jail):  # a job began there between the two lines above
+                tree.removing.rename(tree.complete)
+                continue
+            remove_tree(tree)
+            removed.append(tree.name)
+        if not removed:
+            say("collect: no tree to remove")
+        return removed
+
+
+def remove_tree(tree: Tree) -> None:
+    """Remove a tree that is marked as to be removed, then what is known about it. May be killed and run again.
+
+    Raises:
+        RefusedError: the tree is not marked.
+        TryAgainError: something could not be removed.
+    """
+    if not tree.removing.exists():
+        raise RefusedError(f"tree {tree.name} is not marked as to be removed ({tree.removing}).")
+    say(f"collect: removing tree {tree.name}")
+    try:
+        with files.opened(tree.jail / "trees", files.FOLDER) as trees:
+            _empty_and_remove(trees, tree.name)
+        with files.opened(tree.meta, files.FOLDER) as meta:
+            for name in beneath.names(meta):
+                if name != tree.removing.name:
+                    _remove(meta, name)
+        tree.removing.unlink()
+        tree.meta.rmdir()
+    except OSError as error:
+        raise TryAgainError(f"{tree.root}: could not be removed: {reason(error)}. The next run goes on.") from error
+
+
+def _finish_removals(jail: Path) -> list[str]:
+    found = [tree for tree in claim.all_trees(jail) if tree.removing.exists()]
+    for tree in found:
+        remove_tree(tree)
+    return [tree.name for tree in found]
+
+
+def _remove_records(jail: Path, live_jobs: frozenset[str]) -> None:
+    removed = 0
+    now = time.time()
+    for record in _records(jail):
+        if record.name.isdecimal() and record.name not in live_jobs and now - record.lstat().st_mtime > YOUNG_SECONDS:
+            record.unlink(missing_ok=True)
+            removed += 1
+    if removed:
+        say(f"collect: removed the records of {removed:,} jobs that are gone")
+
+
+def _named_by_jobs(jail: Path) -> set[str]:
+    return {name for record in _records(jail) if (name := claim.tree_that(record)) is not None}
+
+
+def _records(jail: Path) -> list[Path]:
+    try:
+        return list(layout.jobs(jail).iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _empty_and_remove(parent: int, name: str) -> None:
+    """Remove a directory with all that is in it, however deep: what lies in its directories is brought up first.
+
+    No path is followed: every directory is opened from the one above it, and at most two are open at a time.
+    """
+    try:
+        top = os.open(name, files.FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=parent)
+        return
+    try:
+        number = 0
+        while names := beneath.names(top):
+            for each in names:
+                if _remove_unless_full(top, each):
+                    continue
+                inside = os.open(each, files.FOLDER, dir_fd=top)
+                try:
+                    for deeper in beneath.names(inside):
+                        if not _remove_unless_full(inside, deeper):
+                            number += 1
+                            os.rename(deeper, f".removing-{number}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=top)
+                finally:
+                    os.close(inside)
+                os.rmdir(each, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _remove_unless_full(folder: int, name: str) -> bool:
+    """Remove a file or an empty directory; return False for a directory that is not empty."""
+    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        beneath.discard(folder, name)
+        try:
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True
+
+
+def _remove(folder: int, name: str) -> None:
+    if not _remove_unless_full(folder, name):
+        _empty_and_remove(folder, name)
+
+
+def _job_ids(where: str) -> set[str]:
+    """Read the ids of live jobs.
+
+    Raises:
+        RefusedError: the argument names no file, or a line is no id: then no job counts as gone.
+    """
+    if not where.startswith("@"):
+        raise RefusedError(f'--live-jobs: got "{where}". Give @FILE, or @- for standard input.')
+    try:
+        text = sys.stdin.read() if where == "@-" else Path(where[1:]).read_text()
+    except OSError as error:
+        raise TryAgainError(f"--live-jobs: {where[1:]}: {reason(error)}. Nothing was removed.") from None
+    ids = set(text.split())
+    for each in ids:
+        if not each.isdecimal():
+            raise RefusedError(f'--live-jobs: "{each}" is no job id (digits alone, one a line). Nothing was removed.')
+    return ids

@@ -1,0 +1,134 @@
+"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions, and what a package needs (deb-control(5))."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+STATUS = "var/lib/dpkg/status"
+INFO = "var/lib/dpkg/info"
+
+_RELATION = re.compile(r"\s*([a-z0-9][a-z0-9.+-]*)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>)\s*([^\s)]+)\s*\))?")
+_PART = re.compile(r"([^0-9]*)([0-9]*)")
+
+
+@dataclass(frozen=True)
+class Package:
+    """One paragraph of dpkg's status."""
+
+    name: str
+    architecture: str
+    version: str
+    installed: bool
+    paragraph: str
+
+    @property
+    def key(self) -> str:
+        """Name and architecture, by which dpkg tells packages apart."""
+        return f"{self.name}:{self.architecture}"
+
+    @property
+    def lists(self) -> tuple[str, str]:
+        """Where dpkg keeps the list of its files: the first for packages that can be there in several architectures."""
+        return f"{INFO}/{self.key}.list", f"{INFO}/{self.name}.list"
+
+    def field(self, name: str) -> str:
+        """Return a field of the paragraph on one line; "" when it is not there."""
+        found = re.search(rf"(?m)^{name}:(.*(?:\n[ \t].*)*)", self.paragraph)
+        return " ".join(found.group(1).split()) if found else ""
+
+
+def parse(status: bytes) -> dict[str, Package]:
+    """Return all packages of a status file by their keys, in its order."""
+    found = {}
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", status.decode("utf-8", "surrogateescape")):
+        fields = dict(re.findall(r"(?m)^(Package|Architecture|Version|Status):[ \t]*(.*?)[ \t]*$", paragraph))
+        if "Package" in fields:
+            package = Package(
+                fields["Package"],
+                fields.get("Architecture", ""),
+                fields.get("Version", ""),
+                fields.get("Status", "").endswith(" installed"),
+                paragraph.strip("\n"),
+            )
+            found[package.key] = package
+    return found
+
+
+def format_status(packages: Iterable[Package]) -> bytes:
+    """Return a status file."""
+    return "".join(f"{package.paragraph}\n\n" for package in packages).encode("utf-8", "surrogateescape")
+
+
+def installed(packages: Mapping[str, Package]) -> dict[str, Package]:
+    """Return those that are installed; of others dpkg only remembers configuration files."""
+    return {key: package for key, package in packages.items() if package.installed}
+
+
+def compare_versions(one: str, other: str) -> int:
+    """Return -1, 0 or 1 as `one` is older than, the same as, or newer than `other` (deb-version(7))."""
+    for ours, theirs in zip(_split(one), _split(other), strict=True):
+        difference = _compare(ours, theirs)
+        if difference:
+            return difference
+    return 0
+
+
+def lacking(package: Package, there: Iterable[Package]) -> list[str]:
+    """Return what a package depends on and is not there, as dpkg writes it."""
+    versions: dict[str, list[str | None]] = {}
+    for other in there:
+        versions.setdefault(other.name, []).append(other.version)
+        for name, relation, version in _relations(other.field("Provides").replace(",", "|")):
+            versions.setdefault(name, []).append(version if relation else None)
+    wanted = ",".join(filter(None, (package.field("Pre-Depends"), package.field("Depends"))))
+    return [
+        group.strip()
+        for group in wanted.split(",")
+        if group.strip() and not any(_satisfied(each, versions) for each in _relations(group))
+    ]
+
+
+def _relations(group: str) -> Iterator[tuple[str, str, str]]:
+    for alternative in group.split("|"):
+        found = _RELATION.match(alternative)
+        if found:
+            yield found.group(1), found.group(2) or "", found.group(3) or ""
+
+
+def _satisfied(wanted: tuple[str, str, str], versions: Mapping[str, list[str | None]]) -> bool:
+    name, relation, version = wanted
+    for there in versions.get(name, []):
+        if not relation:
+            return True
+        if there is None:
+            continue
+        order = compare_versions(there, version)
+        if {"<<": order < 0, "<=": order <= 0, "=": order == 0, ">=": order >= 0, ">>": order > 0}[relation]:
+            return True
+    return False
+
+
+def _split(version: str) -> tuple[str, str, str]:
+    epoch, colon, rest = version.partition(":")
+    upstream, dash, revision = (rest if colon else version).rpartition("-")
+    return (epoch if colon else "0"), (upstream if dash else revision), (revision if dash else "0")
+
+
+def _compare(one: str, other: str) -> int:
+    """Compare text by dpkg's order of characters and numbers by value, in turn."""
+    for (our_text, our_number), (their_text, their_number) in zip_longest(
+        _PART.findall(one), _PART.findall(other), fillvalue=("", "")
+    ):
+        ours, theirs = _weights(our_text), _weights(their_text)
+        if ours != theirs:
+            return 1 if ours > theirs else -1
+        difference = int(our_number or 0) - int(their_number or 0)
+        if difference:
+            return 1 if difference > 0 else -1
+    return 0
+
+
+def _weights(text: str) -> list[int]:
+    """A tilde sorts before the end, the end before letters, letters before the rest."""
+    return [-1 if char == "~" else ord(char) + (0 if char.isalpha() else 256) for char in text] + [0]

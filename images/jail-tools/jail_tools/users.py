@@ -1,0 +1,130 @@
+"""Keep the accounts that daemons look up: the declared ones and those that were made inside the jail.
+
+It runs beside slurmctld and sshd and looks once a second. In the controller's pod it also keeps the declared accounts
+in the active tree's own /etc (--write-tree), so that every program of any jail knows their names.
+"""
+
+import argparse
+import hashlib
+import signal
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jail_tools import beneath, claim, etc, roster
+from jail_tools.accounts import Kind, Record, Table, parse
+from jail_tools.beneath import Owned
+from jail_tools.errors import TryAgainError, reason
+from jail_tools.layout import Tree
+
+POLL_SECONDS = 1.0
+SUMS = "declared.sha256"
+"""What was merged: one line of sha256sum(1) for each declared file. Written last: who finds it finds the accounts."""
+
+_MODES = {Kind.PASSWD: 0o644, Kind.GROUP: 0o644, Kind.SHADOW: 0o600}
+
+_Accounts = dict[Kind, dict[str, Record]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.add_argument("--jail", type=Path, required=True, help="where the jail's claim is mounted")
+    parser.add_argument(
+        "--declared", type=Path, required=True, help="folder with the declared passwd, group and shadow"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder that libnss-extrausers reads")
+    parser.add_argument("--write-tree", action="store_true", help="keep the declared accounts in the active tree too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run until SIGTERM."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    keeper = Keeper(arguments.jail, arguments.declared, arguments.out, write_tree=arguments.write_tree)
+    while True:
+        keeper.look()
+        if stop.wait(POLL_SECONDS):
+            return 0
+
+
+@dataclass
+class Keeper:
+    """One look after the other; what is wrong is said once, until it is something else."""
+
+    jail: Path
+    declared: Path
+    out: Path
+    write_tree: bool = False
+    _said: set[str] = field(default_factory=set)
+    _written: dict[str, bytes] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Bring everything to what is declared and to what the active tree says."""
+        problems: list[str] = []
+        declared, sums = self._read_declared()
+        tree = claim.active_tree(self.jail)
+        managed, accounts = self._read_tree(tree, problems) if tree else (_nobody(), _nobody())
+        known = roster.for_daemons(declared, accounts, managed)
+        self._write_out(known.accounts, sums)
+        problems += known.problems
+        if tree and self.write_tree and sums:
+            try:
+                problems += etc.keep_declared(tree, declared, wait_seconds=0)
+            except TryAgainError as error:
+                problems.append(str(error))
+            except OSError as error:
+                problems.append(f"tree {tree.name}: {error.filename or 'etc'} can't be written: {reason(error)}")
+        self._say(problems)
+
+    def _read_declared(self) -> tuple[_Accounts, bytes]:
+        """Read the declared files as of one version: the kubelet switches the symbolic link ..data to the next one."""
+        folder = self.declared
+        if (folder / "..data").is_symlink():
+            folder /= (folder / "..data").readlink()
+        contents = {}
+        for kind in Kind:
+            try:
+                contents[kind] = (folder / kind.file_name).read_bytes()
+            except FileNotFoundError:
+                continue
+        sums = "".join(
+            f"{hashlib.sha256(content).hexdigest()}  {kind.file_name}\n" for kind, content in contents.items()
+        )
+        return {kind: parse(kind, contents.get(kind, b"")).records for kind in Kind}, sums.encode()
+
+    def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
+        """Read which accounts we put there, then all that the tree has: in this order none of ours counts as its own."""
+        managed = etc.read_managed(tree)
+        try:
+            with beneath.directory(str(tree.root)) as root:
+                return managed, etc.read(root).accounts
+        except OSError as error:
+            problems.append(
+                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is mended, only declared "
+                "users are known."
+            )
+            return managed, _nobody()
+
+    def _write_out(self, accounts: _Accounts, sums: bytes) -> None:
+        """Write what changed: group and shadow before passwd, the sums last."""
+        wanted = {
+            kind.file_name: Table(kind, ()).with_records(accounts[kind]).format()
+            for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD)
+        }
+        modes = {kind.file_name: mode for kind, mode in _MODES.items()}
+        with beneath.directory(str(self.out)) as out:
+            for name, content in {**wanted, SUMS: sums}.items():
+                if self._written.get(name) != content:
+                    beneath.replace(out, name, Owned(content, modes.get(name, 0o644)), chown=False)
+                    self._written[name] = content
+
+    def _say(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._said:
+                print(f"users: {problem}", flush=True)
+        self._said = set(problems)
+
+
+def _nobody() -> _Accounts:
+    return {kind: {} for kind in Kind}
