@@ -1,5 +1,7 @@
 """Names, ports and paths on which the files, the pods and the images agree."""
 
+from soperator_pulumi.spec import paths
+
 CONTROLLER_HOST = "controller-0"
 """Host name of the pod that runs slurmctld."""
 
@@ -14,7 +16,7 @@ SSH_PORT = 2222
 """sshd's port: above 1024, so that it needs no capability for it."""
 
 STATE_DIR = "/var/spool/slurmctld"
-SPOOL_DIR = "/var/spool/slurmd"
+SPOOL_DIR = paths.SPOOL
 RUN_DIR = "/run/slurm"
 
 SSH_HOST_KEY = "/etc/ssh-host/ssh_host_ed25519_key"
@@ -23,9 +25,9 @@ SSH_KEYS_DIR = "/etc/ssh-keys"
 SLURM_UID = 64030
 """uid and gid of slurm in all images, Debian's own."""
 
-HOMES_DIR = "/home"
-SHARED_MEMORY_DIR = "/dev/shm"  # noqa: S108 a place in containers, of which each has its own
-TEMPORARY_DIR = "/tmp"  # noqa: S108 a place in containers, of which each has its own
+HOMES_DIR = paths.HOMES
+SHARED_MEMORY_DIR = paths.SHARED_MEMORY
+TEMPORARY_DIR = paths.TEMPORARY
 
 JAIL_DIR = "/jail"
 """Where worker and login containers see the jail's volume as a whole."""

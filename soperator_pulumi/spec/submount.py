@@ -96,8 +96,8 @@ def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
     if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
         yield Problem(
             "jail.submounts",
-            f"{len(submounts)} submounts with {length} characters of paths; {MAX_SUBMOUNTS} and {MAX_PATHS} at most are "
-            "allowed. Mount fewer volumes, higher up.",
+            f"{len(submounts)} submounts with {length} characters of paths; at most {MAX_SUBMOUNTS} with {MAX_PATHS} "
+            "are allowed. Mount fewer volumes, higher up.",
         )
     for index, submount in enumerate(submounts):
         path = f"jail.submounts[{index}]"

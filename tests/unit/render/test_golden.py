@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.render import node_conf, slurm_files, sshd_config, user_files
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render import jail_arguments, node_conf, slurm_files, sshd_config, tree_id, user_files
+from soperator_pulumi.spec import ClusterSpec, SubmountRole
 from tests.strategies import ED25519_KEY, a_spec
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -35,6 +35,18 @@ CLUSTERS: dict[str, dict[str, Any]] = {
             {"name": "bob", "uid": 2002, "gid": 3000, "ssh_keys": [ED25519_KEY]},
             {"name": "alice", "uid": 2001, "groups": ["ml", "bio"], "ssh_keys": [ED25519_KEY], "shell": "/bin/zsh"},
         ],
+        "jail": {
+            "source": {"image": "registry.example/os:24.04"},
+            "submounts": [
+                {"path": "/data", "existing_claim": "data"},
+                {"path": "/reference", "existing_claim": "genomes", "read_only": True},
+                {"path": "/opt/software", "existing_claim": "software", "read_only": True},
+                {"path": "/scratch", "scratch_gib": 500, "roles": ["worker"]},
+                {"path": "/dev/shm", "memory_gib": 64, "roles": ["worker"]},
+                {"path": "/var/spool/slurmd", "scratch_gib": 50, "roles": ["worker"]},
+            ],
+            "isolation": {"pid": True, "ipc": True},
+        },
         "slurm": {
             "max_nodes": 256,
             "extra": {"SchedulerParameters": "bf_continue", "KillWait": 120, "MailProg": "/usr/bin/my mail"},
@@ -56,7 +68,14 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 
 def files(cluster: ClusterSpec) -> dict[str, str]:
     nodes = "".join(f"{each.name}: {node_conf(cluster, each)}\n" for each in cluster.node_sets)
-    return {**slurm_files(cluster), **user_files(cluster), "sshd_config": sshd_config(cluster), "nodes": nodes}
+    sessions = f"tree {tree_id(cluster)}\n{' '.join(jail_arguments(cluster, SubmountRole.LOGIN))}\n"
+    return {
+        **slurm_files(cluster),
+        **user_files(cluster),
+        "sshd_config": sshd_config(cluster),
+        "nodes": nodes,
+        "sessions": sessions,
+    }
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

@@ -104,6 +104,20 @@ def _named_partitions(data: Data) -> list[str]:
     return list(data["node_sets"][0].get("partitions", ["main"]))
 
 
+def _submounts(problem: str, *submounts: Data, together: bool = False) -> list[Mutation]:
+    """Set the submounts, each alone or all; `problem` is the path below the last one."""
+
+    def spoiling(listed: list[Data]) -> Callable[[Data], str]:
+        def spoil(data: Data) -> str:
+            _part(data, "jail")["submounts"] = listed
+            return f"jail.submounts[{len(listed) - 1}].{problem}".removesuffix(".")
+
+        return spoil
+
+    lists = [list(submounts)] if together else [[each] for each in submounts]
+    return [Mutation("submounts", f"submounts {listed!r}", spoiling(listed)) for listed in lists]
+
+
 def _resources(**amounts: Data) -> Data:
     return {"requests": {}, "limits": {}, **amounts}
 
@@ -255,6 +269,87 @@ MUTATIONS: list[Mutation] = [
     *_set("images", "images", "worker", "", "Not An Image", "a b", 5, None, "user:password@registry/worker:1"),
     *_set("images", "images", "pull_policy", "never"),
     _drop("images", "images", "munge"),
+    *_set("jail source", "jail", "source", {}, problem="jail.source"),
+    *_set("jail source", "jail", "source", {"image": "Not An Image"}, problem="jail.source.image"),
+    *_set(
+        "jail source",
+        "jail",
+        "source",
+        {"image": "a", "tarball": {"url": "https://a.example/b", "sha256": "0" * 64}},
+        problem="jail.source",
+    ),
+    *(
+        mutation
+        for url in ("ftp://a.example/b", "https://user:password@a.example/b", "/root.tar", "https://a.example/b#c", "")
+        for mutation in _set(
+            "jail source",
+            "jail",
+            "source",
+            {"tarball": {"url": url, "sha256": "0" * 64}},
+            problem="jail.source.tarball.url",
+        )
+    ),
+    *_set(
+        "jail source",
+        "jail",
+        "source",
+        {"tarball": {"url": "https://a.example/b", "sha256": "A" * 64}},
+        {"tarball": {"url": "https://a.example/b", "sha256": 5}},
+        problem="jail.source.tarball.sha256",
+    ),
+    *_set("jail", "jail", "active", "0123456789AB", "0123", 5),
+    *_set("jail", "jail", "keep_trees", 0, 1.5, "2"),
+    *_set("jail", "jail", "changes", "carry-over", None),
+    *_set("jail", "jail", "isolation", {"pids": True}, problem="jail.isolation.pids"),
+    *_set("jail", "jail", "isolation", {"pid": "yes"}, problem="jail.isolation.pid"),
+    *_set("jail", "jail", "admin_shell", "yes"),
+    *_set("jail", "jail", "app_armor", "Unconfined", True),
+    *_set("jail populate", "jail.populate", "limit_mib_per_second", 0, 1.5, "10M"),
+    *_set("jail populate", "jail.populate", "tolerations", [{}], problem="jail.populate.tolerations[0].key"),
+    *_set("jail populate", "jail.populate", "processes", 4),
+    *_set(
+        "jail populate",
+        "jail.populate",
+        "pod_resources",
+        _resources(requests={"cpu": 2}, limits={"cpu": 1}),
+        problem="jail.populate.pod_resources.requests.cpu",
+    ),
+    *_set("jail storage", "jail", "storage", {"size_gib": 0}, problem="jail.storage.size_gib"),
+    *_set(
+        "jail storage",
+        "jail",
+        "storage",
+        {"existing_claim": "a", "static_volume": "b"},
+        problem="jail.storage.static_volume",
+    ),
+    *_set(
+        "jail storage",
+        "jail",
+        "storage",
+        {"existing_claim": "a", "storage_class": "b"},
+        problem="jail.storage.storage_class",
+    ),
+    *_submounts("path", {"path": "data", "scratch_gib": 1}, {"path": "/data/", "scratch_gib": 1}),
+    *_submounts("path", {"path": "/etc/x", "scratch_gib": 1}, {"path": "/usr", "scratch_gib": 1}),
+    *_submounts("path", {"path": "/zdata", "scratch_gib": 1}, {"path": "/zdata", "scratch_gib": 1}, together=True),
+    *_submounts("path", {"path": "/zdata", "scratch_gib": 1}, {"path": "/zdata/x", "scratch_gib": 1}, together=True),
+    *_submounts("roles", {"path": "/zdata", "scratch_gib": 1, "roles": []}),
+    *_submounts("roles", {"path": "/zdata", "scratch_gib": 1, "roles": ["login", "login"]}),
+    *_submounts("roles[0]", {"path": "/zdata", "scratch_gib": 1, "roles": ["controller"]}),
+    *_submounts("roles", {"path": "/home", "host_path": "/homes", "roles": ["login"]}),
+    *_submounts("roles", {"path": "/var/spool/slurmd", "scratch_gib": 1}),
+    *_submounts("", {"path": "/zdata"}),
+    *_submounts("host_path", {"path": "/zdata", "host_path": "/x", "existing_claim": "a"}),
+    *_submounts("host_path", {"path": "/zdata", "host_path": "/var/lib"}, {"path": "/zdata", "host_path": "/"}),
+    *_submounts("scratch_gib", {"path": "/zdata", "scratch_gib": 0}, {"path": "/home", "scratch_gib": 5}),
+    *_submounts("memory_gib", {"path": "/zdata", "memory_gib": 100_000, "roles": ["worker"]}),
+    *_submounts("memory_gib", {"path": "/zdata", "memory_gib": "1Gi"}),
+    *_submounts("sub_path", {"path": "/zdata", "scratch_gib": 1, "sub_path": "a"}),
+    *_submounts("sub_path", {"path": "/zdata", "existing_claim": "a", "sub_path": "../a"}),
+    *_submounts("read_only", {"path": "/zdata", "scratch_gib": 1, "read_only": True}),
+    *_submounts("read_only", {"path": "/home", "existing_claim": "a", "read_only": True}),
+    *_submounts("existing_claim", {"path": "/var/spool/slurmd", "existing_claim": "a", "roles": ["worker"]}),
+    *_submounts("size_gib", {"path": "/zdata", "scratch_gib": 1, "size_gib": 1}),
     *_set("storage", "storage", "homes", {"size_gib": 10}, 5),
     *_set("storage", "storage.state", "size_gib", 0, "100Gi", 1.5),
     *_set("storage", "storage", "keep", "yes", 1),

@@ -60,6 +60,25 @@ def test_a_name_that_slurm_does_not_know_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("TaskEpilog", "/bin/x", "runs it as the user outside the jail"),
+        ("X11Parameters", "home_xauthority", "runs xauth as the user outside the jail. Remove it."),
+        ("PrologFlags", "Alloc,x11", "has the entry x11, which is not supported: for X11 forwarding slurmd runs xauth"),
+        ("prologflags", "X11", "has the entry x11"),
+        ("LaunchParameters", "mem_sort, disable_send_gids", "do not know the users that are added inside the jail"),
+    ],
+)
+def test_what_would_run_outside_the_jail_is_refused_with_the_reason(key: str, value: str, words: str) -> None:
+    assert words in the_problem_of(key, value)
+
+
+def test_other_entries_of_the_same_lists_are_taken() -> None:
+    settings = {"PrologFlags": "Alloc,Contain", "LaunchParameters": "use_interactive_step", "TaskProlog": "/etc/x"}
+    assert settings_problems(settings, PARAMETERS, OWNED_PARAMETERS) == []
+
+
+@pytest.mark.parametrize(
     ("value", "good"),
     [
         *((value, True) for value in (60, "60", "12:00:00", "2-00", "1-12:30", "infinite")),

@@ -1,0 +1,119 @@
+"""Which tree the jail is, and what the plugin is told."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+
+from soperator_pulumi.render import (
+    Effect,
+    active_tree,
+    changes,
+    jail_arguments,
+    layout,
+    plugstack_conf,
+    slurm_files,
+    submounts,
+    tree_id,
+)
+from soperator_pulumi.spec import ClusterSpec, SubmountRole
+from tests.strategies import IMAGES, Data, a_spec, cluster_specs
+
+TARBALL = {"url": "https://files.example/root.tar", "sha256": "ab" * 32}
+
+SUBMOUNTS: list[Data] = [
+    {"path": "/reference", "existing_claim": "genomes", "read_only": True},
+    {"path": "/data", "existing_claim": "data"},
+    {"path": "/scratch", "scratch_gib": 10, "roles": ["login"]},
+    {"path": "/mnt/local", "host_path": "/mnt/disks/ssd0", "roles": ["worker"]},
+    {"path": "/dev/shm", "memory_gib": 1},
+    {"path": "/var/spool/slurmd", "scratch_gib": 10, "roles": ["worker"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("jail", "hashed"),
+    [
+        ({}, f"image:{IMAGES['jail']}"),
+        ({"source": {"image": "registry.example/os:24.04"}}, "image:registry.example/os:24.04"),
+        ({"source": {"tarball": TARBALL}}, f"tarball:{'ab' * 32}"),
+        ({"source": {"tarball": {**TARBALL, "url": "http://elsewhere.example/root"}}}, f"tarball:{'ab' * 32}"),
+    ],
+)
+def test_a_tree_is_known_by_what_it_is_filled_from(jail: Data, hashed: str) -> None:
+    assert tree_id(a_spec(jail=jail)) == hashlib.sha256(hashed.encode()).hexdigest()[:12]
+
+
+def test_the_tree_of_the_source_is_the_active_one_unless_an_older_one_is_named() -> None:
+    assert active_tree(a_spec()) == tree_id(a_spec())
+    older = a_spec(jail={"active": "0123456789ab"})
+    assert active_tree(older) == "0123456789ab"
+    assert tree_id(older) == tree_id(a_spec())
+
+
+def test_sessions_and_jobs_see_the_submounts_of_their_role() -> None:
+    spec = a_spec(jail={"submounts": SUBMOUNTS})
+    assert jail_arguments(spec, SubmountRole.WORKER) == [
+        "jail=/jail",
+        "bind=/data",
+        "bind=/dev/shm",
+        "bind=/home",
+        "bind=/mnt/local",
+        "bind=/reference:ro",
+        "bind=/tmp",
+    ]
+    assert jail_arguments(spec, SubmountRole.LOGIN) == [
+        "jail=/jail",
+        "bind=/data",
+        "bind=/dev/shm",
+        "bind=/home",
+        "bind=/reference:ro",
+        "bind=/scratch",
+        "bind=/tmp",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "of_jobs", "of_sessions"),
+    [
+        ({}, [], []),
+        ({"pid": True}, ["isolation=pid"], []),
+        ({"ipc": True, "pid": True}, ["isolation=pid,ipc"], []),
+        ({"user_namespaces": True}, ["user_namespaces"], ["user_namespaces"]),
+    ],
+)
+def test_jobs_are_isolated_as_the_spec_says(isolation: Data, of_jobs: list[str], of_sessions: list[str]) -> None:
+    spec = a_spec(jail={"isolation": isolation})
+    binds = ["jail=/jail", "bind=/dev/shm", "bind=/home", "bind=/tmp"]
+    assert jail_arguments(spec, SubmountRole.WORKER) == binds + of_jobs
+    assert jail_arguments(spec, SubmountRole.LOGIN) == binds + of_sessions
+
+
+@given(cluster_specs())
+def test_the_plugin_is_required_and_nothing_else_is_in_its_file(spec: ClusterSpec) -> None:
+    (line,) = [line for line in plugstack_conf(spec).splitlines() if not line.startswith("#")]
+    assert line.split(" ") == ["required", layout.SPANK_PLUGIN, *jail_arguments(spec, SubmountRole.WORKER)]
+    assert len(line) < 4095, "Slurm cuts longer lines"
+
+
+@given(cluster_specs())
+def test_every_place_is_bound_once_and_in_the_same_order(spec: ClusterSpec) -> None:
+    for role in SubmountRole:
+        binds = [each for each in jail_arguments(spec, role) if each.startswith("bind=")]
+        places = [each.removeprefix("bind=").removesuffix(":ro") for each in binds]
+        assert places == sorted(set(places))
+        assert {"/home", "/tmp", "/dev/shm"} <= set(places)
+        assert {each.path for each in submounts(spec, role)} - set(places) <= {layout.SPOOL_DIR}
+
+
+def test_another_submount_or_isolation_is_a_reload() -> None:
+    other = a_spec(jail={"submounts": SUBMOUNTS, "isolation": {"pid": True}})
+    found = changes(slurm_files(a_spec()), slurm_files(other))
+    assert [(each.what, each.effect) for each in found] == [
+        ("job_submit.lua", Effect.RELOAD),
+        ("plugstack.conf", Effect.RELOAD),
+    ]
+
+
+def test_another_source_of_the_jail_changes_no_file_of_slurm() -> None:
+    assert slurm_files(a_spec(jail={"source": {"tarball": TARBALL}})) == slurm_files(a_spec())
