@@ -1,1 +1,1 @@
-"""What fills and keeps the jail, the shared root filesystem of jobs and logins. It runs inside containers, needs only Python."""
+"""What fills and keeps the jail, the shared root filesystem of jobs and logins. It needs nothing but Python."""

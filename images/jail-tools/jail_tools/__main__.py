@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from jail_tools import admin, collect, install, populate, switch, trees, users, verify
 from jail_tools.errors import EXIT_REFUSED, EXIT_TRY_AGAIN, MESSAGE_BYTES, JailError, encoded, reason
@@ -40,7 +40,8 @@ COMMANDS: dict[str, Command] = {
 class Parser(argparse.ArgumentParser):
     """A parser whose usage errors are refusals: the same command line never becomes right."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]  # it does not return, as its ancestor does not
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end."""
         raise SystemExit(tell(f"{self.prog}: {message}", EXIT_REFUSED))
 
 

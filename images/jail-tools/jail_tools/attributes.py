@@ -9,7 +9,7 @@ from jail_tools.entry import Entry, Kind
 Xattrs = tuple[tuple[str, bytes], ...]
 
 SPACES = ("user.", "trusted.", "security.capability", "system.posix_acl_")
-"""Extended attributes that belong to a file. Others (SELinux labels, NFS's own ACLs) belong to the volume that it lies on."""
+"""Extended attributes that belong to a file. Others (SELinux labels, NFS's own ACLs) are the volume's own."""
 UNSUPPORTED = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
 
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from errno import ENXIO
+from typing import IO, Final
 
 from jail_tools.errors import reason
 
@@ -12,7 +13,7 @@ CHUNK_BYTES = 1024 * 1024
 BLOCK_BYTES = 64 * 1024
 """A sparse file's checksum is made of blocks of this size."""
 
-_ZEROS = bytes(BLOCK_BYTES)
+_ZEROS: Final = memoryview(bytes(BLOCK_BYTES))
 _buffer = memoryview(bytearray(CHUNK_BYTES))
 
 
@@ -36,12 +37,12 @@ def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[i
     """
     checksum = hashlib.sha256()
     if sparse:
-        for offset, data in _blocks(source, size):
+        for offset, block in _blocks(source, size):
             checksum.update(offset.to_bytes(8, "little"))
-            checksum.update(data)
-            pace(len(data))
+            checksum.update(block)
+            pace(len(block))
             os.lseek(target, offset, os.SEEK_SET)
-            write(target, data)
+            write(target, block)
         os.ftruncate(target, size)
         return checksum.hexdigest()
     for data in _chunks(source, size):
@@ -51,20 +52,51 @@ def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[i
     return checksum.hexdigest()
 
 
+def receive(source: IO[bytes], target: int | None, size: int, *, sparse: bool, pace: Callable[[int], None]) -> str:
+    """Write a file's content as it comes from a stream, and return its checksum.
+
+    Args:
+        source: gives the content, zeros for its holes.
+        target: descriptor of the empty file, or None to write nothing.
+        size: bytes of the content.
+        sparse: make a hole of each block of zeros.
+        pace: called with a number of bytes before they are written; it may sleep.
+    """
+    checksum = hashlib.sha256()
+    chunk_bytes = BLOCK_BYTES if sparse else CHUNK_BYTES
+    for offset in range(0, size, chunk_bytes):
+        data = source.read(min(chunk_bytes, size - offset))
+        if len(data) < min(chunk_bytes, size - offset):
+            raise EOFError(f"a file ends after {offset + len(data):,} of {size:,} bytes")
+        if sparse:
+            if data == _ZEROS[: len(data)]:
+                continue
+            checksum.update(offset.to_bytes(8, "little"))
+        checksum.update(data)
+        if target is not None:
+            pace(len(data))
+            if sparse:
+                os.lseek(target, offset, os.SEEK_SET)
+            write(target, data)
+    if target is not None and sparse:
+        os.ftruncate(target, size)
+    return checksum.hexdigest()
+
+
 def digest(source: int, size: int, *, sparse: bool) -> str:
     """Return a file's checksum, 64 hexadecimal digits.
 
     It is the SHA-256 of its content. Of a `sparse` file it is that of its blocks of 64 KiB that are not all zeros, each
-    after its offset as 8 bytes, little-endian: terabytes of holes cost nothing, and where the holes lie does not matter.
+    after its offset as 8 bytes, little-endian: terabytes of holes cost nothing, and where holes lie does not matter.
 
     Raises:
         ReadError: the file could not be read or has another size.
     """
     checksum = hashlib.sha256()
     if sparse:
-        for offset, data in _blocks(source, size):
+        for offset, block in _blocks(source, size):
             checksum.update(offset.to_bytes(8, "little"))
-            checksum.update(data)
+            checksum.update(block)
     else:
         for data in _chunks(source, size):
             checksum.update(data)

@@ -13,8 +13,8 @@ from jail_tools.compare import FILE, unlike
 from jail_tools.entry import Entry, Kind
 from jail_tools.errors import reason
 from jail_tools.files import Walker, split
-from jail_tools.limit import Limit
 from jail_tools.progress import Progress
+from jail_tools.source import Volume
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 VOLUME_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -35,24 +35,20 @@ class Outcome(NamedTuple):
 class Copier:
     """Copies files, symbolic links and fifos."""
 
-    def __init__(
-        self, source: Path, tree: Path, entries: Sequence[Entry], kept: frozenset[str], limit: Limit, progress: Progress
-    ) -> None:
+    def __init__(self, source: Path, volume: Volume, entries: Sequence[Entry], progress: Progress) -> None:
         """Prepare.
 
         Args:
             source: the folder to copy from.
-            tree: the tree to copy to, whose folders are there already.
+            volume: where to copy to; the tree's folders are there already.
             entries: what to copy: no folders, no LINKs.
-            kept: classes of extended attributes that the tree's volume keeps.
-            limit: how fast.
             progress: told of each batch.
         """
         self._source = source
-        self._tree = tree
+        self._tree = volume.tree
         self._entries = entries
-        self._kept = kept
-        self._limit = limit
+        self._spaces = volume.spaces
+        self._limit = volume.limit
         self._progress = progress
 
     def begin(self) -> None:
@@ -62,7 +58,7 @@ class Copier:
 
     def work(self, batch: range) -> Outcome:
         """Copy the entries at some positions."""
-        copied = []
+        copied: list[tuple[int, str, Xattrs]] = []
         problems = []
         for position in batch:
             entry = self._entries[position]
@@ -86,7 +82,7 @@ class Copier:
         if entry.kind is Kind.FILE:
             return self._copy_file(source, target, name, entry)
         xattrs = read_xattrs(path_of(source, name))
-        entry = entry._replace(xattrs=kept(xattrs, self._kept))
+        entry = entry._replace(xattrs=kept(xattrs, self._spaces))
         if create(target, name, entry, lambda: make(target, name, entry)):
             write_attributes(target, name, entry)
         return "", xattrs
@@ -105,7 +101,7 @@ class Copier:
                 return sha256, xattrs
             try:
                 sha256 = content.copy(source, target, entry.size, sparse=entry.sparse, pace=self._pace)
-                write_file_attributes(target, entry._replace(xattrs=kept(xattrs, self._kept)) if xattrs else entry)
+                write_file_attributes(target, entry._replace(xattrs=kept(xattrs, self._spaces)) if xattrs else entry)
             finally:
                 os.close(target)
             return sha256, xattrs

@@ -16,7 +16,7 @@ def write_atomically(file: Path, chunks: Iterable[bytes], mode: int = 0o600) -> 
     """Write a file so that a reader, also after a crash, finds the old content or the new one, never a part."""
     new = file.with_name(file.name + ".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with open(descriptor, "wb") as stream:
+    with os.fdopen(descriptor, "wb") as stream:
         os.fchmod(descriptor, mode)
         stream.writelines(chunks)
         stream.flush()

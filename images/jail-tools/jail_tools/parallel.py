@@ -14,19 +14,20 @@ from jail_tools.errors import TryAgainError
 
 BATCH_ENTRIES = 256
 BATCH_BYTES = 16 * 1024 * 1024
-"""A batch ends after either: enough to make a batch's cost nothing, few enough that no process waits long for the last."""
+"""A batch ends after either: enough that a batch costs nothing, few enough that no process waits long for the last."""
 TICK_SECONDS = 0.2
 
 Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Worker(Protocol[Result]):
+class Worker(Protocol[Result_co]):
     """What each process does. It is made before the processes and reaches them by fork, with all that it holds."""
 
     def begin(self) -> None:
         """Open what only this process needs."""
 
-    def work(self, batch: range) -> Result:
+    def work(self, batch: range) -> Result_co:
         """Do the entries at these positions."""
 
 
@@ -94,7 +95,7 @@ def _begin(worker: Worker[Any]) -> None:
     worker.begin()
 
 
-def _work(batch: range) -> Any:
+def _work(batch: range) -> Any:  # noqa: ANN401 - what the worker's own type says
     return _worker.work(batch)
 
 

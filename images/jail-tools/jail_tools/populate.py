@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jail_tools import layout, manifest, root, verification
+from jail_tools import layout, manifest, root, tarball, verification
 from jail_tools.attributes import kept_spaces
+from jail_tools.collect import remove_tree
+from jail_tools.copying import remove
 from jail_tools.entry import Entry, Kind
 from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
 from jail_tools.files import FOLDER, Walker, flush_folder, flush_volume, opened, split, write_atomically
@@ -20,7 +22,7 @@ from jail_tools.limit import Limit
 from jail_tools.parallel import default_processes
 from jail_tools.prepare import additions, make_additions, together
 from jail_tools.progress import say
-from jail_tools.copying import remove
+from jail_tools.source import Volume
 from jail_tools.structure import extras, finish_folders, make_folders, make_root
 
 ACCOUNTS = ("passwd", "group", "shadow")
@@ -87,10 +89,10 @@ def populate(request: Request) -> None:
         RefusedError: the tree holds something else.
     """
     tree = request.tree
+    if tree.removing.exists():
+        remove_tree(tree)  # the removal was cut short
     make_claim(tree)
     with only_one(tree):
-        if tree.removing.exists():
-            raise TryAgainError(f"tree {tree.name} is being removed. A later try fills it anew.")
         if tree.complete.exists() and tree.root.is_dir():
             activate(tree)
             say(f"populate: tree {tree.name} is complete already")
@@ -166,10 +168,11 @@ def fill(request: Request, began_ns: int) -> None:
     processes = request.processes or default_processes()
     with opened(tree.meta, FOLDER) as meta:
         kept = kept_spaces(meta)
-    volume = root.Volume(tree.root, kept, Limit(request.limit_mib_per_second), processes)
+    volume = Volume(tree.root, kept, Limit(request.limit_mib_per_second), processes)
     if request.root is None:
-        raise RefusedError("a tarball cannot be unpacked yet")
-    filled = root.fill(request.root, volume, own_path(request.root, tree.jail))
+        filled = tarball.fill(request.url, request.sha256, volume, began_ns)
+    else:
+        filled = root.fill(request.root, volume, own_path(request.root, tree.jail))
     for line in filled.left_out:
         say(f"populate: left out: {line}")
     for space, number in sorted(filled.unkept.items()):
@@ -238,9 +241,7 @@ def verify(tree: layout.Tree, entries: Sequence[Entry], processes: int) -> None:
         except FileNotFoundError:
             continue
     walker.close()
-    headline = (
-        f"{len(wrong):,} of the copy are not as the source has them; removed, so that the next try brings them anew:"
-    )
+    headline = f"{len(wrong):,} differ from the source; they are removed, the next try brings them anew:"
     raise TryAgainError(bounded(headline, [str(difference) for difference in wrong]))
 
 
@@ -258,7 +259,7 @@ def keep_as_populated(tree: layout.Tree) -> None:
             say(f"populate: no copy of {path} is kept: {reason(error)}")
             copy.unlink(missing_ok=True)
             continue
-        with open(file, "rb") as stream:
+        with os.fdopen(file, "rb") as stream:
             write_atomically(copy, stream)
     walker.close()
 

@@ -1,10 +1,10 @@
-"""What a tree needs besides what its source has: places to mount on, and Slurm's client programs on everybody's PATH."""
+"""What a tree needs besides what its source has: places to mount on, and Slurm's client programs on the PATH."""
 
 import os
 from collections.abc import Iterable, Mapping
 
-from jail_tools.copying import NEW_FILE, create, make
 from jail_tools.attributes import write_attributes, write_file_attributes
+from jail_tools.copying import NEW_FILE, create, make
 from jail_tools.entry import Entry, Kind
 from jail_tools.files import Walker, split
 from jail_tools.layout import CLIENTS
@@ -68,16 +68,21 @@ EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 def make_additions(walker: Walker, added: Iterable[Entry]) -> None:
     """Make empty files and symbolic links. Folders are not looked at."""
     for entry in added:
-        parent, name = split(entry.path)
-        folder = walker.open(parent)
-        if entry.kind is Kind.SYMLINK:
-            if create(folder, name, entry, lambda: make(folder, name, entry)):
-                write_attributes(folder, name, entry)
-        elif entry.kind is Kind.FILE:
-            file = create(folder, name, entry, lambda: os.open(name, NEW_FILE, 0o600, dir_fd=folder))
-            if file is not None:
-                write_file_attributes(file, entry)
-                os.close(file)
+        parent, _ = split(entry.path)
+        if entry.kind is not Kind.DIRECTORY:
+            _make_addition(walker.open(parent), entry)
+
+
+def _make_addition(folder: int, entry: Entry) -> None:
+    _, name = split(entry.path)
+    if entry.kind is Kind.SYMLINK:
+        if create(folder, name, entry, lambda: make(folder, name, entry)):
+            write_attributes(folder, name, entry)
+        return
+    file = create(folder, name, entry, lambda: os.open(name, NEW_FILE, 0o600, dir_fd=folder))
+    if file is not None:
+        write_file_attributes(file, entry)
+        os.close(file)
 
 
 def together(entries: Iterable[Entry], added: Iterable[Entry]) -> list[Entry]:

@@ -51,9 +51,9 @@ class Progress:
         of_bytes = "" if self._all_bytes is None else f" of {self._all_bytes // MIB:,}"
         return f"{self._title}: {self._files.value:,}{of_files} files, {self._bytes.value // MIB:,}{of_bytes} MiB"
 
-    def tell(self, *, now: bool = False) -> None:
-        """Say how far it is, if the last time is a second ago or `now`."""
+    def tell(self, more: str = "", *, now: bool = False) -> None:
+        """Say how far it is, and `more` behind it, if the last time is a second ago or `now`."""
         moment = time.monotonic()
         if now or moment - self._said_at >= INTERVAL_SECONDS:
             self._said_at = moment
-            say(self.line())
+            say(self.line() + more)

@@ -1,46 +1,21 @@
 """Fills a tree from a root filesystem: this container's own, that is, the image that it runs."""
 
 import os
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from jail_tools import parallel
-from jail_tools.attributes import Xattrs, kept, lost, read_xattrs
+from jail_tools.attributes import Xattrs, read_xattrs
 from jail_tools.copying import Copier
 from jail_tools.entry import Entry, Kind
 from jail_tools.errors import TryAgainError, bounded
 from jail_tools.files import Walker
 from jail_tools.layout import TOOLS
-from jail_tools.limit import Limit
 from jail_tools.progress import MIB, Progress
 from jail_tools.scan import mount_points, scan
+from jail_tools.source import Filled, Volume
 from jail_tools.structure import make_folders, make_links
 
 MOUNTS = Path("/proc/self/mountinfo")
-
-
-@dataclass
-class Filled:
-    """What a source brought into a tree."""
-
-    entries: list[Entry]
-    """All of it, with checksums and extended attributes. Folders have not got their attributes yet."""
-    left_out: list[str] = field(default_factory=list)
-    """Sockets and devices."""
-    unkept: Counter[str] = field(default_factory=Counter)
-    """Files that lost extended attributes of a class that the volume does not keep."""
-
-
-@dataclass(frozen=True)
-class Volume:
-    """Where and how a source's things are written."""
-
-    tree: Path
-    kept: frozenset[str]
-    """Classes of extended attributes that the volume keeps (`attributes.kept_spaces`)."""
-    limit: Limit
-    processes: int
 
 
 def fill(root: Path, volume: Volume, skipped: set[str]) -> Filled:
@@ -64,13 +39,12 @@ def fill(root: Path, volume: Volume, skipped: set[str]) -> Filled:
     walker = Walker(volume.tree)
     make_folders(walker, folders)
     walker.close()
-    copier = Copier(root, volume.tree, others, volume.kept, volume.limit, progress)
+    copier = Copier(root, volume, others, progress)
     problems: list[str] = []
-    unkept: Counter[str] = Counter()
+    filled = Filled(left_out=found.left_out)
 
     def attributed(entry: Entry, xattrs: Xattrs, sha256: str = "") -> Entry:
-        unkept.update(lost(xattrs, volume.kept))
-        return entry._replace(xattrs=kept(xattrs, volume.kept), sha256=sha256)
+        return entry._replace(xattrs=filled.kept(xattrs, volume), sha256=sha256)
 
     for _, outcome in parallel.run(copier, parallel.batches(others), volume.processes, progress.tell):
         problems += outcome.problems
@@ -82,7 +56,8 @@ def fill(root: Path, volume: Volume, skipped: set[str]) -> Filled:
     _refuse(root, problems)
     make_links(volume.tree, links)
     folders = [attributed(entry, read_xattrs(str(root / entry.path))) for entry in folders]
-    return Filled(folders + others + links, found.left_out, unkept)
+    filled.entries = folders + others + links
+    return filled
 
 
 def _refuse(root: Path, problems: list[str]) -> None:
@@ -98,16 +73,14 @@ def _refuse(root: Path, problems: list[str]) -> None:
 
 
 def _require_room(tree: Path, entries: int, size: int) -> None:
-    """Raise if a volume has less room than an empty tree needs. What an earlier attempt brought is not known: no check."""
+    """Raise if a volume has less room than an empty tree needs. It is not known what an earlier attempt brought."""
     if next(tree.iterdir(), None) is not None:
         return
     volume = os.statvfs(tree)
     free = volume.f_bavail * volume.f_frsize
     if size > free:
         raise TryAgainError(
-            f"the volume has {free // MIB:,} MiB free, the source needs {-(-size // MIB):,} MiB. Enlarge the volume or make room."
+            f"the volume has {free // MIB:,} MiB free, the source has {-(-size // MIB):,} MiB. Enlarge it."
         )
     if volume.f_files and entries > volume.f_ffree:  # file systems without a fixed number of inodes say 0
-        raise TryAgainError(
-            f"the volume has {volume.f_ffree:,} inodes free, the source needs {entries:,}. Enlarge the volume or make room."
-        )
+        raise TryAgainError(f"the volume has {volume.f_ffree:,} inodes free, the source needs {entries:,}. Enlarge it.")

@@ -67,12 +67,16 @@ def _entry(path: str, item: os.DirEntry[str], first_names: dict[tuple[int, int],
     if form not in KINDS:
         found.left_out.append(f"{path}: {UNKEPT.get(form, 'unknown kind')}")
         return None
-    entry = entry_of(path, status, os.readlink(item.path) if form == stat.S_IFLNK else "")
+    entry = entry_of(path, status, _target(item.path) if form == stat.S_IFLNK else "")
     if status.st_nlink > 1 and entry.kind is not Kind.DIRECTORY:
         first = first_names.setdefault((status.st_dev, status.st_ino), entry)
         if first is not entry:
             return entry._replace(kind=Kind.LINK, target=first.path, size=0, sparse=False)
     return entry
+
+
+def _target(path: str) -> str:
+    return os.readlink(path)  # noqa: PTH115 - pathlib would tidy what it says: `./a//b` must stay so
 
 
 def mount_points(mountinfo: str, root: Path) -> set[str]:

@@ -118,7 +118,7 @@ def extras(walker: Walker, entries: Iterable[Entry]) -> list[str]:
     found = []
     for folder, names in names_by_folder(entries).items():
         try:
-            present = os.listdir(walker.open(folder))
+            present = os.listdir(walker.open(folder))  # noqa: PTH208 - pathlib has no descriptors
         except OSError:
             continue  # a missing folder is a difference of its own
         found += [f"{folder}/{name}" if folder else name for name in present if name not in names]
