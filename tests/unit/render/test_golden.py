@@ -69,8 +69,10 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 def files(cluster: ClusterSpec) -> dict[str, str]:
     nodes = "".join(f"{each.name}: {node_conf(cluster, each)}\n" for each in cluster.node_sets)
     sessions = f"tree {tree_id(cluster)}\n{' '.join(jail_arguments(cluster, SubmountRole.LOGIN))}\n"
+    rendered_part, _, _ = slurm_files(cluster)["job_submit.lua"].partition("\n\n")
     return {
         **slurm_files(cluster),
+        "job_submit.lua": f"{rendered_part}\n",
         **user_files(cluster),
         "sshd_config": sshd_config(cluster),
         "nodes": nodes,
