@@ -40,7 +40,7 @@ _TREE = re.compile(r"(?:.*/)?trees/([0-9a-f]+)(?:/.*)?")
 
 
 class Tree(BaseModel):
-    """A tree in the jail's claim, as `jail_tools trees` lists it."""
+    """A whole tree in the jail's claim, as `jail_tools trees` lists it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -48,7 +48,6 @@ class Tree(BaseModel):
     source: str | None = None
     populated: str | None = None
     """When it was filled."""
-    complete: bool = False
     active: bool = False
 
     def __str__(self) -> str:
@@ -67,9 +66,9 @@ def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
     """Return the tree of this name.
 
     Raises:
-        JailError: there is none, or it is not whole; with those that there are.
+        JailError: there is none; with those that there are.
     """
-    found = next((each for each in trees if each.tree == tree and each.complete), None)
+    found = next((each for each in trees if each.tree == tree), None)
     if found is None:
         there = "\n".join(f"  {line}" for line in _listed(trees)) or "  none"
         raise JailError(
@@ -81,8 +80,8 @@ def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
 
 def _listed(trees: Sequence[Tree]) -> Iterator[str]:
     for each in sorted(trees, key=lambda tree: tree.populated or ""):
-        state = "active" if each.active else "" if each.complete else "not complete"
-        words = [each.tree, each.source or "of unknown source", each.populated and f"filled {each.populated}", state]
+        filled = each.populated and f"filled {each.populated}"
+        words = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
         yield ", ".join(word for word in words if word)
 
 

@@ -37,8 +37,8 @@ class Run:
 Program = Callable[[list[str]], Run]
 
 
-def a_tree(tree: str, source: str, *, active: bool = False, complete: bool = True) -> Json:
-    return {"tree": tree, "source": source, "populated": "2026-11-21", "complete": complete, "active": active}
+def a_tree(tree: str, source: str, *, active: bool = False) -> Json:
+    return {"tree": tree, "source": source, "populated": "2026-11-21", "active": active, "files": 1, "bytes": 1}
 
 
 class JailWorld(World):
