@@ -86,9 +86,10 @@ def _listed(trees: Sequence[Tree]) -> Iterator[str]:
 
 
 def result_of(log: Sequence[str]) -> Mapping[str, Any]:
-    """Return the object in the last line of a program's log; empty when there is none."""
+    """Return the last object that a program has printed for other programs; empty when there is none."""
+    line = next((line for line in reversed(log) if line.startswith("{")), "{}")
     try:
-        result = json.loads(log[-1]) if log else {}
+        result = json.loads(line)
     except ValueError:
         return {}
     return result if isinstance(result, dict) else {}

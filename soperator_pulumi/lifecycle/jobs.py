@@ -133,7 +133,8 @@ class Following:
         for _ in until(float("inf"), self.clock):
             job = self.look()
             pod = self._newest_pod(job)
-            if job.ended:
+            # Kubernetes marks the Job as complete a second or two after its program has ended.
+            if job.ended or (pod is not None and pod.ended_well(self.container)):
                 outcome = self._outcome(job, pod)
                 if not outcome.failure:
                     progress.tell(_for_people(outcome.log))
@@ -184,8 +185,6 @@ class Following:
             return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made"], True
         if pod.runs(self.container):
             return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines()), False
-        if pod.phase == "Succeeded":
-            return [], False
         if pod.phase == "Failed":
             return [f"its pod {pod.why_ended()}; another one goes on"], False
         return [f"its pod {pod.why_not_ready(self.kube)}"], pod.stuck
@@ -195,7 +194,7 @@ class Following:
             return Outcome(job.failure, ())
         text = self.kube.log(pod.path, self.container, lines=_LOG_LINES)
         lines = tuple(text.strip().splitlines())
-        if job.complete:
+        if not job.failure:
             return Outcome("", lines)
         message = pod.last_message() or "\n".join(lines[-_LAST_WORDS:])
         return Outcome(message or f"its pod {pod.why_ended()}; {job.failure}", lines)

@@ -94,6 +94,10 @@ class Pod:
             return "runs, but its probe does not succeed yet"
         return self._warning(kube) or "starts"
 
+    def ended_well(self, container: str) -> bool:
+        """Whether the container's program has ended with exit code 0."""
+        return bool(self._status(container).get("state", {}).get("terminated", {}).get("exitCode") == 0)
+
     def why_ended(self) -> str:
         """Return how the pod came to its end: evicted, killed, or by its own program."""
         status = self.body.get("status", {})
