@@ -22,7 +22,10 @@ int inside_open(int root, const char *path)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-/* Put where a dangling link leads, followed by `rest`, into `path` (PATH_MAX): `parent` is where the link lies. */
+/*
+ * When `name` in `directory` is a link, put where it leads, followed by `rest`, into `path`. Its directory is `parent`.
+ * When it is none, another task has just made what was missing, and `path` stays.
+ */
 static int follow(int directory, const char *name, const char *parent, const char *rest, char path[PATH_MAX])
 {
     char target[PATH_MAX], joined[PATH_MAX];
@@ -30,7 +33,7 @@ static int follow(int directory, const char *name, const char *parent, const cha
     int written;
 
     if (length < 0)
-        return -1;
+        return errno == EINVAL ? 0 : -1;
     target[length] = '\0';
     written = target[0] == '/' ? snprintf(joined, sizeof(joined), "%s%s", target, rest)
                                : snprintf(joined, sizeof(joined), "%s/%s%s", parent, target, rest);
@@ -52,67 +55,67 @@ static int make_entry(int directory, const char *name, bool is_directory)
     return file < 0 ? -1 : close(file);
 }
 
+/* Make `name`, which is missing in `parent`; `rest` of `path` comes after it. */
+static int make_missing(int root, const char *parent, const char *name, const char *rest, bool is_directory,
+                        char path[PATH_MAX])
+{
+    int directory = inside_open(root, parent);
+    int result;
+
+    if (directory < 0)
+        return -1;
+    result = make_entry(directory, name, is_directory);
+    if (result < 0 && errno == EEXIST)
+        result = follow(directory, name, parent, rest, path);
+    close(directory);
+    return result;
+}
+
 /*
  * Make the first part of `path` that is missing. Where that part is a link to nothing, `path` becomes where it leads.
  */
 static int make_first_missing(int root, char path[PATH_MAX], bool is_directory)
 {
-    char *end = path;
-    int directory = inside_open(root, "/");
+    char prefix[PATH_MAX], parent[PATH_MAX], name[NAME_MAX + 1], rest[PATH_MAX];
+    const char *end = path;
 
-    while (directory >= 0) {
-        char *start = end + strspn(end, "/");
-        char saved, name[NAME_MAX + 1];
-        int next, result = 0;
-        size_t length = strcspn(start, "/");
+    while (true) {
+        const char *start = end + strspn(end, "/");
+        int found;
 
-        end = start + length;
-        if (length == 0 || length > NAME_MAX) {
-            close(directory);
-            errno = length == 0 ? EEXIST : ENAMETOOLONG;
+        end = start + strcspn(start, "/");
+        if (start == end)
+            return 0; /* another task has just made the last part */
+        if (end - start > NAME_MAX) {
+            errno = ENAMETOOLONG;
             return -1;
         }
-        memcpy(name, start, length);
-        name[length] = '\0';
-        saved = *end;
-        *end = '\0';
-        next = inside_open(root, path);
-        *end = saved;
-        if (next < 0 && errno == ENOENT) {
-            bool last = end[strspn(end, "/")] == '\0';
-
-            result = make_entry(directory, name, is_directory || !last);
-            if (result < 0 && errno == EEXIST) {
-                char rest[PATH_MAX], parent[PATH_MAX];
-
-                strcpy(rest, end);
-                *start = '\0';
-                strcpy(parent, path);
-                result = follow(directory, name, parent, rest, path);
-                if (result < 0 && errno == EINVAL)
-                    result = 0; /* not a link: another task has just made it */
-            }
-            close(directory);
-            return result;
+        snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - path), path);
+        if ((found = inside_open(root, prefix)) >= 0) {
+            close(found);
+            continue;
         }
-        close(directory);
-        directory = next;
+        if (errno != ENOENT)
+            return -1;
+        snprintf(parent, sizeof(parent), "%.*s", (int)(start - path), path);
+        snprintf(name, sizeof(name), "%.*s", (int)(end - start), start);
+        snprintf(rest, sizeof(rest), "%s", end);
+        return make_missing(root, parent, name, rest, is_directory || rest[strspn(rest, "/")] != '\0', path);
     }
-    return -1;
 }
 
 int inside_make(int root, const char *path, bool directory)
 {
     char wanted[PATH_MAX];
-    int found;
 
-    if (strlen(path) >= sizeof(wanted)) {
-        errno = ENAMETOOLONG;
+    if (path[0] != '/' || strlen(path) >= sizeof(wanted)) {
+        errno = path[0] == '/' ? ENAMETOOLONG : EINVAL;
         return -1;
     }
     strcpy(wanted, path);
     for (int i = 0; i < MAX_LINKS + PATH_MAX / 2; i++) {
-        found = inside_open(root, wanted);
+        int found = inside_open(root, wanted);
+
         if (found >= 0 || errno != ENOENT)
             return found;
         if (make_first_missing(root, wanted, directory) < 0)
