@@ -26,6 +26,10 @@ MUNGE_UID = 64031
 INIT = ["/usr/bin/tini", "-g", "--"]
 """The first process of every container: slurmd in its place leaves one zombie slurmstepd per step."""
 
+LAST_WORDS = "/run/termination-log"
+"""Where a container whose devices jobs or sessions see has the file that Kubernetes reads at its end: by default it is
+among the devices, and everybody could fill the machine's disk by it."""
+
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
 BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))

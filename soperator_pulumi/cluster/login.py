@@ -27,6 +27,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
     INIT,
+    LAST_WORDS,
     give_modes,
     hardened,
     mounting_profile,
@@ -141,6 +142,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
         readiness_probe=_answers(period=10, failures=3),
         # Restarting the container ends all sessions.
         liveness_probe=_answers(period=30, failures=6),
+        termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in places],
     )
     return Role(

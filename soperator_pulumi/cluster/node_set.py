@@ -15,6 +15,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
     INIT,
+    LAST_WORDS,
     asks,
     give_modes,
     hardened,
@@ -34,17 +35,17 @@ from soperator_pulumi.lifecycle import NodesReady
 from soperator_pulumi.render import layout, node_conf
 from soperator_pulumi.spec import Constrain, NodeSetSpec, PodResources, ResourceAmounts, SubmountRole
 
-CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL")
+CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
 """What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
-(FOWNER) and scancel (KILL)."""
+(FOWNER), scancel (KILL), and PMIx's files in a directory that is the user's already, as directories in a cgroup v1
+hierarchy, which have the mode 0555 (DAC_OVERRIDE)."""
 
 JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
 """What moving a job into the jail takes: mounting, changing the root, and giving up these three for good."""
 
-CGROUP_CAPABILITIES = ("DAC_OVERRIDE", "SYS_NICE")
-"""What it needs besides to hold jobs to their resources: directories in a cgroup v1 hierarchy, which has the mode 0555
-(DAC_OVERRIDE), and binding a task that is the user's already to its CPUs (SYS_NICE; without it every task fails with
-`task_g_set_affinity: Operation not permitted`, measured)."""
+CGROUP_CAPABILITIES = ("SYS_NICE",)
+"""What it needs besides to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without
+it every task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
 
 _LOG_DIR = "/var/log/slurm"
 _CGROUPS = "/sys/fs/cgroup"
@@ -132,6 +133,7 @@ def _role(parts: Parts, node_set: NodeSetSpec) -> Role:
         readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
         # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
         liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),
+        termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in [*places, *cgroups]],
     )
     open_directories = [place for place in places if place.needs_mode and place.path not in _OWN_DIRECTORIES]

@@ -21,7 +21,7 @@ OF_JAIL_TOOLS = {"users", "admin", "install", "populate", "jail"}
 
 
 SSHD = {"SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE"}
-SLURMD = {"SETUID", "SETGID", "CHOWN", "FOWNER", "KILL"}
+SLURMD = {"SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE"}
 
 
 def test_every_container_has_the_capabilities_that_were_measured_and_no_others() -> None:
@@ -49,7 +49,7 @@ def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> No
     paths = [volume["hostPath"]["path"] for volume in constrained["volumes"] if "hostPath" in volume]
     assert paths == ["/sys/fs/cgroup"]
     added = capabilities_of(containers_of(constrained)["slurmd"]) - capabilities_of(containers_of(free)["slurmd"])
-    assert added == {"DAC_OVERRIDE", "SYS_NICE"}
+    assert added == {"SYS_NICE"}
     assert not any("hostPath" in volume for volume in free["volumes"])
 
 
@@ -256,6 +256,12 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
         assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
     assert last == 'exec slurmd "$@"'
+
+
+def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:
+    for name, daemon in (("hpc-login", "sshd"), ("hpc-cpu", "slurmd")):
+        container = containers_of(pod_of(a_deployment(), name))[daemon]
+        assert container["terminationMessagePath"] == "/run/termination-log"
 
 
 def test_an_unconfined_app_armor_profile_is_for_containers_that_mount_and_only_when_the_spec_says_so() -> None:
