@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, bring_images, wait_until
 from tests.conftest import Kubernetes
 from tools import paths
 
@@ -30,7 +30,7 @@ deploy(program.run, config=json.loads(os.environ["STACK_CONFIG"]))
 
 @pytest.fixture
 def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
-    kubernetes.load_images()
+    bring_images(kubernetes)
     made = Slurm(kubernetes, tmp_path, a_cluster(name="bench"))
     yield made
     made.destroy()

@@ -1,6 +1,7 @@
 """An image for pods of tests, made from the distribution's statically linked busybox: it needs no registry."""
 
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,17 @@ def archive() -> Path:
             )
             archives.write(path, content)
     return path
+
+
+def program() -> bytes:
+    """Return busybox itself: a static program, which runs on any root that lets it."""
+    with tarfile.open(archive()) as image:
+        layer = image.extractfile("layer.tar")
+        assert layer
+        with tarfile.open(fileobj=layer) as files:
+            found = files.extractfile("bin/busybox")
+            assert found
+            return found.read()
 
 
 def container(script: str = SERVE, **changes: Any) -> dict[str, Any]:

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, bring_images, wait_until
 from tests.conftest import Kubernetes
 
 
 @pytest.fixture(scope="session")
 def built_images(kubernetes: Kubernetes) -> None:
     """Build the images and bring them to the cluster, once."""
-    kubernetes.load_images()
+    bring_images(kubernetes)
 
 
 @pytest.fixture(scope="session")
 def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A cluster of two node sets, each with a partition of its own, for tests that leave it as it was."""
+    data = tmp_path_factory.mktemp("data")
+    data.chmod(0o1777)
     cluster = a_cluster(
         name="shared",
         node_sets=[
@@ -28,11 +30,32 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
         ],
         partitions=[{"name": "main", "default": True}, {"name": "big", "options": {"MaxTime": "01:00:00"}}],
         users=[{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}],
+        jail=a_jail(
+            admin_shell=True,
+            submounts=[
+                {"path": "/data", "host_path": str(data)},
+                {"path": "/mnt/reference", "host_path": str(data), "read_only": True},
+                {"path": "/mnt/local", "scratch_gib": 1, "roles": ["worker"]},
+                {"path": "/dev/shm", "memory_gib": 0.25, "roles": ["worker"]},
+            ],
+        ),
     )
     shared = Slurm(kubernetes, tmp_path_factory.mktemp("shared"), cluster)
     shared.up()
     yield shared
     shared.destroy()
+
+
+@pytest.fixture(scope="session")
+def admin(slurm: Slurm) -> Callable[[str], str]:
+    """Run a command as root in the admin shell's pod, and return what it prints; a failure fails the test."""
+
+    def is_ready() -> bool:
+        pods = slurm.api.list_namespaced_pod(slurm.namespace, field_selector="metadata.name=admin-0").items
+        return any(c.type == "Ready" and c.status == "True" for pod in pods for c in pod.status.conditions or [])
+
+    wait_until(is_ready, what="the admin shell is ready")
+    return lambda command: slurm.exec("admin-0", "admin", "/bin/sh", "-c", command)
 
 
 _numbers = itertools.count()

@@ -3,10 +3,11 @@
 import copy
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from tests.cluster import root_trees
 from tests.conftest import Kubernetes
 from tools import engine, images, paths, ssh_config
 from tools.kube.debs import Tool, tool
@@ -23,6 +25,16 @@ from tools.target import Target
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""
+
+JAIL = root_trees.debian("bookworm")
+"""What logins and jobs of test clusters see: small, so soon populated, and another release than the daemons' images."""
+
+
+def bring_images(kubernetes: Kubernetes) -> None:
+    """Bring to the cluster what the pods of test clusters are made of."""
+    kubernetes.load_images()
+    if kubernetes.target.embedded:
+        JAIL.bring_to(kubernetes.target.embedded)
 
 
 def a_cluster(**changes: object) -> dict[str, Any]:
@@ -34,9 +46,16 @@ def a_cluster(**changes: object) -> dict[str, Any]:
         "controller": {"pod_resources": SMALL},
         "login": {"pod_resources": SMALL},
         "users": [{"name": "alice", "uid": 2001}],
-        "storage": {"keep": False, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+        "jail": a_jail(),
+        "storage": {"keep": False, "state": {"size_gib": 1}},
         **copy.deepcopy(changes),
     }
+
+
+def a_jail(**changes: object) -> dict[str, Any]:
+    """Return the description of a small jail."""
+    resources = {"pod_resources": SMALL}
+    return {"source": {"image": JAIL.reference}, "storage": {"size_gib": 1}, "populate": resources, **changes}
 
 
 def a_node_set(name: str, **changes: object) -> dict[str, Any]:
@@ -101,20 +120,27 @@ class Slurm:
         target = Target(self.kubernetes.kubeconfig, None, None, self.folder)
         for user in self.cluster["users"]:
             login = Login(user["name"], self.namespace, outputs["login_host_key"], self._identity(user["name"]))
-            ssh_config.write(self._ssh_config(user["name"]), target, login)
+            ssh_config.write(self.ssh_config(user["name"]), target, login)
 
     def ssh(
-        self, command: str, *, user: str = "alice", timeout_seconds: float = 60, check: bool = True
+        self,
+        command: str,
+        *,
+        user: str = "alice",
+        timeout_seconds: float = 60,
+        check: bool = True,
+        stdin: str = "",
+        options: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node as a user. A failure fails the test with what was printed."""
         done = subprocess.run(
-            [self._ssh.path, "-F", self._ssh_config(user), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *options, ssh_config.HOST, command],
             env={**os.environ, **self._ssh.environment},
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout_seconds,
             check=False,
-            stdin=subprocess.DEVNULL,
         )
         if check:
             assert done.returncode == 0, f"{command!r} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
@@ -124,15 +150,21 @@ class Slurm:
     def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
         """Hold a session open while something else happens."""
         with subprocess.Popen(
-            [self._ssh.path, "-F", self._ssh_config(user), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), ssh_config.HOST, command],
             env={**os.environ, **self._ssh.environment},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         ) as session:
             yield session
             session.kill()
+
+    def by_way_of(self, pod: str) -> list[str]:
+        """Return options with which ssh goes to one login pod, not to any of them."""
+        proxy = ["env", f"PYTHONPATH={paths.ROOT}", sys.executable, "-m", "tests.cluster.ssh_to_pod", pod]
+        kubeconfig = ["--kubeconfig", str(self.kubernetes.kubeconfig), "--namespace", self.namespace]
+        return ["-o", f"ProxyCommand={shlex.join([*proxy, *kubeconfig])}"]
 
     def scontrol(self, *arguments: str) -> str:
         """Run scontrol as an admin, in the controller's pod."""
@@ -141,6 +173,10 @@ class Slurm:
     def exec(self, pod: str, container: str, *command: str) -> str:
         """Run a command in a pod and return what it printed. A failure fails the test."""
         return self.kubernetes.exec(self.namespace, pod, container, *command)
+
+    def active_tree(self) -> str:
+        """Return the name of the root tree that new jobs and logins enter."""
+        return self.exec("cpu-0", "slurmd", "readlink", "/jail/active").strip().removeprefix("trees/")
 
     def submit(self, command: str, *, user: str = "alice", options: str = "") -> int:
         """Submit a batch job and return its id."""
@@ -209,5 +245,6 @@ class Slurm:
             file.with_suffix(".pub").write_bytes(public)
         return file
 
-    def _ssh_config(self, user: str) -> Path:
+    def ssh_config(self, user: str) -> Path:
+        """Return the file to give to ssh, scp, sftp and rsync with `-F`."""
         return self.folder / f"ssh_config_{user}"

@@ -98,7 +98,7 @@ def test_refresh_finds_what_was_deleted_by_hand_and_up_brings_it_back(
 def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]) -> None:
     slurm = new_slurm(
         node_sets=[a_node_set("cpu", replicas=1)],
-        storage={"keep": True, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+        storage={"keep": True, "state": {"size_gib": 1}},
     )
     slurm.up()
     slurm.ssh("echo precious > ~/data")
@@ -112,14 +112,14 @@ def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]
     slurm.up()
 
     assert [pod for pod in pods if pod.metadata.deletion_timestamp is None] == []
-    assert claims == {"shared", "slurmctld-state"}
+    assert claims == {"jail", "slurmctld-state"}
     assert data == "precious\n"
 
 
 def test_destroy_of_kept_claims_is_refused_before_anything_is_deleted(new_slurm: Callable[..., Slurm]) -> None:
     slurm = new_slurm(
         node_sets=[a_node_set("cpu", replicas=1)],
-        storage={"keep": True, "homes": {"size_gib": 1}, "state": {"size_gib": 1}},
+        storage={"keep": True, "state": {"size_gib": 1}},
     )
     slurm.up()
 

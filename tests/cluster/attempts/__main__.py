@@ -1,0 +1,14 @@
+"""Make the attempts that the arguments name."""
+
+import os
+import sys
+
+from . import kernel, mounts, outcome, processes, secrets  # noqa: F401 - each adds its attempts
+
+for name in sys.argv[1:]:
+    sys.stdout.flush()
+    if os.fork() == 0:
+        sys.stdout.write(f"{name} {outcome(name)}\n")
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()

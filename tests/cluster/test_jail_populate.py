@@ -1,0 +1,150 @@
+"""Filling a tree: killed at any moment and run again, it is whole in the end and never called complete before."""
+
+import os
+import random
+import re
+import secrets
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.populating import POPULATE, TREE, VERIFY, Populating, last_numbers, volume
+from tests.conftest import Kubernetes
+from tools.console import say
+
+pytestmark = pytest.mark.cluster
+
+KILLS = 50 if os.environ.get("SOAK") else 4
+"""How often a populate is killed, in all."""
+
+EVERYTHING = (
+    f"cd /claim/trees/{TREE} && "
+    "(find . -printf '%p %y %m %U %G %l\\n'; "
+    "find . -type f -not -path ./etc/hosts -not -path ./etc/resolv.conf -printf '%p %s %T@\\n'; "
+    "find . -type f -print0 | xargs -0 sha256sum)"
+)
+"""Prints a line or more for each file of a tree. Two are made by the populate itself, at its own time."""
+
+COMPLETE = f"test -e /claim/meta/{TREE}/complete.json && echo complete || echo partial"
+
+
+@pytest.fixture(scope="module")
+def populating(kubernetes: Kubernetes, built_images: None) -> Iterator[Populating]:
+    namespace = f"populate-{secrets.token_hex(3)}"
+    kubernetes.run("create", "namespace", namespace)
+    yield Populating(kubernetes, namespace)
+    kubernetes.run("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(populating: Populating) -> tuple[set[str], float]:
+    """What a tree has that was filled in one go, and how many seconds that took."""
+    claim = populating.claim()
+    ended = populating.run(volume(claim), POPULATE)
+    assert ended.code == 0, ended.log
+    return set(populating.look(claim, EVERYTHING).splitlines()), last_numbers(ended)["seconds"]
+
+
+def test_a_tree_is_filled_with_progress(populating: Populating) -> None:
+    claim = populating.claim()
+
+    ended = populating.run(volume(claim), POPULATE)
+
+    assert ended.code == 0, ended.log
+    assert re.search(r"^populate: [\d,]+ of [\d,]+ files, [\d,]+ of [\d,]+ MiB$", ended.log, re.MULTILINE)
+    assert last_numbers(ended)["files"] > 3000
+    assert populating.look(claim, COMPLETE) == "complete\n"
+    assert populating.look(claim, "readlink /claim/active") == f"trees/{TREE}\n"
+    assert populating.run(volume(claim), VERIFY).code == 0
+
+
+def test_killed_at_random_moments_and_run_again_it_is_whole(
+    populating: Populating, undisturbed: tuple[set[str], float]
+) -> None:
+    expected, seconds = undisturbed
+    moments = random.Random(4)  # noqa: S311 - chosen for tests
+    kills, rounds = 0, 0
+    while kills < KILLS:
+        rounds += 1
+        claim, complete = populating.claim(), False
+        # A few kills a tree: it is soon filled, as each run goes on where the last one was killed.
+        for _ in range(min(4, KILLS - kills)):
+            pod = populating.start(volume(claim), POPULATE)
+            populating.wait_until_running(pod)
+            time.sleep(moments.uniform(0, seconds))
+            populating.kill(pod)
+            kills += 1
+            complete = populating.look(claim, COMPLETE) == "complete\n"
+            if complete:
+                break
+        if not complete:
+            assert populating.run(volume(claim), VERIFY).code == 78
+            ended = populating.run(volume(claim), POPULATE)
+            assert ended.code == 0, ended.log
+        verified = populating.run(volume(claim), VERIFY)
+        assert verified.code == 0, verified.log
+        assert sorted(set(populating.look(claim, EVERYTHING).splitlines()) ^ expected) == []
+    say(f"{kills} kills in {rounds} trees")
+
+
+def test_a_second_run_on_a_complete_tree_does_nothing(populating: Populating) -> None:
+    claim = populating.claim()
+    populating.run(volume(claim), POPULATE)
+    populating.look(claim, f"echo mine > /claim/trees/{TREE}/etc/motd")
+
+    again = populating.run(volume(claim), POPULATE)
+
+    assert again.code == 0, again.log
+    assert populating.look(claim, f"cat /claim/trees/{TREE}/etc/motd") == "mine\n"
+
+
+def test_verification_names_all_that_was_spoilt(populating: Populating) -> None:
+    claim = populating.claim()
+    populating.run(volume(claim), POPULATE)
+    spoil = (
+        f"cd /claim/trees/{TREE}; printf X | dd of=usr/bin/env bs=1 seek=1000 conv=notrunc; "
+        "rm usr/bin/tac; chmod 0600 usr/bin/sort; touch usr/bin/intruder; ln -sfn elsewhere usr/bin/awk"
+    )
+    populating.look(claim, spoil)
+
+    verified = populating.run(volume(claim), VERIFY)
+
+    assert verified.code != 0
+    for path in ("usr/bin/env", "usr/bin/tac", "usr/bin/sort", "usr/bin/intruder", "usr/bin/awk"):
+        assert path in verified.log
+        assert path in verified.message
+    assert "usr/bin/cut" not in verified.log
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [("64Mi", "the volume has 63 MiB free"), ("155Mi", "No space left on device")]
+)
+def test_a_full_volume_is_told_and_not_called_complete(populating: Populating, size: str, words: str) -> None:
+    """The second one is large enough for the files' bytes, but not for the blocks that they take."""
+    small = {"emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+    ended = populating.run(small, POPULATE)
+
+    assert ended.code == 1
+    assert words in ended.message
+    assert "complete" not in ended.log
+
+
+def test_a_tree_that_somebody_else_made_is_refused_and_left_alone(populating: Populating) -> None:
+    claim = populating.claim()
+    populating.look(claim, f"mkdir -p /claim/trees/{TREE}/etc && echo precious > /claim/trees/{TREE}/etc/data")
+
+    ended = populating.run(volume(claim), POPULATE)
+
+    assert ended.code == 78
+    assert TREE in ended.message
+    assert "Nothing was changed" in ended.message
+    assert populating.look(claim, f"cd /claim/trees/{TREE} && find . -type f | xargs cat") == "precious\n"
+
+
+def test_the_limit_is_kept(populating: Populating) -> None:
+    ended = populating.run(volume(populating.claim()), [*POPULATE, "--limit-mib-per-second", "40"])
+    numbers = last_numbers(ended)
+
+    assert numbers["bytes"] / numbers["copy_seconds"] / 2**20 < 44
