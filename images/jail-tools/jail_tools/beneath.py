@@ -6,6 +6,7 @@ written must be a regular file.
 """
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 _NEW_SUFFIX = ".jail-tools-new"
 """Of a file that is written before it takes another's place. A killed run leaves it, the next one removes it."""
+_LONGEST_NAME_BYTES = 200
 
 TEXT_LIMIT_BYTES = 64 * 2**20
 """A dpkg status of 100,000 packages has a third of it."""
@@ -137,12 +139,18 @@ def replace(root: int, path: str, file: Owned, *, chown: bool = True) -> None:
 @contextmanager
 def new_name(at: int, name: str) -> Iterator[str]:
     """Give the name under which something is made before it is renamed to `name`; what is left of it is removed."""
-    new = f".{name}{_NEW_SUFFIX}" if len(name) < 200 else f".{hash(name):x}{_NEW_SUFFIX}"
+    new = name_of_new(name)
     discard(at, new)
     try:
         yield new
     finally:
         discard(at, new)
+
+
+def name_of_new(name: str) -> str:
+    """Return the name under which a thing is made; also of the longest name (255 bytes) it is one."""
+    short = name if len(os.fsencode(name)) <= _LONGEST_NAME_BYTES else hashlib.sha256(os.fsencode(name)).hexdigest()
+    return f".{short}{_NEW_SUFFIX}"
 
 
 def is_new_name(name: str) -> bool:

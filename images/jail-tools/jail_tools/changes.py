@@ -21,7 +21,7 @@ LEFT_OUT = frozenset(
     {
         # mounted over in every job and session, or made anew by every program that wants it
         "dev", "home", "opt/slurm", "proc", "run", "sys", "tmp", "var/lib/extrausers", "var/spool", "var/tmp",
-        "etc/hosts", "etc/mtab", "etc/resolv.conf",
+        "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf",
         # caches and logs
         "etc/ld.so.cache", "root/.cache", "usr/share/info/dir", "usr/share/mime", "var/cache", "var/lib/apt/lists",
         "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/dpkg/triggers/Lock", "var/lib/dpkg/available",
@@ -39,6 +39,7 @@ LEFT_OUT_NAMES = frozenset({"__pycache__"})
 """Names that are not compared wherever they are."""
 
 _LISTED_DIRECTORIES = 40
+_NAMED_FILES = 5
 
 
 class How(Enum):
@@ -157,16 +158,23 @@ def checksum(folder: int, name: str, entry: Entry) -> str:
 def describe(report: Report) -> list[str]:
     """Return a report's lines: packages, then files by directory; none when nothing was changed."""
     lines = [f"package {change}" for change in report.packages]
-    counts: dict[str, Counter[How]] = {}
+    directories: dict[str, list[Change]] = {}
     for change in report.changes:
         if change.path not in report.owners:
-            counts.setdefault(_directory_of(change.path), Counter())[change.how] += 1
-    for directory in sorted(counts)[:_LISTED_DIRECTORIES]:
-        said = ", ".join(f"{counts[directory][how]:,} {how.value}" for how in How if counts[directory][how])
-        lines.append(f"files in {directory}: {said}")
-    if len(counts) > _LISTED_DIRECTORIES:
-        lines.append(f"files in {len(counts) - _LISTED_DIRECTORIES:,} more directories")
+            directories.setdefault(_directory_of(change.path), []).append(change)
+    lines += [_line(directory, directories[directory]) for directory in sorted(directories)[:_LISTED_DIRECTORIES]]
+    if len(directories) > _LISTED_DIRECTORIES:
+        lines.append(f"files in {len(directories) - _LISTED_DIRECTORIES:,} more directories")
     return lines
+
+
+def _line(directory: str, found: list[Change]) -> str:
+    """Return how many were added, modified and removed, and the paths of the first ones."""
+    counts = Counter(change.how for change in found)
+    said = ", ".join(f"{counts[how]:,} {how.value}" for how in How if counts[how])
+    named = sorted(change.path.removeprefix(directory.lstrip("/")).lstrip("/") for change in found)
+    more = ", ..." if len(named) > _NAMED_FILES else ""
+    return f"files in {directory}: {said} ({', '.join(named[:_NAMED_FILES])}{more})"
 
 
 def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -> Change | None:
@@ -188,14 +196,15 @@ def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -
 
 def _without_mount_points(found: list[Change]) -> list[Change]:
     """Leave out empty directories as a job's or a session's view makes them where it mounts something."""
-    filled = {parent for change in found for parent in beneath.parents(change.path)}
-    return [
-        change
-        for change in found
-        if change.path in filled
-        or change.how is not How.ADDED
-        or (change.entry.kind, change.entry.mode, change.entry.uid, change.entry.gid) != (Kind.DIRECTORY, 0o755, 0, 0)
-    ]
+    kept = {change.path for change in found if not _like_a_mount_point(change)}
+    kept |= {parent for path in kept for parent in beneath.parents(path)}
+    return [change for change in found if change.path in kept]
+
+
+def _like_a_mount_point(change: Change) -> bool:
+    entry = change.entry
+    made = (entry.kind, entry.mode, entry.uid, entry.gid)
+    return change.how is How.ADDED and made == (Kind.DIRECTORY, 0o755, 0, 0)
 
 
 def _package_changes(tree: Tree, root: int) -> Iterable[PackageChange]:

@@ -102,9 +102,13 @@ def remove_tree(tree: Tree) -> None:
 
 
 def _finish_removals(jail: Path) -> list[str]:
-    found = [tree for tree in claim.all_trees(jail) if tree.removing.exists()]
+    trees = claim.all_trees(jail)
+    found = [tree for tree in trees if tree.removing.exists()]
     for tree in found:
         remove_tree(tree)
+    for tree in trees:
+        if not os.path.lexists(tree.root) and tree.meta.is_dir() and not beneath.names(tree.meta):
+            tree.meta.rmdir()  # a removal was killed just before its end
     return [tree.name for tree in found]
 
 

@@ -111,9 +111,7 @@ def repair(jail: Path) -> None:
     active = claim.active_tree(jail)
     for tree in claim.all_trees(jail):
         undo = Undo(tree)
-        if not undo.pending:
-            continue
-        if tree == active:
+        if tree == active or not undo.pending:
             undo.forget()
             continue
         say(f"switch: tree {tree.name} is put back to what it was before a switch that did not end")

@@ -49,7 +49,7 @@ class Undo:
         files.write_atomically(self._plan, [json.dumps(plan).encode()])
 
     def forget(self) -> None:
-        """All is done: there is no way back any more."""
+        """All is done, or nothing was begun: there is no way back any more, and nothing is kept aside."""
         self._plan.unlink(missing_ok=True)
         self._clear()
 
@@ -69,6 +69,7 @@ class Undo:
 
 
 def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
+    beneath.discard(at, beneath.name_of_new(name))
     if step["was"] == "directory":
         os.chown(name, int(str(step["uid"])), int(str(step["gid"])), dir_fd=at, follow_symlinks=False)
         os.chmod(name, int(str(step["mode"])), dir_fd=at)

@@ -94,7 +94,7 @@ class Keeper:
         return {kind: parse(kind, contents.get(kind, b"")).records for kind in Kind}, sums.encode()
 
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
-        """Read which accounts we put there, then all that the tree has: in this order none of ours counts as its own."""
+        """Read which accounts we put there, then all that the tree has: so none of ours counts as its own."""
         managed = etc.read_managed(tree)
         try:
             with beneath.directory(str(tree.root)) as root:
