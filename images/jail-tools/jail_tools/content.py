@@ -13,6 +13,10 @@ CHUNK_BYTES = 1024 * 1024
 BLOCK_BYTES = 64 * 1024
 """A sparse file's checksum is made of blocks of this size."""
 
+WRITEBACK_BYTES = 256 * 1024
+"""Files from this size on go to the disk at once. Measured: syncfs(2) at the end takes half as long; smaller ones are
+faster together."""
+
 _ZEROS: Final = memoryview(bytes(BLOCK_BYTES))
 _buffer = memoryview(bytearray(CHUNK_BYTES))
 
@@ -49,6 +53,7 @@ def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[i
         checksum.update(data)
         pace(len(data))
         write(target, data)
+    _begin_writeback(target, size)
     return checksum.hexdigest()
 
 
@@ -78,8 +83,10 @@ def receive(source: IO[bytes], target: int | None, size: int, *, sparse: bool, p
             if sparse:
                 os.lseek(target, offset, os.SEEK_SET)
             write(target, data)
-    if target is not None and sparse:
-        os.ftruncate(target, size)
+    if target is not None:
+        if sparse:
+            os.ftruncate(target, size)
+        _begin_writeback(target, size)
     return checksum.hexdigest()
 
 
@@ -108,6 +115,12 @@ def write(target: int, data: bytes | memoryview) -> None:
     written = os.write(target, data)
     while written < len(data):
         written += os.write(target, memoryview(data)[written:])
+
+
+def _begin_writeback(target: int, size: int) -> None:
+    """Have the kernel bring a larger file to the disk from now on, so that the disk works meanwhile."""
+    if size >= WRITEBACK_BYTES:
+        os.posix_fadvise(target, 0, 0, os.POSIX_FADV_DONTNEED)  # it begins to write what it cannot forget yet
 
 
 def _chunks(source: int, size: int) -> Iterator[memoryview]:

@@ -222,7 +222,7 @@ def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[E
 
 
 def verify(tree: layout.Tree, entries: Sequence[Entry], processes: int) -> None:
-    """Compare the whole tree with what should be there. What is not right is removed, so that the next try brings it anew.
+    """Compare the whole tree with what should be there. What is not right is removed and brought anew by the next try.
 
     Raises:
         TryAgainError: something differs; all of it is named.

@@ -13,6 +13,10 @@ from jail_tools.progress import Progress
 from jail_tools.structure import extras, wrong_links
 
 
+READERS = 2
+"""Processes that read, for each CPU."""
+
+
 class Difference(NamedTuple):
     """Something in a tree that is not as it should be."""
 
@@ -66,14 +70,14 @@ def differences(tree: Path, entries: Sequence[Entry], processes: int, *, stored:
     Args:
         tree: the tree's root.
         entries: what should be there.
-        processes: how many read at the same time.
+        processes: how many could compute at the same time; more than that read, as they wait for the disk mostly.
         stored: the content is read from the volume, not from this machine's memory.
     """
     progress = progress_of("verify", entries)
     compared = [entry for entry in entries if entry.kind is not Kind.LINK]
     found: list[Difference] = []
     worker = Verifier(tree, compared, progress, stored=stored)
-    for _, some in parallel.run(worker, parallel.batches(compared), processes, progress.tell):
+    for _, some in parallel.run(worker, parallel.batches(compared), READERS * processes, progress.tell):
         found += some
     walker = Walker(tree)
     found += [Difference(path, "is not in the manifest") for path in extras(walker, entries)]
