@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class Patch:
         """Return the file's content with the new path.
 
         Raises:
-            BundleError: The old one is there never or more than once, or the new one is longer.
+            BundleError: The old one is not there, or more than once, or the new one is longer.
 
         """
         old, new = self.old.encode() + b"\0", self.new.encode() + b"\0"
@@ -98,7 +98,7 @@ class Bundle:
     def _lib(self) -> Path:
         return self.prefix / "lib"
 
-    def make(self, programs: Iterable[Path], libraries: Iterable[Path], patches: Iterable[Patch]) -> None:
+    def make(self, programs: Sequence[Path], libraries: Sequence[Path], patches: Iterable[Patch]) -> None:
         """Fill the folder.
 
         Args:
@@ -108,6 +108,8 @@ class Bundle:
 
         """
         sources = [*programs, *libraries]
+        if missing := [str(path) for path in (*sources, *(m.source for m in self.modules)) if not path.exists()]:
+            raise BundleError(f"{', '.join(missing)} is to be in the bundle and is not installed.")
         for folder in (self.prefix / "bin", self._lib):
             folder.mkdir(parents=True, exist_ok=True)
         for program in programs:
@@ -120,7 +122,7 @@ class Bundle:
         for name, path in self._dependencies(sources).items():
             if not any((self.prefix / modules.target / name).exists() for modules in self.modules):
                 shutil.copy(path, self._lib / name)
-        loader = Path(_run("patchelf", "--print-interpreter", str(next(iter(programs)))).strip())
+        loader = Path(_run("patchelf", "--print-interpreter", str(programs[0])).strip())
         shutil.copy(loader, self._lib / loader.name)
         self._relocate(self._lib / loader.name)
         for patch in patches:
