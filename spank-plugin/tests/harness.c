@@ -1,0 +1,90 @@
+#include "harness.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_TESTS 256
+
+static struct {
+    const char *name;
+    void (*function)(void);
+} tests[MAX_TESTS];
+static size_t test_count;
+
+void test_add(const char *name, void (*function)(void))
+{
+    if (test_count == MAX_TESTS)
+        abort();
+    tests[test_count].name = name;
+    tests[test_count++].function = function;
+}
+
+void test_check(bool holds, const char *condition, const char *file, int line)
+{
+    int error = errno;
+
+    if (holds)
+        return;
+    fprintf(stderr, "%s:%d: not so: %s (errno: %s)\n", file, line, condition, strerror(error));
+    _exit(1);
+}
+
+void test_check_says(const char *text, const char *part, const char *file, int line)
+{
+    if (strstr(text, part))
+        return;
+    fprintf(stderr, "%s:%d: \"%s\" does not say \"%s\"\n", file, line, text, part);
+    _exit(1);
+}
+
+int test_await(int child)
+{
+    int status;
+
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            abort();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int test_in_child(int (*function)(void *), void *argument)
+{
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(function(argument));
+    return child < 0 ? -1 : test_await(child);
+}
+
+static bool passes(void (*function)(void))
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(60);
+        function();
+        exit(0); /* runs the leak check */
+    }
+    return child > 0 && test_await(child) == 0;
+}
+
+int main(int count, char *arguments[])
+{
+    int failed = 0;
+
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (size_t i = 0; i < test_count; i++) {
+        bool ok;
+
+        if (count > 1 && !strstr(tests[i].name, arguments[1]))
+            continue;
+        ok = passes(tests[i].function);
+        printf("%s %s\n", ok ? "ok    " : "FAILED", tests[i].name);
+        failed += !ok;
+    }
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,144 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "../config.h"
+#include "harness.h"
+
+static struct jail_config config;
+static struct failure failure;
+
+#define PARSE(...)                                                                                                     \
+    config_parse(&config, (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), (char *[]){__VA_ARGS__}, &failure)
+
+#define REFUSED(says, ...)                                                                                             \
+    do {                                                                                                               \
+        CHECK(PARSE(__VA_ARGS__) == -1);                                                                               \
+        CHECK(failure.scope == FAILURE_NODE);                                                                          \
+        CHECK_SAYS(failure.text, "configuration: ");                                                                   \
+        CHECK_SAYS(failure.text, says);                                                                                \
+    } while (0)
+
+TEST(a_whole_line_is_understood)
+{
+    CHECK(PARSE((char *)"jail=/jail", (char *)"bind=/home", (char *)"bind=/data:ro", (char *)"isolation=pid,ipc",
+                (char *)"user_namespaces", (char *)"spool=/spool") == 0);
+    CHECK(strcmp(config.jail, "/jail") == 0);
+    CHECK(strcmp(config.spool, "/spool") == 0);
+    CHECK(config.bind_count == 2);
+    CHECK(strcmp(config.binds[0].path, "/data") == 0 && config.binds[0].read_only);
+    CHECK(strcmp(config.binds[1].path, "/home") == 0 && !config.binds[1].read_only);
+    CHECK(config.isolate_pid && config.isolate_ipc && config.user_namespaces);
+}
+
+TEST(nothing_is_open_by_default)
+{
+    CHECK(PARSE((char *)"jail=/jail") == 0);
+    CHECK(strcmp(config.spool, "/var/spool/slurmd") == 0);
+    CHECK(config.bind_count == 0);
+    CHECK(!config.isolate_pid && !config.isolate_ipc && !config.user_namespaces);
+}
+
+TEST(a_jail_has_to_be_named)
+{
+    REFUSED("jail=PATH is missing", (char *)"bind=/home");
+    CHECK(config_parse(&config, 0, NULL, &failure) == -1);
+}
+
+TEST(unknown_words_are_refused)
+{
+    REFUSED("unknown argument \"user_namespace\"", (char *)"jail=/jail", (char *)"user_namespace");
+    REFUSED("unknown argument \"\"", (char *)"jail=/jail", (char *)"");
+    REFUSED("isolation=...net", (char *)"jail=/jail", (char *)"isolation=pid,net");
+    REFUSED("isolation=", (char *)"jail=/jail", (char *)"isolation=");
+    REFUSED("isolation=", (char *)"jail=/jail", (char *)"isolation=pid,");
+}
+
+TEST(paths_that_are_not_plain_are_refused)
+{
+    static const char *const PATHS[] = {"",       "/",     "home",  "./home", "/home/",   "//home", "/home//a",
+                                        "/a/../b", "/..",   "/a/.",  "/a b",   "/a\tb",    "/a:rw",  "/a:b",
+                                        "/a:",    "/\x7f", "/a\n",  ":ro",    "/a:ro:ro", "/../ro"};
+
+    for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {
+        char argument[64];
+
+        snprintf(argument, sizeof(argument), "bind=%s", PATHS[i]);
+        REFUSED("bind=", (char *)"jail=/jail", argument);
+    }
+    REFUSED("jail=", (char *)"jail=/");
+    REFUSED("spool=", (char *)"jail=/jail", (char *)"spool=spool");
+}
+
+TEST(names_with_dots_are_plain)
+{
+    CHECK(PARSE((char *)"jail=/jail", (char *)"bind=/.a", (char *)"bind=/..b", (char *)"bind=/c...") == 0);
+}
+
+TEST(a_bind_never_hides_what_the_jail_has_from_elsewhere)
+{
+    static const char *const PATHS[] = {"/proc", "/proc/sys",  "/sys",     "/sys/fs",    "/dev",           "/run",
+                                        "/etc",  "/etc/hosts", "/opt",     "/opt/slurm", "/opt/slurm/bin", "/run/munge",
+                                        "/var",  "/var/lib",   "/var/spool", "/var/spool/slurmd", "/jail", "/jail/trees",
+                                        "/var/spool/slurmd/job00001"};
+
+    for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {
+        char argument[64];
+
+        snprintf(argument, sizeof(argument), "bind=%s", PATHS[i]);
+        REFUSED(argument, (char *)"jail=/jail", argument);
+    }
+}
+
+TEST(a_bind_may_lie_beside_or_in_open_places)
+{
+    CHECK(PARSE((char *)"jail=/jail", (char *)"bind=/dev/shm", (char *)"bind=/opt/slurm-addons", (char *)"bind=/jails",
+                (char *)"bind=/run/user", (char *)"bind=/etc/pki", (char *)"bind=/processes") == 0);
+}
+
+TEST(a_bind_is_given_once)
+{
+    REFUSED("given twice", (char *)"jail=/jail", (char *)"bind=/home", (char *)"bind=/home:ro");
+}
+
+TEST(what_holds_another_bind_comes_before_it)
+{
+    CHECK(PARSE((char *)"jail=/jail", (char *)"bind=/data/a/b", (char *)"bind=/data-old", (char *)"bind=/data") == 0);
+    CHECK(strcmp(config.binds[0].path, "/data") == 0);
+    CHECK(strcmp(config.binds[2].path, "/data/a/b") == 0);
+}
+
+TEST(a_claim_in_the_spool_is_refused)
+{
+    REFUSED("lie in each other", (char *)"jail=/var/spool/slurmd/jail");
+    REFUSED("lie in each other", (char *)"jail=/var");
+}
+
+TEST(paths_and_lines_have_a_limit)
+{
+    char path[JAIL_PATH_SIZE + 16] = "bind=/";
+    char *arguments[JAIL_MAX_BINDS + 2] = {(char *)"jail=/jail"};
+    static char binds[JAIL_MAX_BINDS + 1][32];
+
+    memset(path + 6, 'a', JAIL_PATH_SIZE);
+    REFUSED("longer than 511 bytes", (char *)"jail=/jail", path);
+    path[5 + JAIL_PATH_SIZE - 1] = '\0';
+    CHECK(PARSE((char *)"jail=/jail", path) == 0);
+    REFUSED("may have cut the line", (char *)"jail=/jail", path, path, path, path, path, path, path, path);
+
+    for (int i = 0; i <= JAIL_MAX_BINDS; i++) {
+        snprintf(binds[i], sizeof(binds[i]), "bind=/d/%d", i);
+        arguments[i + 1] = binds[i];
+    }
+    CHECK(config_parse(&config, JAIL_MAX_BINDS + 1, arguments, &failure) == 0);
+    CHECK(config_parse(&config, JAIL_MAX_BINDS + 2, arguments, &failure) == -1);
+    CHECK_SAYS(failure.text, "more than 128 binds");
+}
+
+TEST(an_endless_argument_makes_a_short_message)
+{
+    static char argument[3800];
+
+    memset(argument, 'x', sizeof(argument) - 1);
+    REFUSED("unknown argument", (char *)"jail=/jail", argument);
+    CHECK(strlen(failure.text) < 300);
+}

@@ -1,0 +1,296 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "../enter.h"
+#include "../tree.h"
+#include "../view.h"
+#include "harness.h"
+#include "world.h"
+
+static struct jail_config config;
+static struct failure failure;
+
+/* Build a job's view of the active tree and enter it, as a task does. */
+static int enter(void)
+{
+    struct view view = {.config = &config, .job = true, .job_id = 12, .step_id = 3};
+    struct tree tree;
+    int claim, root;
+
+    CHECK(enter_namespace(&failure) == 0);
+    CHECK((claim = claim_open(config.jail, &failure)) >= 0);
+    CHECK(tree_of_job(claim, 12, &tree, &failure) == 0);
+    view.tree = view.place = tree.fd;
+    root = view_build(&view, &failure);
+    return root < 0 ? -1 : enter_root(root, &failure);
+}
+
+#define CONFIGURE(...)                                                                                                 \
+    do {                                                                                                               \
+        static const char *const ARGUMENTS[] = {__VA_ARGS__};                                                          \
+        world_configure(&config, (int)(sizeof(ARGUMENTS) / sizeof(ARGUMENTS[0])), ARGUMENTS);                          \
+    } while (0)
+
+static void enter_or_say(void)
+{
+    if (enter() < 0)
+        CHECK_SAYS(failure.text, "(no failure)");
+}
+
+static unsigned long flags_of(const char *path)
+{
+    struct statvfs status;
+
+    CHECK(statvfs(path, &status) == 0);
+    return status.f_flag;
+}
+
+/* The tests below end in the view, where no leak check can run. */
+#define DONE() _exit(0)
+
+TEST(a_task_sees_the_tree_as_its_root)
+{
+    world_make();
+    CONFIGURE("bind=/tmp");
+    enter_or_say();
+    CHECK(world_holds("/etc/name", TREE));
+    CHECK(access("/run/claim", F_OK) == -1 && errno == ENOENT);
+    CHECK(access("/usr", F_OK) == -1 && errno == ENOENT);
+    DONE();
+}
+
+TEST(nothing_of_the_tree_or_of_binds_is_set_user_id_or_a_device_and_all_can_be_executed)
+{
+    world_make();
+    CHECK(mkdir("/home/data", 0755) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK((flags_of("/") & (ST_NOSUID | ST_NODEV | ST_NOEXEC)) == (ST_NOSUID | ST_NODEV));
+    CHECK((flags_of("/home") & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_RDONLY)) == (ST_NOSUID | ST_NODEV));
+    CHECK((flags_of("/opt/slurm") & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_RDONLY)) ==
+          (ST_NOSUID | ST_NODEV | ST_RDONLY));
+    DONE();
+}
+
+TEST(what_jobs_must_not_change_is_read_only)
+{
+    static const char *const PATHS[] = {"/sys", "/run/munge", "/opt/slurm", "/var/lib/extrausers",
+                                        "/etc/hosts", "/etc/resolv.conf", "/home"};
+
+    world_make();
+    CONFIGURE("bind=/home:ro");
+    enter_or_say();
+    for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++)
+        CHECK(flags_of(PATHS[i]) & ST_RDONLY);
+    CHECK(open("/opt/slurm/x", O_WRONLY | O_CREAT, 0644) == -1 && errno == EROFS);
+    CHECK(open("/home/x", O_WRONLY | O_CREAT, 0644) == -1 && errno == EROFS);
+    DONE();
+}
+
+TEST(a_read_only_bind_is_so_down_to_the_last_mount_in_it)
+{
+    world_make();
+    CHECK(mkdir("/home/inner", 0755) == 0);
+    CHECK(mount("inner", "/home/inner", "tmpfs", 0, NULL) == 0);
+    CONFIGURE("bind=/home:ro");
+    enter_or_say();
+    CHECK(open("/home/inner/x", O_WRONLY | O_CREAT, 0644) == -1 && errno == EROFS);
+    DONE();
+}
+
+TEST(of_the_spool_a_job_sees_its_own_part_only)
+{
+    static const char *const PARTS[] = {"job00012", "job00013", "pmix.12.3", "pmix.13.0", "conf-cache", "cred_state"};
+    char path[64];
+
+    world_make();
+    for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
+        snprintf(path, sizeof(path), "/var/spool/slurmd/%s", PARTS[i]);
+        CHECK(mkdir(path, 0755) == 0);
+    }
+    world_write("/var/spool/slurmd/job00012/slurm_script", "#!/bin/sh\n");
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/var/spool/slurmd/job00012/slurm_script", "#!/bin/sh"));
+    CHECK(access("/var/spool/slurmd/pmix.12.3", F_OK) == 0);
+    CHECK(flags_of("/var/spool/slurmd/conf-cache") & ST_RDONLY);
+    CHECK(access("/var/spool/slurmd/job00013", F_OK) == -1);
+    CHECK(access("/var/spool/slurmd/pmix.13.0", F_OK) == -1);
+    CHECK(access("/var/spool/slurmd/cred_state", F_OK) == -1);
+    DONE();
+}
+
+TEST(the_run_directory_holds_munge_alone)
+{
+    world_make();
+    CHECK(mkdir("/run/secrets", 0755) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(access("/run/munge", F_OK) == 0);
+    CHECK(access("/run/secrets", F_OK) == -1);
+    DONE();
+}
+
+TEST(a_user_sees_the_own_processes_only)
+{
+    world_make();
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    world_become_user();
+    CHECK(access("/proc/self/status", R_OK) == 0);
+    CHECK(access("/proc/1", F_OK) == -1 && errno == ENOENT);
+    DONE();
+}
+
+TEST(what_the_runtime_masks_in_proc_stays_masked)
+{
+    world_make();
+    CHECK(mount("/dev/null", "/proc/timer_list", NULL, MS_BIND, NULL) == 0);
+    CHECK(mount("mask", "/proc/bus", "tmpfs", MS_RDONLY, NULL) == 0);
+    CHECK(mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0);
+    CHECK(mount(NULL, "/proc/sys", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    struct stat status;
+    CHECK(stat("/proc/timer_list", &status) == 0 && S_ISCHR(status.st_mode));
+    CHECK(access("/proc/bus/pci", F_OK) == -1);
+    CHECK(flags_of("/proc/sys") & ST_RDONLY);
+    DONE();
+}
+
+TEST(links_in_the_tree_do_not_lead_mounts_out_of_it)
+{
+    world_make();
+    world_write("/home/marker", "of the container");
+    CHECK(mkdir("/run/outside", 0755) == 0);
+    CHECK(symlink("/../../../../run/outside", TREE_PATH "/home") == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/run/outside/marker", "of the container"));
+    CHECK(access("/proc/self/root/run/claim", F_OK) == -1);
+    DONE();
+}
+
+TEST(a_source_that_is_missing_is_refused_and_named)
+{
+    static const char *const SOURCES[] = {"/run/munge", "/opt/slurm", "/var/lib/extrausers"};
+
+    for (size_t i = 0; i < sizeof(SOURCES) / sizeof(SOURCES[0]); i++) {
+        pid_t child = fork();
+
+        CHECK(child >= 0);
+        if (child == 0) {
+            world_make();
+            CHECK(rmdir(SOURCES[i]) == 0);
+            CONFIGURE("bind=/home");
+            CHECK(enter() == -1);
+            CHECK(failure.scope == FAILURE_NODE);
+            CHECK_SAYS(failure.text, SOURCES[i]);
+            CHECK_SAYS(failure.text, "No such file or directory");
+            DONE();
+        }
+        CHECK(test_await(child) == 0);
+    }
+}
+
+TEST(a_bind_that_is_missing_is_refused_and_named)
+{
+    world_make();
+    CONFIGURE("bind=/home", "bind=/home/nothing");
+    CHECK(enter() == -1);
+    CHECK_SAYS(failure.text, "mount /home/nothing: No such file or directory");
+}
+
+TEST(a_bind_of_another_kind_than_its_place_is_refused)
+{
+    world_make();
+    world_write(TREE_PATH "/home", "a file");
+    CONFIGURE("bind=/home");
+    CHECK(enter() == -1);
+    CHECK_SAYS(failure.text, "/home");
+}
+
+TEST(a_jobs_mask_for_new_files_does_not_close_the_mount_points)
+{
+    struct stat status;
+
+    world_make();
+    umask(0777);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(stat("/proc", &status) == 0 && stat("/var/spool", &status) == 0 && (status.st_mode & 0777) == 0755);
+    CHECK(umask(0022) == 0777);
+    DONE();
+}
+
+static int enter_and_mount(void *unused)
+{
+    (void)unused;
+    enter_or_say();
+    CHECK(mount("inside", "/home/later", "tmpfs", 0, NULL) == 0);
+    world_write("/home/later/marker", "inside");
+    return 0;
+}
+
+TEST(what_is_mounted_in_a_view_is_not_seen_outside)
+{
+    world_make();
+    CHECK(mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0);
+    CHECK(mkdir("/home/later", 0755) == 0);
+    CONFIGURE("bind=/home");
+    CHECK(test_in_child(enter_and_mount, NULL) == 0);
+    CHECK(access("/home/later/marker", F_OK) == -1 && errno == ENOENT);
+    CHECK(access(TREE_PATH "/proc/self", F_OK) == -1);
+}
+
+TEST(an_open_directory_outside_is_closed_at_exec)
+{
+    int outside;
+
+    world_make();
+    CONFIGURE("bind=/home");
+    CHECK((outside = open("/run", O_RDONLY | O_DIRECTORY)) >= 0);
+    enter_or_say();
+    CHECK(fcntl(outside, F_GETFD) & FD_CLOEXEC);
+    DONE();
+}
+
+TEST(a_claim_mounted_read_only_serves_when_every_place_is_there)
+{
+    static const char *const PLACES[] = {"proc", "sys", "dev", "run", "opt", "opt/slurm", "var", "var/lib",
+                                         "var/lib/extrausers", "var/spool", "var/spool/slurmd", "home"};
+    char path[128];
+
+    world_make();
+    for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+        snprintf(path, sizeof(path), TREE_PATH "/%s", PLACES[i]);
+        CHECK(mkdir(path, 0755) == 0);
+    }
+    world_write(TREE_PATH "/etc/hosts", "");
+    world_write(TREE_PATH "/etc/resolv.conf", "");
+    CHECK(symlink("trees/" TREE, CLAIM "/jobs/12") == 0);
+    CHECK(mount(CLAIM, CLAIM, NULL, MS_BIND, NULL) == 0);
+    CHECK(mount(NULL, CLAIM, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(flags_of("/") & ST_RDONLY);
+    DONE();
+}
+
+TEST(a_place_that_a_read_only_tree_lacks_is_named)
+{
+    world_make();
+    CHECK(symlink("trees/" TREE, CLAIM "/jobs/12") == 0);
+    CHECK(mount(CLAIM, CLAIM, NULL, MS_BIND, NULL) == 0);
+    CHECK(mount(NULL, CLAIM, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    CONFIGURE("bind=/home");
+    CHECK(enter() == -1);
+    CHECK_SAYS(failure.text, "/proc: Read-only file system");
+}
