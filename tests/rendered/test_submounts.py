@@ -1,0 +1,105 @@
+"""Volumes inside the jail: the same path in the containers of the chosen roles."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.testing import Deployment
+from tests.rendered.clusters import a_deployment, containers_of, mounts_of, pod_of, volume_of
+
+DATA = {"path": "/data", "existing_claim": "datasets", "sub_path": "public", "read_only": True}
+LOCAL = {"path": "/mnt/local", "host_path": "/mnt/nvme", "roles": ["worker"]}
+SCRATCH = {"path": "/scratch", "scratch_gib": 20}
+MEMORY = {"path": "/dev/shm", "memory_gib": 1.5, "roles": ["worker"]}
+
+
+def seen(deployment: Deployment, role: str, path: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The volume and the mount at a path in the container of a role; None when there is none."""
+    name, daemon = {"worker": ("hpc-cpu", "slurmd"), "login": ("hpc-login", "sshd")}[role]
+    pod = pod_of(deployment, name)
+    mount = mounts_of(containers_of(pod)[daemon]).get(path)
+    return None if mount is None else (volume_of(pod, mount), mount)
+
+
+@pytest.mark.parametrize(
+    ("submount", "volume"),
+    [
+        (DATA, {"persistentVolumeClaim": {"claimName": "datasets"}}),
+        (LOCAL, {"hostPath": {"path": "/mnt/nvme", "type": "Directory"}}),
+        (SCRATCH, {"emptyDir": {"sizeLimit": "20Gi"}}),
+        (MEMORY, {"emptyDir": {"medium": "Memory", "sizeLimit": "1536Mi"}}),
+    ],
+)
+def test_every_kind_of_volume_is_seen_by_jobs_at_its_path(submount: dict[str, Any], volume: dict[str, Any]) -> None:
+    found = seen(a_deployment(jail={"submounts": [submount]}), "worker", submount["path"])
+    assert found is not None
+    assert found[0] == volume
+    assert found[1].get("readOnly", False) == submount.get("read_only", False)
+    assert found[1].get("subPath") == submount.get("sub_path")
+
+
+def test_a_submount_is_seen_on_its_roles_only() -> None:
+    deployment = a_deployment(jail={"submounts": [DATA, LOCAL]})
+    assert seen(deployment, "login", "/data") is not None
+    assert seen(deployment, "login", "/mnt/local") is None
+
+
+def test_a_submount_takes_the_place_of_the_volume_that_is_there_by_default() -> None:
+    submounts = [
+        {"path": "/home", "existing_claim": "homes"},
+        {"path": "/tmp", "host_path": "/mnt/nvme/tmp", "roles": ["worker"]},
+        {"path": "/var/spool/slurmd", "memory_gib": 0.5, "roles": ["worker"]},
+        MEMORY,
+    ]
+    deployment = a_deployment(jail={"submounts": submounts})
+    volumes = {}
+    for path in ("/home", "/tmp", "/var/spool/slurmd", "/dev/shm"):
+        found = seen(deployment, "worker", path)
+        assert found is not None
+        volumes[path] = next(iter(found[0]))
+    assert volumes == {
+        "/home": "persistentVolumeClaim",
+        "/tmp": "hostPath",
+        "/var/spool/slurmd": "emptyDir",
+        "/dev/shm": "emptyDir",
+    }
+    assert seen(deployment, "login", "/tmp") != seen(deployment, "worker", "/tmp")
+
+
+def test_shared_memory_of_workers_is_as_large_as_their_memory_unless_the_spec_says_otherwise() -> None:
+    found = seen(a_deployment(), "worker", "/dev/shm")
+    assert found is not None
+    assert found[0] == {"emptyDir": {"medium": "Memory"}}
+
+
+def test_an_empty_directory_for_everybody_is_given_the_mode_of_tmp_and_the_spool_stays_slurmds() -> None:
+    spool = {"path": "/var/spool/slurmd", "scratch_gib": 5, "roles": ["worker"]}
+    prepare = containers_of(pod_of(a_deployment(jail={"submounts": [SCRATCH, spool]}), "hpc-cpu"))["prepare"]
+    script = prepare["command"][-1].splitlines()
+    assert "chmod 1777 /tmp /scratch" in script
+    assert "chmod 0755 /run/slurm /var/log/slurm /var/spool/slurmd" in script
+    assert {"/scratch", "/var/spool/slurmd"} <= mounts_of(prepare).keys()
+
+
+def test_a_volume_that_existed_before_keeps_its_mode() -> None:
+    prepare = containers_of(pod_of(a_deployment(jail={"submounts": [DATA, LOCAL]}), "hpc-cpu"))["prepare"]
+    assert not {"/data", "/mnt/local"} & mounts_of(prepare).keys()
+
+
+def test_the_order_of_submounts_changes_no_pod() -> None:
+    one, other = (a_deployment(jail={"submounts": submounts}) for submounts in ([DATA, SCRATCH], [SCRATCH, DATA]))
+    for name in ("hpc-cpu", "hpc-login", "hpc-admin"):
+        assert pod_of(one, name) == pod_of(other, name)
+
+
+def test_claims_of_submounts_and_static_volumes_must_exist_before_anything_is_applied() -> None:
+    jail = {"submounts": [SCRATCH, DATA, {**LOCAL, "path": "/x"}], "storage": {"static_volume": "nfs-export"}}
+    references = a_deployment(jail=jail).one("hpc-prerequisites").inputs["references"]
+    found = {each["path"]: (each["kind"], each["name"], each["holds"]) for each in references}
+    assert found["jail.submounts[1].existing_claim"] == (
+        "PersistentVolumeClaim",
+        "datasets",
+        "ReadOnlyMany|ReadWriteMany",
+    )
+    assert found["jail.storage.static_volume"] == ("PersistentVolume", "nfs-export", "ReadWriteMany")
+    assert "jail.storage.storage_class" not in found
