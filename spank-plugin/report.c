@@ -42,12 +42,12 @@ void report_failure(const struct failure *failure)
 }
 
 /* A drain that someone else has set keeps its reason. */
-static bool is_draining(const char *node)
+static bool is_draining(char *node)
 {
     node_info_msg_t *found = NULL;
     bool draining = false;
 
-    if (slurm_load_node_single(&found, (char *)node, 0) != 0)
+    if (slurm_load_node_single(&found, node, 0) != 0)
         return false;
     for (uint32_t i = 0; i < found->record_count; i++)
         draining |= (found->node_array[i].node_state & NODE_STATE_DRAIN) != 0;

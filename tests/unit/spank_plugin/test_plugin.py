@@ -1,0 +1,81 @@
+"""The plugin's C tests, its fuzzer and its static analysis: built with the machine's compiler and run as root."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.spank_plugin.compiler import Toolchain, toolchain
+
+SOURCES = Path(__file__).parents[3] / "spank-plugin"
+PROGRAMS = sorted(path.stem for path in (SOURCES / "tests").glob("test_*.c"))
+FUZZ_SECONDS = 2
+BUILD_SECONDS = 300
+RUN_SECONDS = 120
+
+
+@pytest.fixture(scope="session")
+def tools() -> Toolchain:
+    return toolchain()
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Path:
+    build = tmp_path_factory.mktemp("spank-plugin")
+    make(tools, build, "tests")
+    return build / "tests"
+
+
+def make(tools: Toolchain, build: Path, *targets: str) -> None:
+    done = subprocess.run(
+        [tools.make, "--silent", "--jobs=4", f"BUILD={build}", *tools.variables, *targets],
+        cwd=SOURCES,
+        env={**os.environ, **tools.environment},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def run(program: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS, check=False
+    )
+    assert done.returncode == 0, f"{program.name} {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_plugins_logic_holds_under_the_sanitizers(made: Path, program: str) -> None:
+    assert "ok " in run(made / program)
+
+
+def test_no_line_of_plugstack_conf_breaks_the_parser(made: Path) -> None:
+    seed = str(int.from_bytes(os.urandom(3)))
+    assert f"seed {seed}" in run(made / "fuzz_config", str(FUZZ_SECONDS), seed)
+
+
+def test_the_compiler_finds_nothing_in_the_sources(tmp_path: Path, tools: Toolchain) -> None:
+    make(tools, tmp_path, "analyse")
+
+
+def test_the_plugin_has_the_hooks_that_slurm_looks_for(tmp_path: Path, tools: Toolchain) -> None:
+    make(tools, tmp_path, "all")
+    plugin = (tmp_path / "spank_jail.so").read_bytes()
+    for hook in ("init", "task_init_privileged", "task_init", "task_exit"):
+        assert f"\0slurm_spank_{hook}\0".encode() in plugin
+
+
+def test_jail_login_says_how_it_is_used(tmp_path: Path, tools: Toolchain) -> None:
+    make(tools, tmp_path, "all")
+    for arguments, says in (
+        ([], "usage: jail-login"),
+        (["jail=/jail", "--"], "usage: jail-login"),
+        (["bind=/home", "--", "true"], "jail-login: configuration: jail=PATH is missing"),
+    ):
+        done = subprocess.run([tmp_path / "jail-login", *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 64
+        assert says in done.stderr
