@@ -48,7 +48,8 @@ class Jail(pulumi.ComponentResource):
         filling = own.following(*self.claim.created)
         job = f"{POPULATE}-{tree_id(spec)}"
         self.job = Job(
-            f"{name}-populate",
+            # One resource a tree: a run that goes back to a source, after one that failed, finds its Job as it left it.
+            f"{name}-populate-{tree_id(spec)}",
             metadata=filling.metadata(job, POPULATE, annotations=SKIP_AWAIT),
             spec=populate_job(filling, spec, self.claim),
             opts=filling.options(),

@@ -53,7 +53,8 @@ def pod_of(deployment: Deployment, stateful_set: str) -> dict[str, Any]:
 
 def populate_pod(deployment: Deployment) -> dict[str, Any]:
     """The specification of the pod that fills the jail."""
-    pod: dict[str, Any] = deployment.one("hpc-jail-populate", "Job").inputs["spec"]["template"]["spec"]
+    (job,) = deployment.resources(":Job")
+    pod: dict[str, Any] = job.inputs["spec"]["template"]["spec"]
     return pod
 
 

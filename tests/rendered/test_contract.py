@@ -3,51 +3,49 @@
 A change here makes Pulumi replace resources in every cluster that exists: it needs an alias, and a word to users.
 """
 
-import hashlib
-
 from soperator_pulumi.testing import Recorded
 from tests.rendered.clusters import a_deployment
 
 EXPECTED = """\
-hpc                               soperator-pulumi:index:SlurmCluster
-  hpc-admin                       soperator-pulumi:index:AdminShell
-    hpc-admin                     kubernetes:apps/v1:StatefulSet
-  hpc-controller                  soperator-pulumi:index:Controller
-    hpc-controller                kubernetes:apps/v1:StatefulSet
-    hpc-controller-disruption     kubernetes:policy/v1:PodDisruptionBudget
-    hpc-controller-ready          pulumi-python:dynamic/soperator:PodsReady
-  hpc-cpu                         soperator-pulumi:index:NodeSet
-    hpc-cpu                       kubernetes:apps/v1:StatefulSet
-    hpc-cpu-disruption            kubernetes:policy/v1:PodDisruptionBudget
-    hpc-cpu-ready                 pulumi-python:dynamic/soperator:NodesReady
-  hpc-jail                        soperator-pulumi:index:Jail
-    hpc-jail                      kubernetes:core/v1:PersistentVolumeClaim protect retain
-    hpc-jail-active               pulumi-python:dynamic/soperator:ActiveTree
-    hpc-jail-populate             kubernetes:batch/v1:Job
-    hpc-jail-populated            pulumi-python:dynamic/soperator:TreePopulated
-  hpc-login                       soperator-pulumi:index:LoginNodes
-    hpc-login                     kubernetes:apps/v1:StatefulSet
-    hpc-login-ready               pulumi-python:dynamic/soperator:PodsReady
-    hpc-login-service             kubernetes:core/v1:Service
-  hpc-munge-key                   random:index/randomBytes:RandomBytes
-  hpc-munge-key-secret            kubernetes:core/v1:Secret
-  hpc-namespace                   kubernetes:core/v1:Namespace protect retain
-  hpc-network-controller          kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-controller-out      kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-default-deny        kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-populate-out   kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-switch-out     kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-login               kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-worker              kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-nodes                       kubernetes:core/v1:Service
-  hpc-prerequisites               pulumi-python:dynamic/soperator:Prerequisites
-  hpc-slurm-config                pulumi-python:dynamic/soperator:ConfigFiles
-  hpc-slurmctld-state             kubernetes:core/v1:PersistentVolumeClaim protect retain
-  hpc-ssh-host-key                random:index/randomBytes:RandomBytes
-  hpc-ssh-host-key-secret         kubernetes:core/v1:Secret
-  hpc-ssh-keys                    pulumi-python:dynamic/soperator:ConfigFiles
-  hpc-sshd-config                 pulumi-python:dynamic/soperator:ConfigFiles
-  hpc-users                       pulumi-python:dynamic/soperator:ConfigFiles
+hpc                                   soperator-pulumi:index:SlurmCluster
+  hpc-admin                           soperator-pulumi:index:AdminShell
+    hpc-admin                         kubernetes:apps/v1:StatefulSet
+  hpc-controller                      soperator-pulumi:index:Controller
+    hpc-controller                    kubernetes:apps/v1:StatefulSet
+    hpc-controller-disruption         kubernetes:policy/v1:PodDisruptionBudget
+    hpc-controller-ready              pulumi-python:dynamic/soperator:PodsReady
+  hpc-cpu                             soperator-pulumi:index:NodeSet
+    hpc-cpu                           kubernetes:apps/v1:StatefulSet
+    hpc-cpu-disruption                kubernetes:policy/v1:PodDisruptionBudget
+    hpc-cpu-ready                     pulumi-python:dynamic/soperator:NodesReady
+  hpc-jail                            soperator-pulumi:index:Jail
+    hpc-jail                          kubernetes:core/v1:PersistentVolumeClaim protect retain
+    hpc-jail-active                   pulumi-python:dynamic/soperator:ActiveTree
+    hpc-jail-populate-21c39bb3a094    kubernetes:batch/v1:Job
+    hpc-jail-populated                pulumi-python:dynamic/soperator:TreePopulated
+  hpc-login                           soperator-pulumi:index:LoginNodes
+    hpc-login                         kubernetes:apps/v1:StatefulSet
+    hpc-login-ready                   pulumi-python:dynamic/soperator:PodsReady
+    hpc-login-service                 kubernetes:core/v1:Service
+  hpc-munge-key                       random:index/randomBytes:RandomBytes
+  hpc-munge-key-secret                kubernetes:core/v1:Secret
+  hpc-namespace                       kubernetes:core/v1:Namespace protect retain
+  hpc-network-controller              kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-controller-out          kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-default-deny            kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-populate-out       kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-switch-out         kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login                   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-nodes                           kubernetes:core/v1:Service
+  hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
+  hpc-slurm-config                    pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-slurmctld-state                 kubernetes:core/v1:PersistentVolumeClaim protect retain
+  hpc-ssh-host-key                    random:index/randomBytes:RandomBytes
+  hpc-ssh-host-key-secret             kubernetes:core/v1:Secret
+  hpc-ssh-keys                        pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-sshd-config                     pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-users                           pulumi-python:dynamic/soperator:ConfigFiles
 """
 
 
@@ -71,7 +69,7 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "Service/login",
         "Secret/munge-key",
         "Secret/ssh-host-key",
-        "Job/jail-populate-" + hashlib.sha256(b"image:registry.example/jail:1").hexdigest()[:12],
+        "Job/jail-populate-21c39bb3a094",
         "StatefulSet/admin",
         "PersistentVolumeClaim/jail",
         "PersistentVolumeClaim/slurmctld-state",
@@ -101,7 +99,7 @@ def tree(recorded: tuple[Recorded, ...]) -> list[str]:
         found = []
         for each in sorted(children.get(parent, []), key=lambda each: (each.name, each.type)):
             options = " protect" * each.request.protect + " retain" * each.request.retainOnDelete
-            found.append(f"{'  ' * depth}{each.name}".ljust(34) + each.type + options)
+            found.append(f"{'  ' * depth}{each.name}".ljust(38) + each.type + options)
             if each.type.startswith("soperator-pulumi:"):
                 found += lines(each.name, depth + 1)
         return found

@@ -90,7 +90,7 @@ def test_the_jobs_pace_resources_and_place_are_those_of_the_spec() -> None:
 
 
 def test_a_job_that_was_refused_is_not_tried_again_and_a_disrupted_one_is_not_counted() -> None:
-    job = a_deployment().one("hpc-jail-populate", "Job").inputs["spec"]
+    (job,) = (each.inputs["spec"] for each in a_deployment().resources(":Job"))
     assert job["template"]["spec"]["restartPolicy"] == "Never"
     assert job["podFailurePolicy"]["rules"] == [
         {"action": "FailJob", "onExitCodes": {"containerName": "populate", "operator": "In", "values": [78]}},
@@ -105,20 +105,21 @@ def test_the_last_words_of_a_job_tell_why_it_failed() -> None:
             assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
-def test_another_source_is_another_job_of_the_same_resource() -> None:
-    first, second = (a_deployment(jail={"source": {"image": f"example/{name}:1"}}) for name in ("a", "b"))
-    names = [each.one("hpc-jail-populate", "Job").inputs["metadata"]["name"] for each in (first, second)]
-    assert names == [f"jail-populate-{tree_of(f'image:example/{name}:1')}" for name in ("a", "b")]
+def test_every_source_has_a_job_of_its_own() -> None:
+    for name in ("a", "b"):
+        tree = tree_of(f"image:example/{name}:1")
+        (job,) = a_deployment(jail={"source": {"image": f"example/{name}:1"}}).resources(":Job")
+        assert job.name == f"hpc-jail-populate-{tree}"
+        assert job.inputs["metadata"]["name"] == f"jail-populate-{tree}"
 
 
 def test_workers_and_logins_come_after_the_tree_and_slurmctld_at_once() -> None:
     deployment = a_deployment()
-    assert "hpc-jail-populate" in dependencies_of(deployment, "hpc-jail-populated")
+    (job,) = deployment.resources(":Job")
+    assert job.name in dependencies_of(deployment, "hpc-jail-populated")
     for name in ("hpc-cpu", "hpc-login"):
         assert "hpc-jail-populated" in dependencies_of(deployment, name, "StatefulSet")
-    assert not {"hpc-jail-populate", "hpc-jail-populated"} & dependencies_of(
-        deployment, "hpc-controller", "StatefulSet"
-    )
+    assert not {job.name, "hpc-jail-populated"} & dependencies_of(deployment, "hpc-controller", "StatefulSet")
 
 
 def test_trees_are_switched_when_slurmctld_and_logins_can_be_asked_and_before_there_is_an_admin_shell() -> None:
