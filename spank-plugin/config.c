@@ -55,7 +55,7 @@ static int take_path(char target[JAIL_PATH_SIZE], const char *name, const char *
     return 0;
 }
 
-static int take_bind(struct jail_config *config, const char *value, struct failure *failure)
+int config_add_bind(struct jail_config *config, const char *value, struct failure *failure)
 {
     struct jail_bind *bind = &config->binds[config->bind_count];
     size_t length = strlen(value);
@@ -99,14 +99,16 @@ static int take(struct jail_config *config, const char *argument, struct failure
     if (strncmp(argument, "spool=", 6) == 0)
         return take_path(config->spool, "spool", argument + 6, failure);
     if (strncmp(argument, "bind=", 5) == 0)
-        return take_bind(config, argument + 5, failure);
+        return config_add_bind(config, argument + 5, failure);
+    if (strncmp(argument, "binds=", 6) == 0)
+        return take_path(config->binds_file, "binds", argument + 6, failure);
     if (strncmp(argument, "isolation=", 10) == 0)
         return take_isolation(config, argument + 10, failure);
     if (strcmp(argument, "user_namespaces") == 0) {
         config->user_namespaces = true;
         return 0;
     }
-    return REFUSED("unknown argument \"%.100s\": known are jail=, bind=, spool=, isolation= and user_namespaces",
+    return REFUSED("unknown argument \"%.100s\": known are jail=, bind=, binds=, spool=, isolation=, user_namespaces",
                    argument);
 }
 
@@ -130,6 +132,22 @@ static int by_path(const void *left, const void *right)
     return strcmp(((const struct jail_bind *)left)->path, ((const struct jail_bind *)right)->path);
 }
 
+int config_check(struct jail_config *config, struct failure *failure)
+{
+    if (config->jail[0] == '\0')
+        return REFUSED("jail=PATH is missing");
+    if (is_within(config->jail, config->spool) || is_within(config->spool, config->jail))
+        return REFUSED("jail=%s and spool=%s lie in each other", config->jail, config->spool);
+    qsort(config->binds, config->bind_count, sizeof(config->binds[0]), by_path);
+    for (size_t i = 0; i < config->bind_count; i++) {
+        if (check_bind(config, config->binds[i].path, failure) < 0)
+            return -1;
+        if (i > 0 && strcmp(config->binds[i - 1].path, config->binds[i].path) == 0)
+            return REFUSED("bind=%s is given twice", config->binds[i].path);
+    }
+    return 0;
+}
+
 int config_parse(struct jail_config *config, int count, char *const arguments[], struct failure *failure)
 {
     size_t bytes = 0;
@@ -144,16 +162,5 @@ int config_parse(struct jail_config *config, int count, char *const arguments[],
         if (take(config, arguments[i], failure) < 0)
             return -1;
     }
-    if (config->jail[0] == '\0')
-        return REFUSED("jail=PATH is missing");
-    if (is_within(config->jail, config->spool) || is_within(config->spool, config->jail))
-        return REFUSED("jail=%s and spool=%s lie in each other", config->jail, config->spool);
-    qsort(config->binds, config->bind_count, sizeof(config->binds[0]), by_path);
-    for (size_t i = 0; i < config->bind_count; i++) {
-        if (check_bind(config, config->binds[i].path, failure) < 0)
-            return -1;
-        if (i > 0 && strcmp(config->binds[i - 1].path, config->binds[i].path) == 0)
-            return REFUSED("bind=%s is given twice", config->binds[i].path);
-    }
-    return 0;
+    return config_check(config, failure);
 }

@@ -3,6 +3,8 @@
  *
  *   jail=PATH              where the claim with the root trees is mounted (required)
  *   bind=PATH[:ro]         a path of the container that the jail sees at the same place; may be repeated
+ *   binds=FILE             a file of the container with more of them, one "bind=PATH[:ro]" a line: what a pod has mounted
+ *                          belongs to the pod, and not to a configuration that can be newer
  *   spool=PATH             slurmd's spool directory (default /var/spool/slurmd)
  *   isolation=pid,ipc      tasks get a process and an IPC namespace of their own (default: the container's)
  *   user_namespaces        tasks may make user namespaces, and mount in them (default: refused)
@@ -31,6 +33,7 @@ struct jail_bind {
 struct jail_config {
     char jail[JAIL_PATH_SIZE];
     char spool[JAIL_PATH_SIZE];
+    char binds_file[JAIL_PATH_SIZE]; /* "": none */
     struct jail_bind binds[JAIL_MAX_BINDS]; /* sorted: what holds another comes first */
     size_t bind_count;
     bool isolate_pid;
@@ -38,7 +41,19 @@ struct jail_config {
     bool user_namespaces;
 };
 
-/* Read `count` arguments into `config`. Returns 0, or -1 with all of `config` unusable and `failure` filled in. */
+/*
+ * Read `count` arguments and the file that `binds=` names into `config`. The file has to be root's, and closed to
+ * writes of others. Returns 0, or -1 with all of `config` unusable and `failure` filled in.
+ */
+int config_load(struct jail_config *config, int count, char *const arguments[], struct failure *failure);
+
+/* Read the arguments alone. */
 int config_parse(struct jail_config *config, int count, char *const arguments[], struct failure *failure);
+
+/* Add what stands after `bind=`. config_check has to follow. */
+int config_add_bind(struct jail_config *config, const char *value, struct failure *failure);
+
+/* Sort the binds, and refuse what hides something that the jail needs. */
+int config_check(struct jail_config *config, struct failure *failure);
 
 #endif

@@ -149,7 +149,7 @@ int main(int count, char *arguments[])
                         "       jail-login --in-use\n");
         return EXIT_USAGE;
     }
-    if (config_parse(&config, end - 1, arguments + 1, &failure) < 0) {
+    if (config_load(&config, end - 1, arguments + 1, &failure) < 0) {
         complain(&failure);
         return EXIT_USAGE;
     }

@@ -42,7 +42,7 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     if (spank_context() != S_CTX_REMOTE)
         return 0;
     configuration_failure.scope = FAILURE_NONE;
-    config_parse(&config, count, arguments, &configuration_failure);
+    config_load(&config, count, arguments, &configuration_failure);
     if (report_prepare() < 0)
         slurm_error("jail: share memory with tasks: %m");
     return 0;

@@ -1,8 +1,11 @@
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../config.h"
 #include "harness.h"
+#include "world.h"
 
 static struct jail_config config;
 static struct failure failure;
@@ -141,4 +144,82 @@ TEST(an_endless_argument_makes_a_short_message)
     memset(argument, 'x', sizeof(argument) - 1);
     REFUSED("unknown argument", (char *)"jail=/jail", argument);
     CHECK(strlen(failure.text) < 300);
+}
+
+#define BINDS "/run/jail-binds"
+#define LOAD(...)                                                                                                      \
+    config_load(&config, (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), (char *[]){__VA_ARGS__}, &failure)
+
+static void file_is_refused(const char *says)
+{
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS) == -1);
+    CHECK(failure.scope == FAILURE_NODE);
+    CHECK_SAYS(failure.text, says);
+    CHECK_SAYS(failure.text, BINDS);
+}
+
+TEST(a_pods_own_binds_are_added)
+{
+    world_make();
+    world_write(BINDS, "bind=/data:ro\nbind=/dev/shm\nbind=/tmp");
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS, (char *)"bind=/home") == 0);
+    CHECK(config.bind_count == 4);
+    CHECK(strcmp(config.binds[0].path, "/data") == 0 && config.binds[0].read_only);
+    CHECK(strcmp(config.binds[2].path, "/home") == 0);
+    CHECK(strcmp(config.binds[3].path, "/tmp") == 0 && !config.binds[3].read_only);
+}
+
+TEST(a_pod_may_have_no_binds_of_its_own)
+{
+    world_make();
+    world_write(BINDS, "");
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS) == 0);
+    CHECK(config.bind_count == 0);
+    CHECK(LOAD((char *)"jail=/jail") == 0);
+}
+
+TEST(a_file_of_binds_that_is_missing_is_refused)
+{
+    world_make();
+    file_is_refused("open /run/jail-binds: No such file or directory");
+}
+
+TEST(a_file_of_binds_that_others_may_write_is_refused)
+{
+    world_make();
+    world_write(BINDS, "bind=/data\n");
+    CHECK(chmod(BINDS, 0666) == 0);
+    file_is_refused("must be a file of root");
+    CHECK(chmod(BINDS, 0644) == 0 && chown(BINDS, USER_ID, 0) == 0);
+    file_is_refused("must be a file of root");
+    CHECK(unlink(BINDS) == 0 && symlink("/etc/hosts", BINDS) == 0);
+    file_is_refused("symbolic links");
+    CHECK(unlink(BINDS) == 0 && mkdir(BINDS, 0755) == 0);
+    file_is_refused("must be a file of root");
+    CHECK(rmdir(BINDS) == 0 && mkfifo(BINDS, 0644) == 0);
+    file_is_refused("must be a file of root");
+}
+
+TEST(lines_that_are_no_binds_are_refused)
+{
+    static const char *const LINES[] = {"\n", "bind", "/data\n", "jail=/other\n", " bind=/data\n", "#\n", "bind=/data\n\n"};
+
+    world_make();
+    for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+        world_write(BINDS, LINES[i]);
+        file_is_refused("known is bind=PATH[:ro]");
+    }
+}
+
+TEST(a_pods_binds_keep_the_rules_of_all)
+{
+    world_make();
+    world_write(BINDS, "bind=/opt/slurm\n");
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS) == -1);
+    CHECK_SAYS(failure.text, "bind=/opt/slurm would hide");
+    world_write(BINDS, "bind=/home\n");
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS, (char *)"bind=/home") == -1);
+    CHECK_SAYS(failure.text, "given twice");
+    world_write(BINDS, "bind=/a b\n");
+    CHECK(LOAD((char *)"jail=/jail", (char *)"binds=" BINDS) == -1);
 }
