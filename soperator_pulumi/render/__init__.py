@@ -1,6 +1,14 @@
 """From a spec to the text of files: pure functions, the same text for the same spec."""
 
-from soperator_pulumi.render.jail import active_tree, jail_arguments, plugstack_conf, source_name, submounts, tree_id
+from soperator_pulumi.render.jail import (
+    active_tree,
+    jail_arguments,
+    jail_binds,
+    plugstack_conf,
+    source_name,
+    submounts,
+    tree_id,
+)
 from soperator_pulumi.render.job_submit import job_submit_lua
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.other_conf import cgroup_conf, gres_conf
@@ -22,6 +30,7 @@ __all__ = [
     "gres_conf",
     "group",
     "jail_arguments",
+    "jail_binds",
     "job_submit_lua",
     "node_conf",
     "passwd",

@@ -35,25 +35,33 @@ def submounts(spec: ClusterSpec, role: SubmountRole) -> tuple[SubmountSpec, ...]
     return tuple(sorted((each for each in spec.jail.submounts if role in each.roles), key=lambda each: each.path))
 
 
-def jail_arguments(spec: ClusterSpec, role: SubmountRole) -> list[str]:
-    """Return what the plugin and `jail-login` are told: the volume, what is bound over a tree, how jobs are isolated.
+def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
+    """Return what of a pod is bound over a tree, as arguments of the plugin and of `jail-login`.
 
     slurmd's spool is not among it: of that a job sees its own part alone.
     """
     own = {each.path: each.read_only for each in submounts(spec, role) if each.path != layout.SPOOL_DIR}
     bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
-    binds = [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
-    return [f"jail={layout.JAIL_DIR}", *binds, *_isolation(spec, role)]
+    return [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
 
 
-def _isolation(spec: ClusterSpec, role: SubmountRole) -> list[str]:
-    isolation = spec.jail.isolation
-    namespaces = [name for name in ("pid", "ipc") if getattr(isolation, name)]
-    apart = [f"isolation={','.join(namespaces)}"] if namespaces and role is SubmountRole.WORKER else []
-    return [*apart, *(["user_namespaces"] if isolation.user_namespaces else [])]
+def jail_arguments(spec: ClusterSpec, role: SubmountRole) -> list[str]:
+    """Return what makes a view in the pods of a role, as arguments of `jail-login`."""
+    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, role), *_user_namespaces(spec)]
 
 
 def plugstack_conf(spec: ClusterSpec) -> str:
-    """Return plugstack.conf. The plugin is required: where it fails, no task starts."""
-    arguments = " ".join(jail_arguments(spec, SubmountRole.WORKER))
-    return lines(HEADER, f"required {layout.SPANK_PLUGIN} {arguments}")
+    """Return plugstack.conf. The plugin is required: where it fails, no task starts.
+
+    What is bound is a file of the worker's pod: a new submount is in the spec and in this file at once, but in a pod
+    only when that is replaced, which waits for its jobs.
+    """
+    isolation = spec.jail.isolation
+    namespaces = ",".join(name for name in ("pid", "ipc") if getattr(isolation, name))
+    apart = [f"isolation={namespaces}"] if namespaces else []
+    arguments = [f"jail={layout.JAIL_DIR}", f"binds={layout.JAIL_BINDS}", *apart, *_user_namespaces(spec)]
+    return lines(HEADER, " ".join(["required", layout.SPANK_PLUGIN, *arguments]))
+
+
+def _user_namespaces(spec: ClusterSpec) -> list[str]:
+    return ["user_namespaces"] if spec.jail.isolation.user_namespaces else []

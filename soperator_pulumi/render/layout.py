@@ -50,6 +50,9 @@ CLIENT_DIR = "/opt/slurm"
 SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
 """What moves a job into the jail."""
 
+JAIL_BINDS = f"{RUN_DIR}/jail-binds"
+"""What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""
+
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
 

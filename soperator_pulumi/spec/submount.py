@@ -80,7 +80,7 @@ class SubmountSpec(Model):
 
 MAX_SUBMOUNTS = 64
 MAX_PATHS = 3000
-"""Characters of all paths together: Slurm cuts a longer line of plugstack.conf at 4,095 without a word."""
+"""Characters of all paths together: the plugin and `jail-login` take 3,900 of arguments."""
 
 SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
 """Fields of which a submount has exactly one."""
