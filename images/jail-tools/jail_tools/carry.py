@@ -46,6 +46,11 @@ def missing(report: Report, old: int, new: int) -> Report:
 def plan(report: Report, old: int, new: int) -> Plan:
     """Decide what is carried over; nothing is written."""
     reasons: list[str] = []
+    reasons += (
+        f"package {package.name} {package.version} is {package.state} in the old tree: "
+        "`dpkg --configure --pending`, or remove it"
+        for package in packages.broken(_status(old))
+    )
     newer, status = _merge_packages(report, new, reasons)
     wanted: dict[str, Change] = {}
     for change in sorted(report.changes, key=lambda change: change.path):

@@ -6,6 +6,7 @@ next run goes on.
 """
 
 import argparse
+import fcntl
 import os
 import stat
 import sys
@@ -20,6 +21,9 @@ from jail_tools.progress import say
 
 YOUNG_SECONDS = 3600.0
 """A record this young stays although its job is not in the list: the job may have begun after the list was made."""
+
+ABANDONED_SECONDS = 86400.0
+"""A populate that began so long ago, and is not at work, is not gone on with."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +61,7 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
     """
     with claim.locked(jail):
         switch.repair(jail)
-        removed = _finish_removals(jail)
+        removed = [*_finish_removals(jail), *_remove_abandoned(jail)]
         _remove_records(jail, frozenset(live_jobs))
         active = claim.active_tree(jail)
         found = [each for tree in claim.all_trees(jail) if (each := claim.complete(tree)) is not None]
@@ -112,11 +116,36 @@ def _finish_removals(jail: Path) -> list[str]:
     return [tree.name for tree in found]
 
 
+def _remove_abandoned(jail: Path) -> list[str]:
+    """Remove trees that a populate began and nobody goes on with: their source is not wanted any more."""
+    found = []
+    for tree in claim.all_trees(jail):
+        if not _old(tree.in_progress, ABANDONED_SECONDS) or tree.complete.exists():
+            continue
+        with files.opened(tree.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            say(f"collect: the populate of tree {tree.name} was given up")
+            tree.in_progress.rename(tree.removing)
+            remove_tree(tree)
+        found.append(tree.name)
+    return found
+
+
+def _old(path: Path, seconds: float) -> bool:
+    """Tell whether something is there and was made longer ago than that."""
+    try:
+        return time.time() - path.lstat().st_mtime > seconds
+    except FileNotFoundError:
+        return False
+
+
 def _remove_records(jail: Path, live_jobs: frozenset[str]) -> None:
     removed = 0
-    now = time.time()
     for record in _records(jail):
-        if record.name.isdecimal() and record.name not in live_jobs and now - record.lstat().st_mtime > YOUNG_SECONDS:
+        if record.name.isdecimal() and record.name not in live_jobs and _old(record, YOUNG_SECONDS):
             record.unlink(missing_ok=True)
             removed += 1
     if removed:

@@ -11,6 +11,9 @@ INFO = "var/lib/dpkg/info"
 _RELATION = re.compile(r"\s*([a-z0-9][a-z0-9.+-]*)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>)\s*([^\s)]+)\s*\))?")
 _PART = re.compile(r"([^0-9]*)([0-9]*)")
 
+_INSTALLED = {"installed", "triggers-awaited", "triggers-pending"}
+_WHOLE = _INSTALLED | {"config-files", "not-installed", ""}
+
 
 @dataclass(frozen=True)
 class Package:
@@ -19,8 +22,14 @@ class Package:
     name: str
     architecture: str
     version: str
-    installed: bool
+    state: str
+    """The last word of its status: `installed`, `config-files`, or what a broken installation left."""
     paragraph: str
+
+    @property
+    def installed(self) -> bool:
+        """Whether its files are there and it is configured, as far as dpkg can tell."""
+        return self.state in _INSTALLED
 
     @property
     def key(self) -> str:
@@ -48,7 +57,7 @@ def parse(status: bytes) -> dict[str, Package]:
                 fields["Package"],
                 fields.get("Architecture", ""),
                 fields.get("Version", ""),
-                fields.get("Status", "").endswith(" installed"),
+                fields.get("Status", "").rpartition(" ")[2],
                 paragraph.strip("\n"),
             )
             found[package.key] = package
@@ -63,6 +72,11 @@ def format_status(packages: Iterable[Package]) -> bytes:
 def installed(packages: Mapping[str, Package]) -> dict[str, Package]:
     """Return those that are installed; of others dpkg only remembers configuration files."""
     return {key: package for key, package in packages.items() if package.installed}
+
+
+def broken(packages: Mapping[str, Package]) -> list[Package]:
+    """Return those that are neither installed nor removed: an installation failed or is under way."""
+    return [package for package in packages.values() if package.state not in _WHOLE]
 
 
 def compare_versions(one: str, other: str) -> int:

@@ -12,6 +12,7 @@ from jail_tools import claim
 from jail_tools.collect import collect, remove_tree
 from jail_tools.errors import RefusedError
 from jail_tools.layout import Tree, tree_of
+from jail_tools.populate import only_one
 from jail_tools.switch import Policy, switch
 from jail_tools.trees import listing
 from tests.jails import Jail, command, contents, in_memory, killed_at
@@ -90,6 +91,22 @@ def test_a_tree_that_a_populate_is_filling_stays(jail: Jail, trees: list[Tree]) 
     collect(jail.path, 1, [], [])
 
     assert names(jail) == {trees[0].name, trees[1].name}
+
+
+def test_a_tree_whose_populate_was_given_up_goes_after_a_day(jail: Jail, trees: list[Tree]) -> None:
+    trees[1].complete.rename(trees[1].in_progress)
+    os.utime(trees[1].in_progress, (0, 0))
+
+    assert collect(jail.path, 3, [], []) == [trees[1].name]
+    assert names(jail) == {trees[0].name, trees[2].name}
+
+
+def test_a_populate_that_is_at_work_keeps_its_tree_however_long_it_takes(jail: Jail, trees: list[Tree]) -> None:
+    trees[1].complete.rename(trees[1].in_progress)
+    os.utime(trees[1].in_progress, (0, 0))
+
+    with only_one(trees[1]):
+        assert collect(jail.path, 3, [], []) == []
 
 
 def test_nothing_outside_of_a_tree_is_touched(jail: Jail, trees: list[Tree], tmp_path: Path) -> None:

@@ -188,6 +188,13 @@ def test_every_reason_against_carrying_over_is_named(old: Tree, new: Tree) -> No
     assert "/opt/app/bin" not in said
 
 
+def test_a_package_that_is_half_installed_is_not_carried_over(old: Tree, new: Tree) -> None:
+    half = package("kmod", "30-1").replace("install ok installed", "install ok unpacked")
+    write(old.root, {"var/lib/dpkg/status": STATUS + half, "usr/bin/kmod": "x"})
+
+    assert "package kmod 30-1 is unpacked in the old tree" in refusal(new, Policy.CARRY_OVER)
+
+
 def test_a_link_in_the_new_tree_leads_nowhere(old: Tree, new: Tree, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (new.root / "usr/local/bin").rename(new.root / "usr/local/sbin")
