@@ -12,9 +12,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.jail import LiveJail, Tree, active_of, find_tree
+from soperator_pulumi.lifecycle.jail import LiveJail
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.trees import Tree, active_of, find_tree
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
@@ -96,11 +97,13 @@ class ActiveTreeProvider(LiveProvider):
         trees = jail.trees()
         to, active = find_tree(trees, wanted.tree), active_of(trees)
         if not to.active:
-            say(f"jail: {active or 'no tree'} -> {to}")
+            if before is None:  # or the diff has said so
+                say(f"jail: {active or 'no tree'} -> {to}")
             jail.switch(to, wanted.changes)
             if not find_tree(jail.trees(), wanted.tree).active:
                 raise JailError(f"jail: it was switched to {to}, and then to another tree by somebody else. Run again.")
-            say(f"jail: new jobs and logins enter {to}")
+            say(f"jail: new jobs enter {to}")
+        jail.await_logins(wanted.tree)
         if not to.active or (before is not None and _kept(before) != _kept(props)):
             jail.collect(wanted.keep_trees)
 

@@ -4,104 +4,42 @@ What is done to the trees themselves is done by `jail_tools` in pods of their ow
 report told.
 """
 
-import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.jobs import Following, Job, Outcome, job_path
 from soperator_pulumi.lifecycle.kube import Json, Kube, config_map_path
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say
+from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.lifecycle.trees import Tree, read_trees
+from soperator_pulumi.render import layout
+from soperator_pulumi.slurm import SlurmClient, Transport
 
 CONTAINER = "jail"
 """The container of the pod template that works on the trees."""
 USERS_CONTAINER = "users"
 """The container beside slurmctld that sees the trees."""
 LOGIN_CONTAINER = "sshd"
-IN_USE = ["/opt/slurm/sbin/jail-login", "--in-use"]
+IN_USE = (layout.JAIL_LOGIN, "--in-use")
 """Prints the trees that processes of a login container have as their root, one a line."""
 
-_JAIL = "/jail"
+ENTERED = ("readlink", layout.ACTIVE_VIEW)
+"""Prints the tree that the next session in a login container enters."""
+
+LOGIN_SECONDS = 30
+"""jail-login looks for another active tree each second, and makes it ready in less."""
+
 _LIVE_JOBS = "jail-live-jobs"
 _LIVE_JOBS_DIR = "/live"
 _WORK_LABEL = "soperator-pulumi/jail-work"
 _REFUSED = 78  # EX_CONFIG: another try would end in the same way
 _TRIES = 3
 _KEPT_SECONDS = 86400  # the report of a switch is to be had for a day
-_TREE = re.compile(r"(?:.*/)?trees/([0-9a-f]+)(?:/.*)?")
-
-
-class Tree(BaseModel):
-    """A whole tree in the jail's claim, as `jail_tools trees` lists it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    tree: str
-    source: str | None = None
-    populated: str | None = None
-    """When it was filled."""
-    active: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.source} ({self.tree})" if self.source else self.tree
-
-
-_TREES = TypeAdapter(tuple[Tree, ...])
-
-
-def active_of(trees: Sequence[Tree]) -> Tree | None:
-    """Return the tree that new jobs and logins enter."""
-    return next((each for each in trees if each.active), None)
-
-
-def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
-    """Return the tree of this name.
-
-    Raises:
-        JailError: there is none; with those that there are.
-    """
-    found = next((each for each in trees if each.tree == tree), None)
-    if found is None:
-        there = "\n".join(f"  {line}" for line in _listed(trees)) or "  none"
-        raise JailError(
-            f'jail.active: got "{tree}", but the jail has no complete tree of that name. There are:\n{there}\n'
-            "Choose one of them, or leave jail.active out to enter the one that jail.source fills."
-        )
-    return found
-
-
-def _listed(trees: Sequence[Tree]) -> Iterator[str]:
-    for each in sorted(trees, key=lambda tree: tree.populated or ""):
-        filled = each.populated and f"filled {each.populated}"
-        words = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
-        yield ", ".join(word for word in words if word)
-
-
-def result_of(log: Sequence[str]) -> Mapping[str, Any]:
-    """Return the last object that a program has printed for other programs; empty when there is none."""
-    line = next((line for line in reversed(log) if line.startswith("{")), "{}")
-    try:
-        result = json.loads(line)
-    except ValueError:
-        return {}
-    return result if isinstance(result, dict) else {}
-
-
-def how_much(result: Mapping[str, Any]) -> str:
-    """Return what was filled, and how long it took, to be put behind a sentence."""
-    try:
-        files, mebibytes, seconds = int(result["files"]), int(result["bytes"]) / 2**20, float(result["seconds"])
-    except (KeyError, TypeError, ValueError):
-        return ""
-    return f": {files:,} files, {mebibytes:,.0f} MiB, in {seconds:.0f} s"
+_TREE = re.compile(rf"(?:.*/)?{layout.TREES_IN_JAIL}/([0-9a-f]+)(?:/.*)?")
 
 
 @dataclass(frozen=True)
@@ -127,13 +65,10 @@ class LiveJail:
             TransportError: the controller's pod is not reached.
         """
         place = self.kube.transport(self.namespace, CONTROLLER_POD, USERS_CONTAINER, coreutils=False)
-        answer = place.run([*self._container()["command"], "trees", "--jail", _JAIL])
-        try:
-            if answer.returncode == 0:
-                return _TREES.validate_json(answer.stdout)
-        except ValidationError as error:
-            raise JailError(f"jail: its trees cannot be listed: the answer was {answer.stdout[:200]!r}.") from error
-        raise JailError(f"jail: its trees cannot be listed: {answer.words}")
+        answer = place.run([*layout.JAIL_TOOLS, "trees", "--jail", layout.JAIL_DIR])
+        if answer.returncode != 0:
+            raise JailError(f"jail: its trees cannot be listed: {answer.words}")
+        return read_trees(answer.stdout)
 
     def switch(self, to: Tree, changes: str) -> None:
         """Have new jobs and logins enter another tree, and tell what becomes of the changes in the old one.
@@ -144,6 +79,35 @@ class LiveJail:
         outcome = self._work("switch", ["--to", to.tree, "--changes", changes])
         if outcome.failure:
             raise JailError(f"jail: it was not switched to {to}: {outcome.failure}")
+
+    def await_logins(self, tree: str) -> None:
+        """Wait until new sessions in all login pods that are reached enter a tree.
+
+        Raises:
+            NotReadyError: they still enter another one.
+        """
+        deadline = self.clock.now() + LOGIN_SECONDS
+        for pod in self._login_pods():
+            try:
+                entered = self._awaited(self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER), tree, deadline)
+            except TransportError as error:
+                self.say(f"jail: it is not known which tree new sessions enter: {error}")
+                continue
+            if entered != tree:
+                raise NotReadyError(
+                    f"jail: new sessions in pod {pod.name} still enter tree {entered or '(none)'} instead of {tree} "
+                    f"after {LOGIN_SECONDS} s. Its log says why: kubectl logs -n {self.namespace} {pod.name} -c "
+                    f"{LOGIN_CONTAINER}. Mend it, in the admin shell if it is in the tree, and run again."
+                )
+
+    def _awaited(self, login: Transport, tree: str, deadline: float) -> str:
+        """Return the tree that new sessions in a login container enter, when it is the wanted one or time is up."""
+        entered = ""
+        for _ in until(deadline, self.clock):
+            entered = login.run(ENTERED).stdout.strip()
+            if entered == tree:
+                break
+        return entered
 
     def finish_others(self) -> None:
         """Wait for the work of a run that was killed: two programs never work on the trees at once."""
@@ -163,6 +127,7 @@ class LiveJail:
             self._put_live_jobs(live_jobs)
             arguments = ["--keep", str(keep), f"--in-use={','.join(in_use)}"]
             outcome = self._work("collect", [*arguments, "--live-jobs", f"@{_LIVE_JOBS_DIR}/jobs"])
+            self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
         except (KubernetesError, NotReadyError, SlurmError, TransportError) as error:
             self.say(f"jail: no old tree is removed now, as it is not known who is in it: {error}")
             return
@@ -188,13 +153,17 @@ class LiveJail:
         """Return the trees that sessions are in, and those of which a pod has mounted a part."""
         pods = find_pods(self.kube, self.namespace, {**self.selector})
         used = {tree for pod in pods for tree in _mounted(pod)}
-        for pod in pods:
-            if pod.component == "login" and pod.runs(LOGIN_CONTAINER):
-                answer = self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER).run(IN_USE)
-                if answer.returncode != 0:
-                    raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.words}")
-                used.update(answer.stdout.split())
+        for pod in self._login_pods():
+            answer = self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER).run(IN_USE)
+            if answer.returncode != 0:
+                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.words}")
+            used.update(answer.stdout.split())
         return used
+
+    def _login_pods(self) -> list[Pod]:
+        """Return the pods in which sessions may be: where sshd does not run there is none."""
+        selector = {**self.selector, "app.kubernetes.io/component": "login"}
+        return [pod for pod in find_pods(self.kube, self.namespace, selector) if pod.runs(LOGIN_CONTAINER)]
 
     def _put_live_jobs(self, jobs: Sequence[int]) -> None:
         body = {
@@ -219,7 +188,7 @@ class LiveJail:
         container = {
             "terminationMessagePolicy": "FallbackToLogsOnError",
             **self._container(),
-            "args": [what, "--jail", _JAIL, *arguments],
+            "args": [what, "--jail", layout.JAIL_DIR, *arguments],
         }
         spec = {**self.template["spec"], "restartPolicy": "Never"}
         if what == "collect":

@@ -47,11 +47,6 @@ class Pod:
         return self._condition("Ready").get("status") == "True"
 
     @property
-    def component(self) -> str:
-        """Its part in the cluster: `controller`, `login`, `worker`; empty for pods that are not ours."""
-        return str((self.body["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
-
-    @property
     def phase(self) -> str:
         """`Pending`, `Running`, `Succeeded` or `Failed`; empty when nothing is known yet."""
         return str(self.body.get("status", {}).get("phase", ""))
@@ -90,7 +85,8 @@ class Pod:
         for status in self._statuses():
             if words := _trouble(status):
                 return f"{status['name']}: {words}{self._last_words(kube, status)}"
-        if all("running" in status.get("state", {}) for status in self._statuses(main_only=True)):
+        main = self._statuses(main_only=True)
+        if main and all("running" in status.get("state", {}) for status in main):
             return "runs, but its probe does not succeed yet"
         return self._warning(kube) or "starts"
 

@@ -53,6 +53,7 @@ class JailWorld(World):
         self.managers: dict[str, str] = {}
         self.made = 0
         self.trees = [a_tree(OLD, "debian:12", active=True), a_tree(NEW, "debian:13")]
+        self.entered[""] = f"{OLD}\n"
         self.add_pod("controller-0", "controller")
         self.add_pod("login-0", "login")
 
@@ -166,6 +167,7 @@ class JailWorld(World):
     def _flip(self, to: str) -> None:
         for tree in self.trees:
             tree["active"] = tree["tree"] == to
+        self.clock.after(1, lambda: self.entered.update({"": f"{to}\n"}))
 
 
 def _owned(body: Json, job: Json) -> bool:

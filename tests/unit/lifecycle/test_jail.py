@@ -217,10 +217,33 @@ def test_a_switch_is_a_job_whose_report_is_printed(world: JailWorld, printed: Pr
     assert outs["tree"] == world.active == NEW
     assert world.ran[0] == ["switch", "--jail", "/jail", "--to", NEW, "--changes", "refuse"]
     lines = printed.lines()
-    assert lines[0] == f"jail: debian:12 ({OLD}) -> debian:13 ({NEW})"
     assert f"jail: 2 files were changed in {OLD}" in lines
-    assert f"jail: new jobs and logins enter debian:13 ({NEW})" in lines
+    assert f"jail: new jobs enter debian:13 ({NEW})" in lines
     assert not any("{" in line for line in lines), "an object for programs"
+
+
+def test_the_first_switch_of_a_new_stack_is_told(world: JailWorld, printed: Printed) -> None:
+    ActiveTreeProvider().create(wanted())
+    assert printed.lines()[0] == f"jail: debian:12 ({OLD}) -> debian:13 ({NEW})"
+    assert world.active == NEW
+
+
+def test_a_switch_is_through_when_new_sessions_enter_the_tree(world: JailWorld) -> None:
+    world.add_pod("login-1", "login", "creating")
+    world.entered["login-0"] = OLD
+    world.clock.after(20, lambda: world.entered.update({"login-0": NEW}))
+    ActiveTreeProvider().update("", wanted(OLD), wanted())
+    assert 20 <= world.clock.time < 25
+
+
+def test_a_login_pod_that_does_not_follow_fails_the_run_and_is_looked_at_by_the_next_one(world: JailWorld) -> None:
+    world.entered["login-0"] = OLD
+    with pytest.raises(NotReadyError, match=f"new sessions in pod login-0 still enter tree {OLD} instead of {NEW}"):
+        ActiveTreeProvider().update("", wanted(OLD), wanted())
+    world.entered["login-0"] = NEW
+    assert ActiveTreeProvider().diff("", wanted(OLD), wanted()).changes is True
+    ActiveTreeProvider().update("", wanted(OLD), wanted())
+    assert [run[0] for run in world.ran] == ["switch", "collect"]
 
 
 def test_a_job_has_a_name_of_its_own_goes_by_itself_and_is_never_tried_again_when_refused(world: JailWorld) -> None:
@@ -315,6 +338,13 @@ def test_live_jobs_and_trees_with_open_sessions_are_told_to_what_removes_old_tre
         {"job_id": 8, "job_state": ["COMPLETED"]},
         {"job_id": 9, "job_state": ["PENDING"]},
     ]
+    live_jobs: list[dict[str, str]] = []
+
+    def collect(_arguments: list[str]) -> Run:
+        live_jobs.append(world.objects[LIVE_JOBS]["data"])
+        return Run()
+
+    world.programs["collect"] = collect
     world.add_pod("login-1", "login")
     world.in_use = {"login-0": Answer(0, f"{OLD}\n", ""), "login-1": Answer(0, "cccccccccccc\n", "")}
     assert collected(world) == [
@@ -327,7 +357,8 @@ def test_live_jobs_and_trees_with_open_sessions_are_told_to_what_removes_old_tre
         "--live-jobs",
         "@/live/jobs",
     ]
-    assert world.objects[LIVE_JOBS]["data"] == {"jobs": "7\n9\n"}
+    assert live_jobs == [{"jobs": "7\n9\n"}]
+    assert LIVE_JOBS not in world.objects, "it was for that Job alone"
     (job,) = world.jobs_of("collect")
     assert {"name": "jail-live-jobs", "mountPath": "/live", "readOnly": True} in job["spec"]["template"]["spec"][
         "containers"

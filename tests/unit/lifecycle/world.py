@@ -78,6 +78,8 @@ class World:
         """What a program beside a container says of the files that it has made ready there, by pod."""
         self.trees: list[Json] = []
         """The jail's."""
+        self.entered = {"": ""}
+        """The tree that the next session enters, by login pod, or in any other."""
         self.in_use: dict[str, Answer] = {}
         """What a login pod says of the trees in which its sessions are."""
 
@@ -242,7 +244,10 @@ class FakeTransport:
             "scontrol reconfigure": world.reconfigure,
             "squeue --json --all": lambda: _json("jobs", world.jobs),
             "scontrol show nodes --json": lambda: _json("nodes", world.nodes),
-            "tools trees --jail /jail": lambda: Answer(0, json.dumps(world.trees), ""),
+            "/.jail-tools/bin/python3 -I -m jail_tools trees --jail /jail": lambda: Answer(
+                0, json.dumps(world.trees), ""
+            ),
+            "readlink /run/jail/active": lambda: Answer(0, world.entered.get(self.pod, world.entered[""]), ""),
             "/opt/slurm/sbin/jail-login --in-use": lambda: world.in_use.get(self.pod, Answer(0, "", "")),
             "pkill -HUP --oldest --exact sshd": lambda: Answer(0, "", ""),
         }

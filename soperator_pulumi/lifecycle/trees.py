@@ -1,0 +1,86 @@
+"""The trees of a jail and what its programs say of them, as far as it is read here."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from soperator_pulumi.errors import JailError
+
+
+class Tree(BaseModel):
+    """A whole tree in the jail's claim, as `jail_tools trees` lists it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    tree: str
+    source: str | None = None
+    populated: str | None = None
+    """When it was filled."""
+    active: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.source} ({self.tree})" if self.source else self.tree
+
+
+_TREES = TypeAdapter(tuple[Tree, ...])
+
+
+def read_trees(text: str) -> tuple[Tree, ...]:
+    """Read what `jail_tools trees` prints.
+
+    Raises:
+        JailError: it is something else.
+    """
+    try:
+        return _TREES.validate_json(text)
+    except ValidationError as error:
+        raise JailError(f"jail: its trees cannot be listed: the answer was {text[:200]!r}.") from error
+
+
+def active_of(trees: Sequence[Tree]) -> Tree | None:
+    """Return the tree that new jobs and logins enter."""
+    return next((each for each in trees if each.active), None)
+
+
+def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
+    """Return the tree of this name.
+
+    Raises:
+        JailError: there is none; with those that there are.
+    """
+    found = next((each for each in trees if each.tree == tree), None)
+    if found is None:
+        there = "\n".join(f"  {line}" for line in _listed(trees)) or "  none"
+        raise JailError(
+            f'jail.active: got "{tree}", but the jail has no complete tree of that name. There are:\n{there}\n'
+            "Choose one of them, or leave jail.active out to enter the one that jail.source fills."
+        )
+    return found
+
+
+def _listed(trees: Sequence[Tree]) -> Iterator[str]:
+    for each in sorted(trees, key=lambda tree: tree.populated or ""):
+        filled = each.populated and f"filled {each.populated}"
+        words = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
+        yield ", ".join(word for word in words if word)
+
+
+def result_of(log: Sequence[str]) -> Mapping[str, Any]:
+    """Return the last object that a program has printed for other programs; empty when there is none."""
+    line = next((line for line in reversed(log) if line.startswith("{")), "{}")
+    try:
+        result = json.loads(line)
+    except ValueError:
+        return {}
+    return result if isinstance(result, dict) else {}
+
+
+def how_much(result: Mapping[str, Any]) -> str:
+    """Return what was filled, and how long it took, to be put behind a sentence."""
+    try:
+        files, mebibytes, seconds = int(result["files"]), int(result["bytes"]) / 2**20, float(result["seconds"])
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return f": {files:,} files, {mebibytes:,.0f} MiB, in {seconds:.0f} s"
