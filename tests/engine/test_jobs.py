@@ -77,3 +77,14 @@ def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
     found = stack.find("jobs", "a", JOBS)
     assert found is not None
     assert found["metadata"]["labels"]["l"] == "b"
+
+
+def test_with_a_resource_for_each_name_going_back_after_a_failure_finds_the_first_job(stack: Stack) -> None:
+    """With one resource for both, the first Job would wait for its deletion, and its name would be taken."""
+    first, second = {**job(stack, "a"), "name": "j-a"}, {**job(stack, "b"), "name": "j-b"}
+    stack.up(first)
+    before = uid(stack, "a")
+    stack.mark("fail-create-t")
+    stack.fails(lambda: stack.up(second, stack.thing("t")))
+    assert stack.up(first).names(Operation.DELETE) == {"j-b"}
+    assert uid(stack, "a") == before
