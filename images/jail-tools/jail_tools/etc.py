@@ -114,6 +114,8 @@ def read_managed(tree: Tree) -> dict[Kind, dict[str, Record]]:
         content = json.loads(_managed(tree).read_text())
     except FileNotFoundError:
         return {kind: {} for kind in Kind}
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "is spoilt", str(_managed(tree))) from error
     return {kind: {name: tuple(fields) for name, fields in content[kind.file_name].items()} for kind in Kind}
 
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,7 +273,74 @@ def test_what_root_in_the_jail_plants_leads_nowhere(
     assert (outside / "passwd").read_text() == "eve:x:1800:1800::/:/bin/sh\n"
     assert len(list(outside.iterdir())) == 1
     assert len(sidecar.known("passwd")) == 2
-    assert "Until this is mended, only declared users are known" in capsys.readouterr().out
+    assert "Until this is mended, of the jail's own users those count that were read last" in capsys.readouterr().out
+
+
+def test_a_tree_that_cant_be_read_for_a_moment_loses_nobody(sidecar: Sidecar, jail: Jail) -> None:
+    tree = jail.populate("a")
+    add(tree.root, *BOB)
+    sidecar.look()
+    (tree.root / "etc/passwd").rename(tree.root / "etc/passwd-away")
+    (tree.root / "etc/passwd").mkdir()
+
+    sidecar.declare()
+    sidecar.look()
+
+    assert sidecar.known("passwd") == [BOB[0].strip(), SLURM["passwd"].strip()]
+
+
+def test_a_configuration_that_is_not_mounted_yet_removes_nobody(sidecar: Sidecar, jail: Jail) -> None:
+    tree = jail.populate("a")
+    sidecar.look()
+    for path in sidecar.declared.iterdir():
+        path.unlink()
+
+    sidecar.look()
+
+    assert ALICE["passwd"] in (tree.root / "etc/passwd").read_text()
+    assert ALICE["passwd"].strip() in sidecar.known("passwd")
+
+
+def test_files_are_read_as_of_one_version_while_the_kubelet_switches_them(sidecar: Sidecar) -> None:
+    """As it does: a new folder, the link ..data renamed to point to it, the old folder removed."""
+    sidecar.declare(ALICE)
+    files = {path.name: path.read_text() for path in sidecar.declared.iterdir()}
+    for name in files:
+        (sidecar.declared / name).unlink()
+    switched = threading.Event()
+
+    def switch_often() -> None:
+        for number in range(300):
+            new = sidecar.declared / f"..{number}"
+            new.mkdir()
+            for name, text in files.items():
+                (new / name).write_text(text)
+            (sidecar.declared / "..new").symlink_to(new.name)
+            (sidecar.declared / "..new").rename(sidecar.declared / "..data")
+            if number:
+                shutil.rmtree(sidecar.declared / f"..{number - 1}")
+            switched.set()
+
+    kubelet = threading.Thread(target=switch_often)
+    kubelet.start()
+    assert switched.wait(10)
+    seen = set()
+    while kubelet.is_alive():
+        seen.add(len(sidecar._read_declared()[1].splitlines()))
+    kubelet.join()
+
+    assert seen == {3}
+
+
+def test_an_active_link_that_leads_nowhere_keeps_the_declared_users(
+    sidecar: Sidecar, jail: Jail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (jail.path / "active").symlink_to("/etc")
+
+    sidecar.look()
+
+    assert len(sidecar.known("passwd")) == 2
+    assert "is no symbolic link to trees/<tree>" in capsys.readouterr().out
 
 
 def test_the_tree_is_not_written_while_useradd_holds_the_lock(sidecar: Sidecar, jail: Jail) -> None:
