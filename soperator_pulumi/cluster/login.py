@@ -42,7 +42,7 @@ from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
-from soperator_pulumi.render import jail_arguments, layout
+from soperator_pulumi.render import layout, login_arguments
 from soperator_pulumi.spec import LoginSpec, ServiceType, SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
@@ -132,7 +132,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
         image=spec.images.login,
         image_pull_policy=spec.images.pull_policy,
         command=[
-            *(*INIT, layout.JAIL_LOGIN, *jail_arguments(spec, SubmountRole.LOGIN)),
+            *(*INIT, layout.JAIL_LOGIN, *login_arguments(spec)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
         ],
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],

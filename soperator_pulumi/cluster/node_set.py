@@ -32,7 +32,7 @@ from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import NodesReady
-from soperator_pulumi.render import layout, node_conf
+from soperator_pulumi.render import jail_binds, layout, node_conf
 from soperator_pulumi.spec import Constrain, NodeSetSpec, PodResources, ResourceAmounts, SubmountRole
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
@@ -121,7 +121,7 @@ def _role(parts: Parts, node_set: NodeSetSpec) -> Role:
         image=spec.images.worker,
         image_pull_policy=spec.images.pull_policy,
         command=[
-            *(*INIT, "/bin/sh", "-ec", _close_and_run(places), "slurmd"),
+            *(*INIT, "/bin/sh", "-ec", _start(places, jail_binds(spec, SubmountRole.WORKER)), "slurmd"),
             # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
             *("-D", "-b", "-Z", "--conf-server", _CONTROLLER),
             *("--conf", node_conf(spec, node_set)),
@@ -155,13 +155,18 @@ def _role(parts: Parts, node_set: NodeSetSpec) -> Role:
     )
 
 
-def _close_and_run(places: Sequence[Mount]) -> str:
-    """Return the script that starts slurmd after it has made every volume one from which nothing is executed."""
+def _start(places: Sequence[Mount], binds: Sequence[str]) -> str:
+    """Return the script that starts slurmd.
+
+    Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
+    volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    """
     remounts = [
         f"mount -o remount,bind,{'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n"
         for place in places
     ]
-    return "".join(remounts) + 'exec slurmd "$@"\n'
+    note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+    return "".join(remounts) + note + 'exec slurmd "$@"\n'
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:

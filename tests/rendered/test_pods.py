@@ -249,7 +249,7 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
         {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
     ]
     slurmd = containers_of(pod_of(a_deployment(jail={"submounts": submounts}), "hpc-cpu"))["slurmd"]
-    *remounts, last = slurmd["command"][5].splitlines()
+    *remounts, _note, last = slurmd["command"][5].splitlines()
     closed = dict(reversed(line.removeprefix("mount -o remount,bind,").split()) for line in remounts)
     assert closed.keys() == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
     for path, options in closed.items():

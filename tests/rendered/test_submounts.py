@@ -103,3 +103,14 @@ def test_claims_of_submounts_and_static_volumes_must_exist_before_anything_is_ap
     )
     assert found["jail.storage.static_volume"] == ("PersistentVolume", "nfs-export", "ReadWriteMany")
     assert "jail.storage.storage_class" not in found
+
+
+def test_what_jobs_see_is_what_their_nodes_pod_has_and_not_yet_what_the_spec_says() -> None:
+    def files(deployment: Deployment) -> str:
+        return str(deployment.one("hpc-slurm-config").inputs["files"]["plugstack.conf"])
+
+    without, with_data = a_deployment(), a_deployment(jail={"submounts": [DATA]})
+    assert files(without) == files(with_data), "a running node would look for a volume that its pod has not"
+    note = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"][5].splitlines()[-2]
+    assert note == "printf '%s\\n' bind=/data:ro bind=/dev/shm bind=/home bind=/tmp > /run/slurm/jail-binds"
+    assert "binds=/run/slurm/jail-binds" in files(with_data)
