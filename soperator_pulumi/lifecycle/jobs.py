@@ -186,8 +186,8 @@ class Following:
         if pod.runs(self.container):
             return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines()), False
         if pod.phase == "Failed":
-            words = pod.last_message().rstrip(".").splitlines()
-            return [f"its pod {': '.join([pod.why_ended(), *words[-1:]])}; another one goes on"], False
+            words = [line.rstrip(".") for line in pod.last_message().splitlines()]
+            return [f"its pod {': '.join([pod.why_ended(), *words[:1]])}; another one goes on"], False
         return [f"its pod {pod.why_not_ready(self.kube)}"], pod.stuck
 
     def _outcome(self, job: Job, pod: Pod | None) -> Outcome:

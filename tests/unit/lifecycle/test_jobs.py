@@ -146,11 +146,11 @@ def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
 
 
 def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
-    runs = [Run(1, message="the server is busy\nTry later."), Run(0)]
+    runs = [Run(1, message="the server is busy.\nTry later."), Run(0)]
     world.programs["populate"] = lambda _arguments: runs.pop(0)
     started(world)
     following(world).end()
-    assert "jail: its pod ended with exit code 1: Try later; another one goes on" in world.said
+    assert "jail: its pod ended with exit code 1: the server is busy; another one goes on" in world.said
 
 
 def test_a_job_whose_pod_is_deleted_goes_on_with_the_next_one(world: JailWorld) -> None:
