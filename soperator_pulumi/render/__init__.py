@@ -2,8 +2,8 @@
 
 from soperator_pulumi.render.jail import (
     active_tree,
-    jail_arguments,
     jail_binds,
+    login_arguments,
     plugstack_conf,
     source_name,
     submounts,
@@ -29,9 +29,9 @@ __all__ = [
     "changes",
     "gres_conf",
     "group",
-    "jail_arguments",
     "jail_binds",
     "job_submit_lua",
+    "login_arguments",
     "node_conf",
     "passwd",
     "plugstack_conf",

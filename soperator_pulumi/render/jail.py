@@ -45,9 +45,9 @@ def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
     return [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
 
 
-def jail_arguments(spec: ClusterSpec, role: SubmountRole) -> list[str]:
-    """Return what makes a view in the pods of a role, as arguments of `jail-login`."""
-    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, role), *_user_namespaces(spec)]
+def login_arguments(spec: ClusterSpec) -> list[str]:
+    """Return the arguments of `jail-login`: what sessions see."""
+    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN), *_user_namespaces(spec)]
 
 
 def plugstack_conf(spec: ClusterSpec) -> str:

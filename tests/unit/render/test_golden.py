@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.render import jail_arguments, node_conf, slurm_files, sshd_config, tree_id, user_files
-from soperator_pulumi.spec import ClusterSpec, SubmountRole
+from soperator_pulumi.render import login_arguments, node_conf, slurm_files, sshd_config, tree_id, user_files
+from soperator_pulumi.spec import ClusterSpec
 from tests.strategies import ED25519_KEY, a_spec
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -68,7 +68,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 
 def files(cluster: ClusterSpec) -> dict[str, str]:
     nodes = "".join(f"{each.name}: {node_conf(cluster, each)}\n" for each in cluster.node_sets)
-    sessions = f"tree {tree_id(cluster)}\n{' '.join(jail_arguments(cluster, SubmountRole.LOGIN))}\n"
+    sessions = f"tree {tree_id(cluster)}\n{' '.join(login_arguments(cluster))}\n"
     rendered_part, _, _ = slurm_files(cluster)["job_submit.lua"].partition("\n\n")
     return {
         **slurm_files(cluster),

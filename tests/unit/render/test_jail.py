@@ -9,9 +9,9 @@ from soperator_pulumi.render import (
     Effect,
     active_tree,
     changes,
-    jail_arguments,
     jail_binds,
     layout,
+    login_arguments,
     plugstack_conf,
     slurm_files,
     submounts,
@@ -72,7 +72,7 @@ def test_jobs_are_isolated_as_the_spec_says(isolation: Data, of_jobs: list[str],
     spec = a_spec(jail={"isolation": isolation})
     assert plugin_arguments(spec) == ["jail=/jail", "binds=/run/slurm/jail-binds", *of_jobs]
     binds = ["bind=/dev/shm", "bind=/home", "bind=/tmp"]
-    assert jail_arguments(spec, SubmountRole.LOGIN) == ["jail=/jail", *binds, *of_sessions]
+    assert login_arguments(spec) == ["jail=/jail", *binds, *of_sessions]
 
 
 def plugin_arguments(spec: ClusterSpec) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render import jail_arguments, plugstack_conf
+from soperator_pulumi.render import jail_binds, login_arguments, plugstack_conf
 from soperator_pulumi.spec import ClusterSpec, SubmountRole
 from soperator_pulumi.spec.paths import SPOOL, jail_path_problem
 from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS
@@ -43,9 +43,8 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
 def test_the_arguments_of_any_cluster_are_taken(takes: Parse, spec: ClusterSpec) -> None:
     _, line = plugstack_conf(spec).splitlines()
     assert takes(line.split(" ")[2:]), line
-    for role in SubmountRole:
-        arguments = jail_arguments(spec, role)
-        assert takes(arguments), arguments
+    assert takes(login_arguments(spec))
+    assert takes(["jail=/jail", *jail_binds(spec, SubmountRole.WORKER)])
 
 
 _NAMES = (
@@ -81,4 +80,4 @@ def test_the_plugin_takes_as_many_submounts_as_a_spec_may_have(takes: Parse) -> 
     submounts = [
         {"path": f"/{index:0{room - 1}}", "existing_claim": "data", "read_only": True} for index in range(MAX_SUBMOUNTS)
     ]
-    assert takes(jail_arguments(a_spec(jail={"submounts": submounts}), SubmountRole.LOGIN))
+    assert takes(login_arguments(a_spec(jail={"submounts": submounts})))
