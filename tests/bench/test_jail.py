@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,20 +77,42 @@ def test_an_srun_with_the_plugin_against_one_without(slurm: Slurm) -> None:
     assert seen[JAILED] != seen[PLAIN], "both ran on the same root"
 
     taken: dict[str, list[float]] = {JAILED: [], PLAIN: []}
-    with slurm.ssh_session(f"bash -c '{SRUNS.format(job=job)}'") as session:
-        assert session.stdin
-        assert session.stdout
+    with slurm.ssh_session(f"bash -c '{SRUNS.format(job=job)}'") as session, swapper(slurm) as stacks:
         for pair in range(PAIRS):
             for stack in (JAILED, PLAIN) if pair % 2 else (PLAIN, JAILED):
-                slurm.exec("cpu-0", "slurmd", "cp", stack, PLUGSTACK)
-                session.stdin.write("go\n")
-                session.stdin.flush()
-                begin, end = (float(word) for word in session.stdout.readline().split())
+                answer(stacks, stack)
+                begin, end = (float(word) for word in answer(session, "go").split())
                 taken[stack].append(end - begin)
 
     report("an srun in the jail", taken[JAILED], taken[PLAIN], "the same without the plugin", 1.02)
     added = statistics.median(a - b for a, b in zip(taken[JAILED], taken[PLAIN], strict=True))
     print(f"added by the plugin: median {added * 1000:.2f} ms")
+
+
+@contextmanager
+def swapper(slurm: Slurm) -> Iterator[subprocess.Popen[str]]:
+    """Copy each file that is named to it over the worker's plugstack.conf."""
+    kubectl = [str(slurm.kubernetes.kubectl), "--kubeconfig", str(slurm.kubernetes.kubeconfig), "-n", slurm.namespace]
+    script = f"while read -r stack; do cp $stack {PLUGSTACK}; echo done; done"
+    with subprocess.Popen(
+        [*kubectl, "exec", "--stdin", "cpu-0", "--container", "slurmd", "--", "sh", "-ec", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def answer(process: subprocess.Popen[str], line: str) -> str:
+    """Write a line to a process and return the line that it answers."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    said = process.stdout.readline()
+    assert said, "the session has ended"
+    return said
 
 
 @pytest.fixture
