@@ -1,7 +1,9 @@
 """Work in several processes: batches of neighbouring entries, results in their order, a lost process is an error."""
 
+import ctypes
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -64,7 +66,7 @@ def run(
         max(1, min(processes, len(todo))),
         mp_context=multiprocessing.get_context("fork"),
         initializer=_begin,
-        initargs=(worker,),
+        initargs=(worker, os.getpid()),
     )
     left = iter(todo)
     under_way: dict[Future[Result], range] = {}
@@ -87,9 +89,15 @@ def run(
 
 
 _worker: Worker[Any]
+_PR_SET_PDEATHSIG = 1
+"""Of linux/prctl.h."""
 
 
-def _begin(worker: Worker[Any]) -> None:
+def _begin(worker: Worker[Any], parent: int) -> None:
+    """Begin in a new process, which must not outlive its parent: it has the lock, and would write."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it was killed before
     global _worker  # noqa: PLW0603 - one per process: what the executor hands to a process it hands to a function
     _worker = worker
     worker.begin()

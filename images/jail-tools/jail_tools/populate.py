@@ -25,6 +25,8 @@ from jail_tools.progress import say
 from jail_tools.source import Volume
 from jail_tools.structure import extras, finish_folders, make_folders, make_root
 
+LOCK_SECONDS = 5.0
+"""How long a killed populate may take to be gone."""
 ACCOUNTS = ("passwd", "group", "shadow")
 
 
@@ -123,13 +125,20 @@ def make_claim(tree: layout.Tree) -> None:
 def only_one(tree: layout.Tree) -> Iterator[None]:
     """Keep any other populate of the same tree out."""
     with opened(tree.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TryAgainError(
-                f"another populate of tree {tree.name} is at work; it may be an earlier pod of this Job."
-            ) from None
+        until = time.monotonic() + LOCK_SECONDS
+        while not _locked(lock):
+            if time.monotonic() > until:
+                raise TryAgainError(f"another populate of tree {tree.name} is at work, of an earlier pod perhaps.")
+            time.sleep(0.05)
         yield
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def begin(request: Request) -> int:

@@ -31,7 +31,7 @@ FOLDERS = {
     "var/spool/slurmd": 0o755,
 }
 """Folders that a job's or the admin shell's view mounts on, or that the links below need."""
-FILES = ("etc/hosts", "etc/resolv.conf")
+FILES = ("etc/hostname", "etc/hosts", "etc/resolv.conf")
 """Plain files that the node's own are mounted on."""
 LINKS = {f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS}
 

@@ -1,0 +1,156 @@
+"""Trees made for tests, what can be seen of a tree, and the command that is tested, in a process of its own."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+NAME = "0123456789ab"
+PACKAGE = Path(__file__).parent.parent
+CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")  # cap_net_raw=ep, as ping has it
+HOLE_BYTES = 1024 * 1024
+
+names = st.binary(min_size=1, max_size=20).filter(
+    lambda name: b"/" not in name and b"\0" not in name and name not in {b".", b".."}
+)
+modes = st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o000, 0o4755, 0o2755, 0o1777, 0o6711])
+owners = st.sampled_from([0, 1, 1000, 64030, 2**31])
+times = st.integers(min_value=1, max_value=2**33 * 10**9)  # ext4 reaches to 2446
+contents = st.one_of(
+    st.just(b""),
+    st.binary(max_size=300),
+    st.builds(lambda data, times: data * times, st.binary(min_size=1, max_size=7), st.sampled_from([10_000, 300_000])),
+)
+attributes = st.dictionaries(st.sampled_from(["user.a", "user.b", "trusted.c"]), st.binary(max_size=30), max_size=2)
+
+things = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("file"), "content": contents, "xattrs": attributes}),
+    st.fixed_dictionaries({"kind": st.just("sparse"), "content": contents, "at": st.integers(0, 3)}),
+    st.fixed_dictionaries({"kind": st.just("symlink"), "target": names}),
+    st.fixed_dictionaries({"kind": st.just("fifo")}),
+    st.fixed_dictionaries({"kind": st.just("link"), "of": st.integers(0, 100)}),
+    st.fixed_dictionaries({"kind": st.just("folder"), "xattrs": attributes}),
+)
+plans = st.lists(st.tuples(st.integers(0, 100), names, things, modes, owners, times), max_size=12)
+"""What to make: each item in one of the folders so far, with a name, mode, owner and time."""
+
+
+def build(root: Path, plan: Sequence[tuple[int, bytes, dict[str, Any], int, int, int]]) -> None:
+    """Make a tree as planned. An item whose name is taken is left out, so is a further name of nothing."""
+    folders = [os.fsencode(root)]
+    files: list[bytes] = []
+    finished: list[tuple[bytes, int, int, int]] = []
+    for where, name, thing, mode, owner, time in plan:
+        path = folders[where % len(folders)] + b"/" + name
+        if os.path.lexists(path) or (thing["kind"] == "link" and not files):
+            continue
+        make(path, thing, files)
+        for attribute, value in thing.get("xattrs", {}).items():
+            os.setxattr(path, attribute, value)
+        if thing["kind"] == "folder":
+            folders.append(path)
+        elif thing["kind"] != "link":
+            files.append(path)
+        finished.append((path, mode, owner, time))
+    for path, mode, owner, time in reversed(finished):
+        os.chown(path, owner, owner, follow_symlinks=False)
+        if not Path(os.fsdecode(path)).is_symlink():
+            Path(os.fsdecode(path)).chmod(mode)
+        os.utime(path, ns=(time, time), follow_symlinks=False)
+
+
+def make(path: bytes, thing: dict[str, Any], files: Sequence[bytes]) -> None:
+    """Make one thing, without its attributes."""
+    match thing["kind"]:
+        case "file":
+            Path(os.fsdecode(path)).write_bytes(thing["content"])
+        case "sparse":
+            with Path(os.fsdecode(path)).open("wb") as file:
+                file.seek(thing["at"] * HOLE_BYTES)
+                file.write(thing["content"])
+                file.truncate((thing["at"] + 2) * HOLE_BYTES)
+        case "symlink":
+            os.symlink(thing["target"], path)  # noqa: PTH211 - the target stays as it is, `./a//b` too
+        case "fifo":
+            os.mkfifo(path)
+        case "link":
+            os.link(files[thing["of"] % len(files)], path, follow_symlinks=False)
+        case "folder":
+            Path(os.fsdecode(path)).mkdir()
+
+
+def seen(root: Path) -> dict[str, tuple[object, ...]]:
+    """Everything in a folder with all that can be seen of it; of hard links the names that belong together."""
+    found: dict[str, tuple[object, ...]] = {}
+    linked: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for where, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = f"{where}/{name}"
+            relative = os.path.relpath(path, root)
+            status = os.lstat(path)
+            kind = stat.S_IFMT(status.st_mode)
+            content: object = None
+            if kind == stat.S_IFREG:
+                content = Path(path).read_bytes()
+            elif kind == stat.S_IFLNK:
+                content = os.readlink(path)  # noqa: PTH115 - as it is
+            xattrs = {
+                name: os.getxattr(path, name, follow_symlinks=False)
+                for name in os.listxattr(path, follow_symlinks=False)
+            }
+            found[relative] = (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, content, xattrs)
+            if kind != stat.S_IFDIR:
+                linked[status.st_dev, status.st_ino].append(relative)
+    for together in linked.values():
+        for name in together:
+            found[name] += (sorted(together),)
+    return found
+
+
+PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(PACKAGE)!r})
+from jail_tools.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """Return the command line of the package, in this Python."""
+    return [sys.executable, "-I", "-c", PROGRAM, *map(str, arguments)]
+
+
+def populate(jail: Path, *source: str | Path, tree: str = NAME) -> list[str]:
+    """The command line that fills a tree."""
+    return command("populate", "--jail", jail, "--tree", tree, "--source", "test:source", *source)
+
+
+def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(arguments, capture_output=True, text=True, errors="surrogateescape", check=False)
+
+
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """What a populate says at its end."""
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    said = json.loads(line)
+    assert isinstance(said, dict)
+    return said
+
+
+def manifest(jail: Path, tree: str = NAME) -> Path:
+    """A tree's manifest."""
+    return jail / "meta" / tree / "manifest.jsonl"
+
+
+def is_complete(jail: Path, tree: str = NAME) -> bool:
+    """Whether a tree is marked complete."""
+    return (jail / "meta" / tree / "complete.json").exists()
