@@ -22,7 +22,7 @@ from tools.images.recipe import SUITE, Recipe
 from tools.kube import EmbeddedKubernetes, archives
 from tools.kube.debs import tool
 
-PACKAGES = ("openssh-client", "procps", "python3-minimal", "rsync")
+PACKAGES = ("openssh-client", "procps", "python3", "rsync")
 """What tests run in a jail, beside the essential packages."""
 
 _VERSION = 1

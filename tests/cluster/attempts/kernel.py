@@ -76,7 +76,9 @@ def make_a_cgroup() -> object:
         except OSError as error:
             refusal = error
         else:
-            return str(folder)
+            if (folder / "escape" / "cgroup.procs").exists():
+                return str(folder)
+            (folder / "escape").rmdir()  # no cgroup: the folder in which the container's cgroups are mounted
     raise refusal
 
 
