@@ -25,7 +25,7 @@
 
 #define EXIT_USAGE 64
 #define WAIT_SECONDS 60 /* for a tree to become active; then the container's restart goes on waiting */
-#define TIDY_SECONDS 60 /* a session that is just being opened has surely entered its view */
+#define TIDY_SECONDS 60 /* after a switch: a session that was just being opened has surely entered its view then */
 
 static const int FORWARDED[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -58,7 +58,7 @@ static int wait_for_tree(const struct jail_config *config, struct failure *failu
     const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
 
     for (time_t end = time(NULL) + WAIT_SECONDS; time(NULL) < end; nanosleep(&pause, NULL))
-        if (sessions_follow(config, failure) == 0)
+        if (sessions_follow(config, failure) >= 0)
             return 0;
     return -1;
 }
@@ -95,11 +95,13 @@ static int reap(pid_t command)
 static void follow(const struct jail_config *config)
 {
     static char said[sizeof(((struct failure *)0)->text)];
-    static unsigned int seconds;
+    static unsigned int seconds; /* since the last switch, or the last time that all was tidy */
     struct failure failure = {FAILURE_NONE, ""};
+    int switched = sessions_follow(config, &failure);
 
-    if (sessions_follow(config, &failure) == 0 && ++seconds % TIDY_SECONDS == 0)
-        sessions_tidy(&failure);
+    seconds = switched > 0 ? 0 : seconds + 1;
+    if (switched == 0 && seconds >= TIDY_SECONDS && sessions_tidy(&failure) == 0)
+        seconds = 0;
     if (failure.scope != FAILURE_NONE && strcmp(said, failure.text) != 0)
         complain(&failure);
     memcpy(said, failure.text, sizeof(said));

@@ -4,12 +4,14 @@
  * plugstack.conf:  required /opt/slurm/lib/slurm/spank_jail.so jail=/jail bind=/home ...      (config.h)
  *
  * It has to be `required`: an optional plugin that fails is passed over, and the job would run outside.
- * Slurm calls, in slurmstepd: init; then in each task, a forked child: task_init_privileged as root, task_init as the
- * user, exec; then in slurmstepd again: task_exit. Whatever goes wrong before, a task finds it in
- * task_init_privileged and ends there, with a message that srun shows or the batch job's output file has.
+ * Slurm calls, in slurmstepd: init, init_post_opt, and with the user as effective user user_init; then in each task, a
+ * forked child: task_init_privileged as root, task_init as the user, exec; in slurmstepd again: task_post_fork (after
+ * the last fork, once a task), task_exit, exit. Whatever goes wrong before, a task finds it in task_init_privileged
+ * and ends there, with a message that srun shows or the batch job's output file has.
  */
 #include <errno.h>
 #include <limits.h>
+#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "config.h"
 #include "confine.h"
 #include "enter.h"
+#include "isolation.h"
 #include "report.h"
 #include "tree.h"
 #include "view.h"
@@ -26,7 +29,8 @@
 SPANK_PLUGIN(jail, 1);
 
 static struct jail_config config;
-static struct failure configuration_failure = {FAILURE_NODE, "configuration: not read"};
+static struct isolation isolation = ISOLATION_NONE;
+static struct failure startup_failure = {FAILURE_NODE, "configuration: not read"}; /* what tasks find */
 static char working_directory[PATH_MAX];
 
 static int refuse(const struct failure *failure)
@@ -41,10 +45,48 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     (void)spank;
     if (spank_context() != S_CTX_REMOTE)
         return 0;
-    configuration_failure.scope = FAILURE_NONE;
-    config_load(&config, count, arguments, &configuration_failure);
+    startup_failure.scope = FAILURE_NONE;
+    config_load(&config, count, arguments, &startup_failure);
     if (report_prepare() < 0)
         slurm_error("jail: share memory with tasks: %m");
+    return 0;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
+{
+    uint32_t step_id;
+
+    (void)count;
+    (void)arguments;
+    if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
+        !(config.isolate_pid || config.isolate_ipc))
+        return 0;
+    if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
+        fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
+    else if (step_id != SLURM_EXTERN_CONT) /* which has no tasks */
+        isolation_start(&isolation, config.isolate_pid, config.isolate_ipc, &startup_failure);
+    return 0;
+}
+
+int slurm_spank_user_init(spank_t spank, int count, char **arguments)
+{
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    if (startup_failure.scope == FAILURE_NONE)
+        isolation_fork(&isolation, true, &startup_failure);
+    return 0;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    if (isolation_fork(&isolation, false, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
     return 0;
 }
 
@@ -55,7 +97,8 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
+    if (isolation_join(&isolation, failure) < 0 || enter_namespace(failure) < 0 ||
+        (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);
     close(claim);
@@ -78,8 +121,8 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 
     (void)count;
     (void)arguments;
-    if (configuration_failure.scope != FAILURE_NONE)
-        return refuse(&configuration_failure);
+    if (startup_failure.scope != FAILURE_NONE)
+        return refuse(&startup_failure);
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
         fail_saying(&failure, FAILURE_NODE, "ask Slurm for the job's number");
@@ -112,5 +155,14 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     report_drain();
+    return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int count, char **arguments)
+{
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    isolation_stop(&isolation);
     return 0;
 }

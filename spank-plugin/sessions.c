@@ -107,8 +107,8 @@ int sessions_follow(const struct jail_config *config, struct failure *failure)
     if (result == 0 && strcmp(name, followed) != 0) {
         if ((there = has_view(name, failure)) == 0)
             there = add_view(config, claim, name, failure);
-        result = there < 0 ? -1 : point_to(name, failure);
-        if (result == 0)
+        result = there < 0 || point_to(name, failure) < 0 ? -1 : 1;
+        if (result == 1)
             memcpy(followed, name, sizeof(followed));
     }
     close(claim);

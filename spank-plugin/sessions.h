@@ -10,7 +10,7 @@
 /* Make VIEWS (in_use.h) a directory that sshd accepts above a ChrootDirectory. Returns 0 or -1. */
 int sessions_prepare(struct failure *failure);
 
-/* Let VIEWS/active lead to a view of the active tree. Nothing is done when it does. Returns 0 or -1. */
+/* Let VIEWS/active lead to a view of the active tree. Returns 1 when it now does, 0 when it did before, or -1. */
 int sessions_follow(const struct jail_config *config, struct failure *failure);
 
 /* Take away views that no process is in any more and that are not for new sessions. Returns 0 or -1. */

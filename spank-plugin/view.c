@@ -52,6 +52,14 @@ static int empty(int root, const char *path, struct failure *failure)
     return attach(root, mounts_new("tmpfs", OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), path, failure);
 }
 
+/* Message queues are of an IPC namespace, and the container's /dev/mqueue shows those of its own. */
+static int own_queues(int root, struct failure *failure)
+{
+    static const char *const NO_OPTIONS[] = {NULL};
+
+    return attach(root, mounts_new("mqueue", NO_OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), "/dev/mqueue", failure);
+}
+
 static int add_binds(int root, const struct jail_config *config, struct failure *failure)
 {
     for (size_t i = 0; i < config->bind_count; i++) {
@@ -106,7 +114,11 @@ static int add_all(int root, const struct view *view, struct failure *failure)
         read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||
         read_only(root, "/etc/resolv.conf", failure) < 0 || add_binds(root, view->config, failure) < 0)
         return -1;
-    return view->job ? add_spool(root, view, failure) : 0;
+    if (!view->job)
+        return 0;
+    if (view->config->isolate_ipc && own_queues(root, failure) < 0)
+        return -1;
+    return add_spool(root, view, failure);
 }
 
 int view_build(const struct view *view, struct failure *failure)

@@ -5,7 +5,7 @@
  *   /proc                  a new instance that shows a user the own processes only, with what the container's
  *                          runtime masks masked again
  *   /sys                   the container's, read-only
- *   /dev                   the container's devices
+ *   /dev                   the container's devices; with isolation=ipc the message queues of the step
  *   /run                   empty, in memory; in it /run/munge
  *   /opt/slurm, /var/lib/extrausers, /etc/hosts, /etc/resolv.conf     the container's, read-only
  *   bind=...               as configured, at the same place

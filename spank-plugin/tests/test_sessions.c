@@ -109,8 +109,9 @@ TEST(sshd_accepts_the_way_to_a_view)
 TEST(a_view_is_built_once)
 {
     begin();
+    CHECK(sessions_follow(&config, &failure) == 1);
     for (int i = 0; i < 3; i++)
-        follow();
+        CHECK(sessions_follow(&config, &failure) == 0);
     CHECK(views() == 1);
     switch_to(OTHER_TREE);
     follow();

@@ -1,0 +1,114 @@
+#include "isolation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * The holder. slurmstepd has threads, so between its fork and its end only system calls are safe. No signal reaches a
+ * namespace's first process that it does not handle, but KILL and STOP from outside.
+ */
+static _Noreturn void hold(void)
+{
+    struct sigaction reap = {.sa_handler = SIG_IGN};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* The step's output would never end with its pipes open here, and the user's directory would be in use. */
+    if (syscall(SYS_close_range, 0u, ~0u, 0u) < 0 || chdir("/") < 0)
+        _exit(1);
+    sigaction(SIGCHLD, &reap, NULL); /* the kernel reaps then */
+    while (true)
+        pause();
+}
+
+static int open_namespace(pid_t process, const char *kind)
+{
+    char path[64];
+
+    if (process == 0)
+        snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+    else
+        snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)process, kind);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int isolation_start(struct isolation *isolation, bool pid, bool ipc, struct failure *failure)
+{
+    unsigned long flags = (pid ? CLONE_NEWPID : 0) | (ipc ? CLONE_NEWIPC : 0);
+
+    isolation->holder = (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (isolation->holder == 0)
+        hold();
+    if (isolation->holder < 0) {
+        isolation->holder = 0;
+        return fail(failure, "make namespaces of", "processes and IPC");
+    }
+    if ((pid && ((isolation->pid_namespace = open_namespace(isolation->holder, "pid")) < 0 ||
+                 (isolation->own_pid_namespace = open_namespace(0, "pid")) < 0)) ||
+        (ipc && (isolation->ipc_namespace = open_namespace(isolation->holder, "ipc")) < 0)) {
+        fail(failure, "open", "the step's namespaces");
+        isolation_stop(isolation);
+        return -1;
+    }
+    return 0;
+}
+
+/* The effective user of this thread alone; the C library's call would change it for slurmstepd's other threads too. */
+static int set_effective_user(uid_t user)
+{
+    return (int)syscall(SYS_setresuid, (uid_t)-1, user, (uid_t)-1);
+}
+
+int isolation_fork(const struct isolation *isolation, bool inside, struct failure *failure)
+{
+    uid_t user = geteuid();
+    int result;
+
+    if (isolation->pid_namespace < 0)
+        return 0;
+    if (set_effective_user(0) < 0)
+        return fail(failure, "become root to enter", "the step's namespace of processes");
+    result = setns(inside ? isolation->pid_namespace : isolation->own_pid_namespace, CLONE_NEWPID);
+    if (result < 0)
+        fail(failure, inside ? "enter" : "leave", "the step's namespace of processes");
+    if (set_effective_user(user) < 0)
+        return fail(failure, "become the user again after entering", "the step's namespace of processes");
+    return result;
+}
+
+int isolation_join(const struct isolation *isolation, struct failure *failure)
+{
+    if (isolation->ipc_namespace >= 0 && setns(isolation->ipc_namespace, CLONE_NEWIPC) < 0)
+        return fail(failure, "enter", "the step's namespace of IPC");
+    return 0;
+}
+
+static void close_namespace(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+void isolation_stop(struct isolation *isolation)
+{
+    close_namespace(&isolation->pid_namespace);
+    close_namespace(&isolation->own_pid_namespace);
+    close_namespace(&isolation->ipc_namespace);
+    if (isolation->holder == 0)
+        return;
+    /*
+     * slurmstepd waits for any child: when the holder was among them, its number may be another process's by now. Its
+     * end is not waited for: it comes only after slurmstepd has waited for every task.
+     */
+    if (waitpid(isolation->holder, NULL, WNOHANG) == 0)
+        kill(isolation->holder, SIGKILL);
+    isolation->holder = 0;
+}
