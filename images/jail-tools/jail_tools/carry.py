@@ -25,14 +25,14 @@ class Plan:
 
     files: tuple[Change, ...]
     """Parents before what is in them."""
-    status: Owned | None
-    """dpkg's status with the packages that are carried over; None when there are none."""
+    lists: Mapping[str, Owned]
+    """dpkg's own files with the packages that are carried over, by path."""
     reasons: tuple[str, ...]
 
     @property
     def paths(self) -> tuple[str, ...]:
         """All paths that are written."""
-        return (*(change.path for change in self.files), *((packages.STATUS,) if self.status else ()))
+        return (*(change.path for change in self.files), *self.lists)
 
 
 def missing(report: Report, old: int, new: int) -> Report:
@@ -51,7 +51,7 @@ def plan(report: Report, old: int, new: int) -> Plan:
         "`dpkg --configure --pending`, or remove it"
         for package in packages.broken(_status(old))
     )
-    newer, status = _merge_packages(report, new, reasons)
+    newer, lists = _merge_packages(report, old, new, reasons)
     wanted: dict[str, Change] = {}
     for change in sorted(report.changes, key=lambda change: change.path):
         if change.how is How.REMOVED or report.owners.get(change.path) in newer:
@@ -64,7 +64,7 @@ def plan(report: Report, old: int, new: int) -> Plan:
                 if parent not in wanted and beneath.lookup(new, parent) is None:
                     wanted[parent] = Change(How.ADDED, _entry(old, parent))
             wanted[change.path] = change
-    return Plan(tuple(wanted.values()), status, tuple(reasons))
+    return Plan(tuple(wanted.values()), lists, tuple(reasons))
 
 
 def carry(plan: Plan, old: int, new: int, tell: Callable[[int], None]) -> None:
@@ -76,8 +76,8 @@ def carry(plan: Plan, old: int, new: int, tell: Callable[[int], None]) -> None:
     for change in plan.files:
         _carry_one(change.entry, old, new)
         tell(1)
-    if plan.status is not None:
-        beneath.replace(new, packages.STATUS, plan.status)
+    for path, file in plan.lists.items():
+        beneath.replace(new, path, file)
 
 
 def _has_package(change: PackageChange, there: Mapping[str, Package]) -> bool:
@@ -130,8 +130,8 @@ def _wanted(change: Change, new: int) -> bool:
     return change.entry.kind is not Kind.DIRECTORY or beneath.lookup(new, change.path) is None
 
 
-def _merge_packages(report: Report, new: int, reasons: list[str]) -> tuple[set[str], Owned | None]:
-    """Return the packages that the new tree has new enough, and its list with the others added."""
+def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> tuple[set[str], dict[str, Owned]]:
+    """Return the packages that the new tree has new enough, and dpkg's files with the others added."""
     newer: set[str] = set()
     carried: dict[str, Package] = {}
     file = beneath.read(new, packages.STATUS)
@@ -157,8 +157,13 @@ def _merge_packages(report: Report, new: int, reasons: list[str]) -> tuple[set[s
         if lacking and file is not None:
             reasons.append(f"package {package.name} {package.version} needs {', '.join(lacking)}, not in the new tree")
     if not carried or file is None:
-        return newer, None
-    return newer, replace(file, content=packages.format_status(merged.values()))
+        return newer, {}
+    lists = {packages.STATUS: replace(file, content=packages.format_status(merged.values()))}
+    ours, theirs = beneath.read(old, packages.TRIGGERS), beneath.read(new, packages.TRIGGERS)
+    if ours is not None and theirs is not None:
+        triggers = packages.merge_triggers(ours.content, theirs.content, carried.values())
+        lists[packages.TRIGGERS] = replace(theirs, content=triggers)
+    return newer, lists
 
 
 def _carry_one(entry: Entry, old: int, new: int) -> None:

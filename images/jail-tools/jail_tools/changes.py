@@ -31,7 +31,8 @@ LEFT_OUT = frozenset(
         # accounts and packages, which are merged record by record
         "etc/.pwd.lock", "etc/group", "etc/group-", "etc/gshadow", "etc/gshadow-", "etc/passwd", "etc/passwd-",
         "etc/shadow", "etc/shadow-", "etc/subgid", "etc/subgid-", "etc/subuid", "etc/subuid-",
-        "var/lib/apt/extended_states", "var/lib/dpkg/diversions-old", "var/lib/dpkg/statoverride-old", packages.STATUS,
+        "var/lib/apt/extended_states", "var/lib/dpkg/diversions-old", "var/lib/dpkg/statoverride-old",
+        "var/lib/dpkg/triggers/Unincorp", packages.STATUS, packages.TRIGGERS,
     }
 )  # fmt: skip
 """Paths that are not compared, with all below them. Listed in docs/jail.md."""

@@ -7,6 +7,8 @@ from itertools import zip_longest
 
 STATUS = "var/lib/dpkg/status"
 INFO = "var/lib/dpkg/info"
+TRIGGERS = "var/lib/dpkg/triggers/File"
+"""Which paths packages want to hear of: `/usr/share/man man-db`."""
 
 _RELATION = re.compile(r"\s*([a-z0-9][a-z0-9.+-]*)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>)\s*([^\s)]+)\s*\))?")
 _PART = re.compile(r"([^0-9]*)([0-9]*)")
@@ -86,6 +88,18 @@ def compare_versions(one: str, other: str) -> int:
         if difference:
             return difference
     return 0
+
+
+def merge_triggers(ours: bytes, theirs: bytes, carried: Iterable[Package]) -> bytes:
+    """Return `theirs` with those lines of `ours` that belong to packages that are carried over."""
+    wanted = {package.name.encode() for package in carried}
+    there = set(theirs.splitlines())
+    lines = [line for line in ours.splitlines() if line not in there and _owner(line) in wanted]
+    return theirs + b"".join(line + b"\n" for line in lines)
+
+
+def _owner(trigger: bytes) -> bytes:
+    return trigger.rpartition(b" ")[2].partition(b"/")[0].partition(b":")[0]
 
 
 def lacking(package: Package, there: Iterable[Package]) -> list[str]:

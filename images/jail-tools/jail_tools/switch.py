@@ -138,7 +138,7 @@ def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
 def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
     """Write everything and flip, with both trees' accounts locked."""
     old, new = pair.old, pair.new
-    plan = carry.Plan((), None, ())
+    plan = carry.Plan((), {}, ())
     if policy is Policy.CARRY_OVER:
         plan = carry.plan(report, pair.old_root, pair.new_root)
     new_files = etc.read(pair.new_root)

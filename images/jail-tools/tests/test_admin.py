@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jail_testing.jails import command
 
 from jail_tools.admin import make_links
 from jail_tools.errors import RefusedError
-from tests.jails import command
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jail_testing.jails import Jail, command, contents, in_memory, killed_at
 
 from jail_tools import claim
 from jail_tools.collect import collect, remove_tree
@@ -15,7 +16,6 @@ from jail_tools.layout import Tree, tree_of
 from jail_tools.populate import only_one
 from jail_tools.switch import Policy, switch
 from jail_tools.trees import listing
-from tests.jails import Jail, command, contents, in_memory, killed_at
 
 
 @pytest.fixture

@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from jail_tools import claim, etc
-from jail_tools.accounts import Kind
-from jail_tools.errors import RefusedError, TryAgainError
-from jail_tools.layout import Tree, tree_of
-from jail_tools.roster import Accounts
-from jail_tools.switch import Policy, switch
-from tests.jails import (
+from jail_testing.jails import (
     GROUP,
     PASSWD,
     SHADOW,
@@ -29,6 +22,13 @@ from tests.jails import (
     package,
     write,
 )
+
+from jail_tools import claim, etc
+from jail_tools.accounts import Kind
+from jail_tools.errors import RefusedError, TryAgainError
+from jail_tools.layout import Tree, tree_of
+from jail_tools.roster import Accounts
+from jail_tools.switch import Policy, switch
 
 NEWER = {
     "etc/os-release": "ID=debian\nVERSION=next\n",
@@ -159,6 +159,17 @@ def test_changes_can_be_carried_over(old: Tree, new: Tree) -> None:
     assert "Version: 2.45-1" in status
     assert "Package: htop" in status
     assert done.carried == done.changed
+
+
+def test_triggers_of_packages_come_with_them(old: Tree, new: Tree) -> None:
+    triggers = "var/lib/dpkg/triggers/File"
+    install(old, "man-db", "2.13-1", {"usr/bin/man": "man"})
+    write(old.root, {triggers: "/old gone\n/usr/share/man man-db/noawait\n"})
+    write(new.root, {triggers: "/new theirs\n"})
+
+    switch(new, Policy.CARRY_OVER)
+
+    assert (new.root / triggers).read_text() == "/new theirs\n/usr/share/man man-db/noawait\n"
 
 
 def test_a_package_that_the_new_tree_has_at_least_as_new_is_taken_from_there(old: Tree, new: Tree) -> None:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
 from jail_tools import beneath, claim, etc
 from jail_tools.roster import SYSTEM_NAMES
 from jail_tools.users import Keeper
 from soperator_pulumi.spec import system_accounts
-from tests.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
 SLURM = {
     "passwd": "slurm:x:64030:64030::/nonexistent:/usr/sbin/nologin\n",

@@ -1,0 +1,1 @@
+"""What tests of jail_tools share."""
