@@ -21,7 +21,7 @@ from tools import images, paths
 from tools.images.store import Store
 from tools.kube.debs import Tool
 
-PAIRS = 60
+PAIRS = 200
 ROUNDS = 4
 DISK_GIB = 32
 """Room for four copies a round; the file has holes where nothing was written."""
