@@ -6,6 +6,7 @@ version is taken from there, with all its files.
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jail_tools import beneath, changes, packages
@@ -117,17 +118,24 @@ def _in_the_way(change: Change, new: int) -> str | None:
         return None
     if _is_directory(there):
         return None if change.entry.kind is Kind.DIRECTORY else f"/{path}: is a directory in the new tree"
-    if change.was is not None and change.how is How.MODIFIED:
-        parent, name = split(path)
-        with beneath.directory(new, parent) as at:
-            if changes.same(change.was, at, name):
-                return None
+    if _as_populated(change, new):
+        return None
     return f"/{path}: users {change.how.value.replace('modified', 'changed')} it, and the new tree has another one"
 
 
 def _wanted(change: Change, new: int) -> bool:
-    """Tell whether there is something to do: a directory that both trees have keeps the new tree's mode and owner."""
-    return change.entry.kind is not Kind.DIRECTORY or beneath.lookup(new, change.path) is None
+    """Tell whether there is something to do: a directory that the new tree has otherwise keeps its mode and owner."""
+    is_directory = change.entry.kind is Kind.DIRECTORY
+    return not is_directory or beneath.lookup(new, change.path) is None or _as_populated(change, new)
+
+
+def _as_populated(change: Change, new: int) -> bool:
+    """Tell whether the new tree has what the old one was populated with."""
+    if change.was is None:
+        return False
+    parent, name = split(change.path)
+    with beneath.directory(new, parent) as at:
+        return changes.same(change.was, at, name)
 
 
 def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> tuple[set[str], dict[str, Owned]]:
@@ -170,7 +178,8 @@ def _carry_one(entry: Entry, old: int, new: int) -> None:
     parent, name = split(entry.path)
     with beneath.directory(old, parent) as source, beneath.directory(new, parent) as target:
         if entry.kind is Kind.DIRECTORY:
-            os.mkdir(name, 0o700, dir_fd=target)
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=target)
             write_attributes(target, name, entry._replace(xattrs=read_xattrs(path_of(source, name))))
             return
         with beneath.new_name(target, name) as made:

@@ -148,10 +148,12 @@ def test_changes_can_be_carried_over(old: Tree, new: Tree) -> None:
     write(old.root, {"usr/bin/sh": "better sh"})
     os.setxattr(old.root / "usr/bin/htop", "trusted.note", b"kept")
 
+    (old.root / "opt").chmod(0o1777)
+
     done = switch(new, Policy.CARRY_OVER)
 
     found = contents(new.root)
-    for path in ("usr/bin/htop", "usr/bin/h", "usr/bin/sh", "usr/share/doc/htop/copyright"):
+    for path in ("opt", "usr/bin/htop", "usr/bin/h", "usr/bin/sh", "usr/share/doc/htop/copyright"):
         assert found[path] == contents(old.root)[path]
     assert os.getxattr(new.root / "usr/bin/htop", "trusted.note") == b"kept"
     assert (new.root / "usr/lib/libc.so.6").read_text() == "libc of next"
