@@ -1,0 +1,94 @@
+"""Laws of declared accounts in the jail's own files, for any accounts on either side."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jail_tools.accounts import Kind, Record, Table, identity, is_user
+from jail_tools.roster import Accounts, before, for_daemons, for_tree
+
+NAMES = st.sampled_from(["alice", "bob", "eve", "zoe"])
+IDS = st.integers(1000, 1003).map(str)
+NOBODY: Accounts = {kind: {} for kind in Kind}
+
+
+def passwd(name: str, number: str, shell: str) -> Record:
+    return (name, "x", number, number, "", f"/home/{name}", shell)
+
+
+@st.composite
+def accounts(draw: st.DrawFn) -> dict[Kind, dict[str, Record]]:
+    """Users with ids of their own, some of them with a group and a line in shadow."""
+    names = draw(st.lists(NAMES, unique=True))
+    numbers = draw(st.lists(IDS, unique=True, min_size=len(names), max_size=len(names)))
+    users: dict[str, Record] = {
+        name: passwd(name, number, draw(st.sampled_from(["sh", "zsh"])))
+        for name, number in zip(names, numbers, strict=True)
+    }
+    groups: dict[str, Record] = {
+        name: (name, "x", record[2], ",".join(draw(st.sets(NAMES)))) for name, record in users.items()
+    }
+    shadow: dict[str, Record] = {name: (name, "*", *[""] * 7) for name in users if draw(st.booleans())}
+    return {Kind.PASSWD: users, Kind.GROUP: groups, Kind.SHADOW: shadow}
+
+
+def tables(found: Accounts) -> dict[Kind, Table]:
+    """The files that hold some accounts."""
+    return {kind: Table(kind, ("# ours",)).with_records(found[kind]) for kind in Kind}
+
+
+@given(accounts(), accounts())
+def test_what_was_declared_and_is_no_longer_leaves_no_trace(declared: Accounts, tree: Accounts) -> None:
+    files = tables(tree)
+
+    written = for_tree(declared, NOBODY, files)
+    taken_back = for_tree(NOBODY, written.managed, written.tables)
+
+    assert taken_back.tables == files
+    assert taken_back.managed == NOBODY
+
+
+@given(accounts(), accounts())
+def test_a_second_look_changes_nothing(declared: Accounts, tree: Accounts) -> None:
+    once = for_tree(declared, NOBODY, tables(tree))
+
+    assert for_tree(declared, once.managed, once.tables) == once
+
+
+@given(accounts(), accounts(), accounts())
+def test_whatever_was_declared_before_the_result_is_what_is_declared_now(
+    earlier: Accounts, declared: Accounts, tree: Accounts
+) -> None:
+    first = for_tree(earlier, NOBODY, tables(tree))
+
+    through_earlier = for_tree(declared, first.managed, first.tables)
+
+    assert records(through_earlier.tables) == records(for_tree(declared, NOBODY, tables(tree)).tables)
+
+
+@given(accounts(), accounts(), accounts(), st.sets(st.sampled_from(Kind)))
+def test_killed_between_any_two_files_the_next_run_comes_to_the_same(
+    earlier: Accounts, declared: Accounts, tree: Accounts, done: set[Kind]
+) -> None:
+    first = for_tree(earlier, NOBODY, tables(tree))
+    wanted = for_tree(declared, first.managed, first.tables)
+    noted = before(first.managed, wanted.managed)
+    half = {kind: (wanted if kind in done else first).tables[kind] for kind in Kind}
+
+    assert records(for_tree(declared, noted, half).tables) == records(wanted.tables)
+
+
+@given(accounts(), accounts())
+def test_daemons_know_every_declared_account_as_declared_and_no_id_twice(declared: Accounts, tree: Accounts) -> None:
+    known = for_daemons(declared, tree, NOBODY).accounts
+
+    assert known[Kind.PASSWD].items() >= declared[Kind.PASSWD].items()
+    assert known[Kind.SHADOW].items() >= declared[Kind.SHADOW].items()
+    for kind in (Kind.PASSWD, Kind.GROUP):
+        numbers = [identity(kind, record) for record in known[kind].values()]
+        assert len(numbers) == len(set(numbers))
+        assert all(is_user(number or 0) for number in numbers)
+
+
+def records(files: dict[Kind, Table]) -> dict[Kind, dict[str, Record]]:
+    """The accounts in files, in whatever order."""
+    return {kind: table.records for kind, table in files.items()}
