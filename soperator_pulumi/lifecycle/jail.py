@@ -229,7 +229,7 @@ class LiveJail:
 
 def _mounted(pod: Pod) -> Iterator[str]:
     """Yield the trees of which a pod that has not ended mounts a directory."""
-    if pod.phase in {"Succeeded", "Failed"}:
+    if pod.ended:
         return
     for container in pod.body["spec"]["containers"]:
         for mount in container.get("volumeMounts") or []:

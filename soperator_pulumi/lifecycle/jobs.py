@@ -184,11 +184,13 @@ class Following:
         if pod is None:
             return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made"], True
         if pod.runs(self.container):
-            return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines()), False
-        if pod.phase == "Failed":
-            words = [line.rstrip(".") for line in pod.last_message().splitlines()]
-            return [f"its pod {': '.join([pod.why_ended(), *words[:1]])}; another one goes on"], False
+            return self._newest_lines(pod), False
+        if pod.failed:
+            return [*self._newest_lines(pod), f"its pod {pod.why_ended()}"], False
         return [f"its pod {pod.why_not_ready(self.kube)}"], pod.stuck
+
+    def _newest_lines(self, pod: Pod) -> list[str]:
+        return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines())
 
     def _outcome(self, job: Job, pod: Pod | None) -> Outcome:
         if pod is None:

@@ -47,9 +47,14 @@ class Pod:
         return self._condition("Ready").get("status") == "True"
 
     @property
-    def phase(self) -> str:
-        """`Pending`, `Running`, `Succeeded` or `Failed`; empty when nothing is known yet."""
-        return str(self.body.get("status", {}).get("phase", ""))
+    def failed(self) -> bool:
+        """Whether it, or a container that is not started again in it, has ended badly."""
+        return self.body.get("status", {}).get("phase") == "Failed" or bool(self._last_failure())
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of it has ended, well or badly."""
+        return self.body.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
     def runs(self, container: str) -> bool:
         """Whether the container's process is there, so that commands can be run beside it."""
