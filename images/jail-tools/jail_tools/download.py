@@ -58,7 +58,8 @@ class Download:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.stream.close()  # the thread finds a broken pipe
+        self.stream.close()  # the thread finds a broken pipe and ends
+        self._thread.join(TIMEOUT_SECONDS)
 
     def finish(self, complaint: str = "") -> None:
         """Read what is left and compare the checksum.
@@ -93,6 +94,7 @@ class Download:
         try:
             response = urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS)  # noqa: S310 - the scheme was looked at
         except urllib.error.HTTPError as error:
+            error.close()
             message = f"{self.name}: the server answers {error.code} {error.reason}."
             if error.code >= 500 or error.code in LATER:
                 raise TryAgainError(message) from None

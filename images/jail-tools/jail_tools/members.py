@@ -41,6 +41,11 @@ class Archive(tarfile.TarFile):
     """All members so far, as tarfile remembers them."""
 
 
+def name_of(member: tarfile.TarInfo) -> str:
+    """Return a member's name. GNU tar gives sparse files another one in the header, which tarfile takes at times."""
+    return member.pax_headers.get("GNU.sparse.name", member.name)
+
+
 def path_of(name: str) -> str:
     """Return the path in the tree that a name in an archive means; "" is the tree's root.
 

@@ -109,7 +109,7 @@ class Unpacker:
 
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         """Bring one member into the tree."""
-        path = members.path_of(member.name)
+        path = members.path_of(members.name_of(member))
         kind = members.kind_of(member)
         if kind is None:
             self._filled.left_out.append(f"{path}: {'device' if member.isdev() else 'unknown kind'}")

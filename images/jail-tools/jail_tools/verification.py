@@ -12,7 +12,6 @@ from jail_tools.files import Walker, split
 from jail_tools.progress import Progress
 from jail_tools.structure import extras, wrong_links
 
-
 READERS = 2
 """Processes that read, for each CPU."""
 

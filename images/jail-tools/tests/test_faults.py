@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jail_testing import trees
 
 from jail_tools import verification
 from jail_tools.entry import Entry
 from jail_tools.errors import TryAgainError, bounded, encoded
 from jail_tools.layout import tree_of
 from jail_tools.populate import Request, only_one, populate
-from tests import trees
 
 TRY_AGAIN = 1
 REFUSED = 78

@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-
-from tests import trees
+from jail_testing import trees
 
 KILLS = 50 if os.environ.get("SOAK") else 10
 """How many times each kind of populate is killed before it may end; 50 in `make soak`."""

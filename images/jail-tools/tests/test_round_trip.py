@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from jail_testing import trees
 
 from jail_tools.layout import tree_of
 from jail_tools.populate import Request, populate
-from tests import trees
 
 ACL = bytes.fromhex("0200000001000700ffffffff02000400e803000004000500ffffffff10000500ffffffff20000500ffffffff")
 

@@ -137,13 +137,12 @@ def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, errors="surrogateescape", check=False)
 
 
-def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What a populate says at its end."""
-    assert done.returncode == 0, done.stderr
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
+    """Return what a populate says at its end, which must be a good one."""
+    if done.returncode != 0:
+        raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    said = json.loads(line)
-    assert isinstance(said, dict)
-    return said
+    return dict(json.loads(line))
 
 
 def manifest(jail: Path, tree: str = NAME) -> Path:
