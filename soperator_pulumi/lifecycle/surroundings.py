@@ -19,6 +19,8 @@ _CLUSTER_WIDE = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+_TOO_STRICT = ("baseline", "restricted")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -94,6 +96,13 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
             "namespace",
             f'"{name}" exists already and was not made by this stack. '
             "Set create_namespace: false to use it as it is, or choose another one.",
+        )
+    elif not wanted.create_namespace and _label(namespace, _ENFORCED) in _TOO_STRICT:
+        yield Problem(
+            "namespace",
+            f'"{name}" enforces the Pod Security level "{_label(namespace, _ENFORCED)}", which forbids the capabilities '
+            "that moving jobs and sessions into the jail takes. No container is privileged, but the namespace needs "
+            f"the label {_ENFORCED}=privileged.",
         )
 
 

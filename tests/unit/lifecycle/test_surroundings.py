@@ -72,6 +72,21 @@ def test_a_namespace_that_is_to_exist_must() -> None:
     ]
 
 
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_a_namespace_whose_pods_may_not_mount_is_told_before_the_pods_are_refused(level: str) -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object({"pod-security.kubernetes.io/enforce": level})
+    (problem,) = found(world, create_namespace=False)
+    assert problem.startswith(f'namespace: "hpc" enforces the Pod Security level "{level}", which forbids')
+    assert problem.endswith("needs the label pod-security.kubernetes.io/enforce=privileged.")
+
+
+def test_a_namespace_of_ours_gets_the_level_that_it_needs() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object({**OURS, "pod-security.kubernetes.io/enforce": "baseline"})
+    assert found(world) == []
+
+
 def test_a_namespace_that_is_going_is_not_used() -> None:
     world = World()
     world.objects[NAMESPACE] = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
