@@ -4,7 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from soperator_pulumi.cluster import AdminShell, Controller, Jail, LoginNodes, NodeSet, SlurmCluster, SlurmClusterArgs
+    from soperator_pulumi.cluster import (
+        AdminShell,
+        Controller,
+        Jail,
+        LoginNodes,
+        NodeSet,
+        SlurmCluster,
+        SlurmClusterArgs,
+    )
     from soperator_pulumi.spec import ClusterSpec, parse_cluster
 
 __all__ = [

@@ -100,8 +100,8 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
     elif not wanted.create_namespace and _label(namespace, _ENFORCED) in _TOO_STRICT:
         yield Problem(
             "namespace",
-            f'"{name}" enforces the Pod Security level "{_label(namespace, _ENFORCED)}", which forbids what moving jobs '
-            "and sessions into the jail takes. No container is privileged, but the namespace needs "
+            f'"{name}" enforces the Pod Security level "{_label(namespace, _ENFORCED)}", which forbids what moving '
+            "jobs and sessions into the jail takes. No container is privileged, but the namespace needs "
             f"the label {_ENFORCED}=privileged.",
         )
 
