@@ -66,13 +66,14 @@ class Changes(StrEnum):
 
 
 class JailIsolation(Model):
-    """How far jobs on a node are kept apart, besides being different users."""
+    """How far jobs on a node are kept apart, besides by their users."""
 
     pid: StrictBool = False
-    """Whether a task sees the processes of its own task alone, as with `unshare --pid`."""
+    """Whether the tasks of a step see and reach the step's own processes alone. Without it they see all of their own
+    user's on the node; those of other users never."""
     ipc: StrictBool = False
-    """Whether System V and POSIX message queues and semaphores are each task's own. Programs whose tasks share memory
-    on a node by System V then fail; those that use /dev/shm do not."""
+    """Whether System V IPC and POSIX message queues belong to the tasks of a step on a node. Default: to the node;
+    files in /dev/shm, which modes guard, always do."""
     user_namespaces: StrictBool = False
     """Whether jobs may make user namespaces, as rootless containers in a job do. They open more of the kernel to
     everybody who may run a job."""
