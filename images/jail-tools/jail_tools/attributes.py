@@ -1,8 +1,6 @@
 """Owners, modes, times and extended attributes of what is in a tree."""
 
-import errno
 import os
-import secrets
 
 from jail_tools.entry import Entry, Kind
 
@@ -10,7 +8,6 @@ Xattrs = tuple[tuple[str, bytes], ...]
 
 SPACES = ("user.", "trusted.", "security.capability", "system.posix_acl_")
 """Extended attributes that belong to a file. Others (SELinux labels, NFS's own ACLs) are the volume's own."""
-UNSUPPORTED = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
 
 
 def path_of(folder: int, name: str) -> str:
@@ -48,43 +45,6 @@ def kept(xattrs: Xattrs, spaces: frozenset[str]) -> Xattrs:
 def lost(xattrs: Xattrs, spaces: frozenset[str]) -> set[str]:
     """Return the classes of those extended attributes whose class is not among `spaces`."""
     return {space(name) for name, _ in xattrs} - spaces
-
-
-_ACL = b"\x02\x00\x00\x00" + b"".join(
-    tag.to_bytes(2, "little") + permission.to_bytes(2, "little") + number.to_bytes(4, "little", signed=True)
-    for tag, permission, number in ((0x01, 7, -1), (0x02, 4, 1), (0x04, 5, -1), (0x10, 5, -1), (0x20, 5, -1))
-)
-_CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")
-_PROBES = {
-    "user.": ("user.jail_tools", b"1"),
-    "trusted.": ("trusted.jail_tools", b"1"),
-    "security.capability": ("security.capability", _CAPABILITY),
-    "system.posix_acl_access": ("system.posix_acl_access", _ACL),
-    "system.posix_acl_default": ("system.posix_acl_default", _ACL),
-}
-
-
-def kept_spaces(folder: int) -> frozenset[str]:
-    """Return the classes of extended attributes that a volume keeps, tried on a folder of it made for that."""
-    name = f"probe-{secrets.token_hex(4)}"
-    os.mkdir(name, 0o700, dir_fd=folder)
-    file = os.open(f"{name}/file", os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600, dir_fd=folder)
-    kept = set()
-    try:
-        for which, (attribute, value) in _PROBES.items():
-            probed: int | str = path_of(folder, name) if which == "system.posix_acl_default" else file
-            try:
-                os.setxattr(probed, attribute, value)
-            except OSError as error:
-                if error.errno not in UNSUPPORTED:
-                    raise
-            else:
-                kept.add(which)
-    finally:
-        os.close(file)
-        os.unlink(f"{name}/file", dir_fd=folder)
-        os.rmdir(name, dir_fd=folder)
-    return frozenset(kept)
 
 
 def write_attributes(folder: int, name: str, entry: Entry) -> None:

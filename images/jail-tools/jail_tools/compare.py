@@ -28,21 +28,20 @@ def unlike(entry: Entry, status: os.stat_result) -> str:
     return ""
 
 
-def difference(folder: int, name: str, entry: Entry, *, stored: bool = False) -> str:
+def difference(folder: int, name: str, entry: Entry) -> str:
     """Return how a name in an opened folder differs from an entry that is not a LINK; "" when it does not.
 
     Args:
         folder: descriptor of the folder.
         name: the name in it.
         entry: what it should be.
-        stored: the content is read from the volume, not from this machine's memory.
     """
     try:
         how = unlike(entry, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if how:
             return how
         if entry.kind is Kind.FILE:
-            return _file_difference(folder, name, entry, stored=stored)
+            return _file_difference(folder, name, entry)
         if entry.kind is Kind.SYMLINK:
             target = os.readlink(name, dir_fd=folder)
             if target != entry.target:
@@ -54,11 +53,10 @@ def difference(folder: int, name: str, entry: Entry, *, stored: bool = False) ->
         return f"cannot be read: {reason(error)}"
 
 
-def _file_difference(folder: int, name: str, entry: Entry, *, stored: bool) -> str:
+def _file_difference(folder: int, name: str, entry: Entry) -> str:
     file = os.open(name, FILE, dir_fd=folder)
     try:
-        if stored and entry.size:
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # read what the volume has, not what memory has of it
         found = digest(file, entry.size, sparse=entry.sparse)
         if found != entry.sha256:
             return f"has other content: sha256 {found}, should be {entry.sha256}"

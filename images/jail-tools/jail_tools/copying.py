@@ -14,9 +14,10 @@ from jail_tools.entry import Entry, Kind
 from jail_tools.errors import reason
 from jail_tools.files import Walker, split
 from jail_tools.progress import Progress
-from jail_tools.source import Volume
+from jail_tools.volume import Volume
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+REPORTED_BYTES = 8 * 1024 * 1024
 VOLUME_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """After one of these nothing more can be written."""
 
@@ -50,6 +51,7 @@ class Copier:
         self._spaces = volume.spaces
         self._limit = volume.limit
         self._progress = progress
+        self._size = 0
 
     def begin(self) -> None:
         """Open both roots."""
@@ -74,7 +76,7 @@ class Copier:
             else:
                 if sha256 or xattrs:
                     copied.append((position, sha256, xattrs))
-        self._progress.add_files(len(batch))
+        self._report(len(batch))
         return Outcome(copied, problems, stopped=False)
 
     def _copy(self, source: int, target: int, name: str, entry: Entry) -> tuple[str, Xattrs]:
@@ -97,7 +99,7 @@ class Copier:
             target = create(target_folder, name, entry, lambda: os.open(name, NEW_FILE, 0o600, dir_fd=target_folder))
             if target is None:
                 sha256 = content.digest(source, entry.size, sparse=entry.sparse)
-                self._progress.add_bytes(entry.size)
+                self._size += entry.size
                 return sha256, xattrs
             try:
                 sha256 = content.copy(source, target, entry.size, sparse=entry.sparse, pace=self._pace)
@@ -110,7 +112,15 @@ class Copier:
 
     def _pace(self, size: int) -> None:
         self._limit.pace(size)
-        self._progress.add_bytes(size)
+        self._size += size
+        if self._size >= REPORTED_BYTES:
+            self._report()
+
+    def _report(self, files: int = 0) -> None:
+        """Count what was done. The counters are shared: locking them for each file makes processes wait."""
+        self._progress.add_bytes(self._size)
+        self._progress.add_files(files)
+        self._size = 0
 
 
 def create(folder: int, name: str, entry: Entry, make_it: Callable[[], int | bool]) -> int | None:

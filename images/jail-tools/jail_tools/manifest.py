@@ -9,10 +9,12 @@ from typing import Any
 from jail_tools.entry import Entry, Kind
 from jail_tools.files import write_atomically
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
 
 def write(file: Path, entries: Iterable[Entry]) -> None:
     """Write a manifest, whole or not at all."""
-    write_atomically(file, (line(entry) for entry in sorted(entries)))
+    write_atomically(file, (line(entry) for entry in sorted(entries, key=lambda entry: entry.path)))
 
 
 def read(file: Path) -> Iterator[Entry]:
@@ -42,7 +44,7 @@ def line(entry: Entry) -> bytes:
         said["sparse"] = True
     if entry.xattrs:
         said["xattrs"] = {name: base64.b64encode(value).decode() for name, value in entry.xattrs}
-    return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+    return _ENCODER.encode(said).encode() + b"\n"
 
 
 def entry_of(said: dict[str, Any]) -> Entry:

@@ -1,9 +1,11 @@
 """Fill a tree from an image's root filesystem or a tarball; it can be killed at any moment and run again."""
 
 import argparse
+import errno
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jail_tools import layout, manifest, root, tarball, verification
-from jail_tools.attributes import kept_spaces
 from jail_tools.collect import remove_tree
 from jail_tools.copying import remove
 from jail_tools.entry import Entry, Kind
@@ -22,11 +23,13 @@ from jail_tools.limit import Limit
 from jail_tools.parallel import default_processes
 from jail_tools.prepare import additions, make_additions, together
 from jail_tools.progress import say
-from jail_tools.source import Volume
 from jail_tools.structure import extras, finish_folders, make_folders, make_root
+from jail_tools.volume import Volume, volume_of
 
+EXIT_TERMINATED = 128 + signal.SIGTERM
 LOCK_SECONDS = 5.0
 """How long a killed populate may take to be gone."""
+LOCKLESS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 ACCOUNTS = ("passwd", "group", "shadow")
 
 
@@ -69,6 +72,7 @@ def positive(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do the command."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))  # PID 1 would ignore it; a kill does no harm
     populate(
         Request(
             tree=layout.tree_of(arguments.jail, arguments.tree),
@@ -99,6 +103,7 @@ def populate(request: Request) -> None:
             activate(tree)
             say(f"populate: tree {tree.name} is complete already")
             return
+        tree.complete.unlink(missing_ok=True)  # of a tree that is gone
         began = begin(request)
         make_root(tree.root)
         fill(request, began)
@@ -113,12 +118,13 @@ def make_claim(tree: layout.Tree) -> None:
         (tree.jail / "meta", 0o700),
         (tree.meta, 0o700),
         (layout.jobs(tree.jail), 0o700),
-        (layout.home(tree.jail), 0o755),
     ):
         folder.mkdir(exist_ok=True)
         with opened(folder, FOLDER) as descriptor:
             os.fchown(descriptor, 0, 0)
             os.fchmod(descriptor, mode)
+    if not layout.home(tree.jail).is_dir():
+        layout.home(tree.jail).mkdir(mode=0o755)
 
 
 @contextmanager
@@ -138,6 +144,10 @@ def _locked(lock: int) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in LOCKLESS:
+            raise
+        say(f"populate: the volume has no locks ({reason(error)}): that only one Job fills a tree is up to Kubernetes")
     return True
 
 
@@ -156,11 +166,12 @@ def begin(request: Request) -> int:
                 f"{tree.root} is not empty, and no populate began there. Nothing was changed. "
                 "Move its content away or remove it, then run this again."
             ) from None
-        tree.complete.unlink(missing_ok=True)  # of a tree that is gone
         began = time.time_ns()
         marker = {"tree": tree.name, "source": request.source, "began_ns": began}
         write_atomically(tree.in_progress, [json.dumps(marker).encode() + b"\n"])
         return began
+    except ValueError as error:
+        raise RefusedError(f"{tree.in_progress} is no marker ({error}). Remove {tree.root} and {tree.meta}.") from None
     if marker["source"] != request.source:
         raise RefusedError(
             f"{tree.root} was begun from {marker['source']}, not from {request.source}. Nothing was changed. "
@@ -175,9 +186,9 @@ def fill(request: Request, began_ns: int) -> None:
     tree = request.tree
     started = time.monotonic()
     processes = request.processes or default_processes()
-    with opened(tree.meta, FOLDER) as meta:
-        kept = kept_spaces(meta)
-    volume = Volume(tree.root, kept, Limit(request.limit_mib_per_second), processes)
+    limit = Limit(request.limit_mib_per_second)
+    volume = volume_of(tree.root, tree.meta, limit, processes)
+    began_ns = volume.kept_time(began_ns)
     if request.root is None:
         filled = tarball.fill(request.url, request.sha256, volume, began_ns)
     else:
@@ -189,7 +200,7 @@ def fill(request: Request, began_ns: int) -> None:
     entries = finish(tree, filled.entries, began_ns)
     flush_volume(tree.root)
     copied = time.monotonic()
-    verify(tree, entries, processes)
+    verify(tree, entries, volume)
     verified = time.monotonic()
     manifest.write(tree.manifest, entries)
     keep_as_populated(tree)
@@ -230,13 +241,13 @@ def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[E
     return entries
 
 
-def verify(tree: layout.Tree, entries: Sequence[Entry], processes: int) -> None:
+def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
     """Compare the whole tree with what should be there. What is not right is removed and brought anew by the next try.
 
     Raises:
         TryAgainError: something differs; all of it is named.
     """
-    wrong = verification.differences(tree.root, entries, processes)
+    wrong = verification.differences(tree.root, entries, volume.processes, volume.limit)
     if not wrong:
         return
     kinds = {entry.path: entry.kind for entry in entries}

@@ -12,8 +12,9 @@ from jail_tools.files import Walker
 from jail_tools.layout import TOOLS
 from jail_tools.progress import MIB, Progress
 from jail_tools.scan import mount_points, scan
-from jail_tools.source import Filled, Volume
+from jail_tools.source import Filled
 from jail_tools.structure import make_folders, make_links
+from jail_tools.volume import Volume
 
 MOUNTS = Path("/proc/self/mountinfo")
 
@@ -31,6 +32,7 @@ def fill(root: Path, volume: Volume, skipped: set[str]) -> Filled:
     """
     found = scan(root, mount_points(MOUNTS.read_text(errors="surrogateescape"), root), {TOOLS} | skipped)
     _refuse(root, found.problems)
+    found.entries = [volume.timed(entry) for entry in found.entries]
     folders = [entry for entry in found.entries if entry.kind is Kind.DIRECTORY]
     links = [entry for entry in found.entries if entry.kind is Kind.LINK]
     others = [entry for entry in found.entries if entry.kind not in {Kind.DIRECTORY, Kind.LINK}]

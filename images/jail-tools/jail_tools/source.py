@@ -1,23 +1,11 @@
-"""What any source of a tree's content works with and gives."""
+"""What any source of a tree's content gives."""
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jail_tools.attributes import Xattrs, kept, lost
 from jail_tools.entry import Entry
-from jail_tools.limit import Limit
-
-
-@dataclass(frozen=True)
-class Volume:
-    """Where and how a source's things are written."""
-
-    tree: Path
-    spaces: frozenset[str]
-    """Classes of extended attributes that the volume keeps (`attributes.kept_spaces`)."""
-    limit: Limit
-    processes: int
+from jail_tools.volume import Volume
 
 
 @dataclass

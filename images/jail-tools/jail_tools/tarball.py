@@ -18,8 +18,9 @@ from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.files import Walker, split
 from jail_tools.members import Archive, Member
 from jail_tools.progress import MIB, Progress
-from jail_tools.source import Filled, Volume
+from jail_tools.source import Filled
 from jail_tools.structure import link_file, make_folders
+from jail_tools.volume import Volume
 
 READ_BYTES = 1024 * 1024
 SPOILT = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
@@ -115,7 +116,7 @@ class Unpacker:
             self._filled.left_out.append(f"{path}: {'device' if member.isdev() else 'unknown kind'}")
         elif path:
             entry = members.entry_of(path, kind, member)
-            entry = entry._replace(xattrs=self._filled.kept(entry.xattrs, self._volume))
+            entry = self._volume.timed(entry)._replace(xattrs=self._filled.kept(entry.xattrs, self._volume))
             try:
                 self._write(archive, member, entry)
             except OSError as error:

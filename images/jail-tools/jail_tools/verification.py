@@ -9,6 +9,7 @@ from jail_tools.compare import difference
 from jail_tools.entry import Entry, Kind
 from jail_tools.errors import reason
 from jail_tools.files import Walker, split
+from jail_tools.limit import Limit
 from jail_tools.progress import Progress
 from jail_tools.structure import extras, wrong_links
 
@@ -30,12 +31,12 @@ class Difference(NamedTuple):
 class Verifier:
     """Compares entries with what is in a tree, content and all."""
 
-    def __init__(self, tree: Path, entries: Sequence[Entry], progress: Progress, *, stored: bool) -> None:
+    def __init__(self, tree: Path, entries: Sequence[Entry], limit: Limit, progress: Progress) -> None:
         """Prepare; `entries` has no LINKs."""
         self._tree = tree
         self._entries = entries
         self._progress = progress
-        self._stored = stored
+        self._limit = limit
 
     def begin(self) -> None:
         """Open the tree."""
@@ -53,7 +54,8 @@ class Verifier:
             except OSError as error:
                 found.append(Difference(entry.path, f"cannot be reached: {reason(error)}"))
                 continue
-            how = difference(folder, name, entry, stored=self._stored)
+            self._limit.pace(entry.size)
+            how = difference(folder, name, entry)
             if how:
                 found.append(Difference(entry.path, how))
             size += entry.size
@@ -63,19 +65,19 @@ class Verifier:
         return found
 
 
-def differences(tree: Path, entries: Sequence[Entry], processes: int, *, stored: bool = True) -> list[Difference]:
+def differences(tree: Path, entries: Sequence[Entry], processes: int, limit: Limit | None = None) -> list[Difference]:
     """Return everything in a tree that differs from the entries, in order of paths; also what is there beyond them.
 
     Args:
         tree: the tree's root.
         entries: what should be there.
         processes: how many could compute at the same time; more than that read, as they wait for the disk mostly.
-        stored: the content is read from the volume, not from this machine's memory.
+        limit: how fast they read; None is no limit.
     """
     progress = progress_of("verify", entries)
     compared = [entry for entry in entries if entry.kind is not Kind.LINK]
     found: list[Difference] = []
-    worker = Verifier(tree, compared, progress, stored=stored)
+    worker = Verifier(tree, compared, limit or Limit(None), progress)
     for _, some in parallel.run(worker, parallel.batches(compared), READERS * processes, progress.tell):
         found += some
     walker = Walker(tree)

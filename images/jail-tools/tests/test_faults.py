@@ -15,6 +15,7 @@ from jail_tools import verification
 from jail_tools.entry import Entry
 from jail_tools.errors import TryAgainError, bounded, encoded
 from jail_tools.layout import tree_of
+from jail_tools.limit import Limit
 from jail_tools.populate import Request, only_one, populate
 
 TRY_AGAIN = 1
@@ -154,12 +155,12 @@ def test_what_the_disk_spoilt_while_it_was_copied_is_named_and_mended_by_the_nex
     tree = tree_of(work / "jail", trees.NAME)
     real = verification.differences
 
-    def spoilt(root: Path, entries: list[Entry], processes: int) -> list[verification.Difference]:
+    def spoilt(root: Path, entries: list[Entry], processes: int, limit: Limit) -> list[verification.Difference]:
         file = root / "usr/lib/libc.so"
         status = file.stat()
         file.write_bytes(file.read_bytes().swapcase())
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-        return real(root, entries, processes)
+        return real(root, entries, processes, limit)
 
     request = Request(tree, "test:source", work / "source", processes=2)
     monkeypatch.setattr(verification, "differences", spoilt)
