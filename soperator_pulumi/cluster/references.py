@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pulumi
 
+from soperator_pulumi.cluster.storage import JAIL_CLAIM, STATE_CLAIM
 from soperator_pulumi.spec import ClusterSpec, Scheduled, VolumeSpec
 
 Reference = dict[str, pulumi.Input[str]]
@@ -25,15 +26,15 @@ def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
 
 
 def _volumes(spec: ClusterSpec) -> Iterator[Reference]:
-    volumes: tuple[tuple[str, VolumeSpec, str], ...] = (
-        ("jail.storage", spec.jail.storage, "ReadWriteMany"),
-        ("storage.state", spec.storage.state, "ReadWriteOnce"),
+    volumes: tuple[tuple[str, VolumeSpec, str, str], ...] = (
+        ("jail.storage", spec.jail.storage, "ReadWriteMany", JAIL_CLAIM),
+        ("storage.state", spec.storage.state, "ReadWriteOnce", STATE_CLAIM),
     )
-    for path, volume, mode in volumes:
+    for path, volume, mode, claim in volumes:
         if volume.existing_claim is not None:
             yield _reference(f"{path}.existing_claim", "PersistentVolumeClaim", volume.existing_claim, holds=mode)
         elif volume.static_volume is not None:
-            yield _reference(f"{path}.static_volume", "PersistentVolume", volume.static_volume, holds=mode)
+            yield _reference(f"{path}.static_volume", "PersistentVolume", volume.static_volume, holds=claim)
         else:
             yield _reference(f"{path}.storage_class", "StorageClass", volume.storage_class or "")
     for index, submount in enumerate(spec.jail.submounts):

@@ -101,7 +101,7 @@ def test_claims_of_submounts_and_static_volumes_must_exist_before_anything_is_ap
         "datasets",
         "ReadOnlyMany|ReadWriteMany",
     )
-    assert found["jail.storage.static_volume"] == ("PersistentVolume", "nfs-export", "ReadWriteMany")
+    assert found["jail.storage.static_volume"] == ("PersistentVolume", "nfs-export", "jail")
     assert "jail.storage.storage_class" not in found
 
 
