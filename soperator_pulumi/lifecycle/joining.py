@@ -10,6 +10,7 @@ from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.slurm import Node, SlurmClient
 
+_COUNTED_SECONDS = 5
 _TELL_SECONDS = 10
 _NAMES_TOLD = 5
 _EXPLAINED = 50
@@ -33,7 +34,7 @@ class Roll:
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.missing.items():
             by_reason.setdefault(reason, []).append(name)
-        return [f"{_named(names)}: {reason}" for reason, names in by_reason.items() if reason]
+        return [f"{named(names)}: {reason}" for reason, names in by_reason.items() if reason]
 
 
 class Joining:
@@ -70,6 +71,21 @@ class Joining:
             for position, name in enumerate(missing if explained else [])
         }
         return Roll(replicas, reasons or dict.fromkeys(missing, ""))
+
+    def outdated(self) -> list[str]:
+        """Return the nodes whose pods are of an older template: Kubernetes does not replace them, for their jobs' sake.
+
+        The API server counts a template that has just been applied a moment later: that is waited for.
+        """
+        newest = ""
+        for _ in until(self._clock.now() + _COUNTED_SECONDS, self._clock):
+            found = self._kube.get(f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{self._node_set}") or {}
+            status = found.get("status", {})
+            newest = str(status.get("updateRevision", ""))
+            if status.get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0):
+                break
+        pods = find_pods(self._kube, self._namespace, self._selector) if newest else []
+        return [pod.name for pod in pods if not pod.going and pod.revision not in {"", newest}]
 
     def wait(self, replicas: int, timeout_seconds: float) -> None:
         """Wait until all nodes have joined, with a line whenever something changes.
@@ -125,6 +141,7 @@ def _joined(pod: Pod | None, node: Node | None) -> bool:
     return pod is not None and pod.ready and node is not None and node.joined
 
 
-def _named(names: list[str]) -> str:
+def named(names: list[str]) -> str:
+    """Return names for a message: the first few, and how many more there are."""
     told = ", ".join(names[:_NAMES_TOLD])
     return f"{told} and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else told

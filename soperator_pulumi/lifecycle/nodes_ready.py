@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.joining import Joining
+from soperator_pulumi.lifecycle.joining import Joining, named
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 
@@ -42,7 +42,9 @@ class NodesReadyProvider(LiveProvider):
         if wanted != recorded:
             return DiffResult(changes=True)
         try:
-            roll = self._joining(news, wanted).roll(wanted.replicas)
+            joining = self._joining(news, wanted)
+            roll = joining.roll(wanted.replicas)
+            outdated = joining.outdated()
         except KubernetesError as error:
             say(f"{wanted.node_set}: its nodes cannot be looked at: {error}")
             return DiffResult(changes=True)
@@ -50,6 +52,11 @@ class NodesReadyProvider(LiveProvider):
             say(f"{wanted.node_set}: {roll.joined} of {roll.size} nodes have joined")
             for line in roll.lines():
                 say(f"  {line}")
+        if outdated:
+            say(
+                f"{wanted.node_set}: {named(outdated)} still as before the last change of the pods' template. "
+                "A pod takes the new one when it is deleted: drain its node first."
+            )
         return DiffResult(changes=bool(roll.missing))
 
     def create(self, props: dict[str, Any]) -> CreateResult:

@@ -47,6 +47,11 @@ class Pod:
         return self._condition("Ready").get("status") == "True"
 
     @property
+    def revision(self) -> str:
+        """The revision of its StatefulSet's template that it was made from; empty where it was not made by one."""
+        return str((self.body["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
+
+    @property
     def failed(self) -> bool:
         """Whether it, or a container that is not started again in it, has ended badly."""
         return self.body.get("status", {}).get("phase") == "Failed" or bool(self._last_failure())

@@ -233,6 +233,24 @@ def test_nodes_that_are_missing_are_a_change_and_named(world: World, capsys: pyt
     assert "cpu-0: its pod does not exist yet" in capsys.readouterr().out
 
 
+def test_nodes_whose_pods_are_of_an_older_template_are_told_and_are_no_change(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("soperator_pulumi.lifecycle.nodes_ready.MachineClock", lambda: world.clock)
+    world.add_pod("controller-0", "controller")
+    for name, revision in (("cpu-0", "a"), ("cpu-1", "b")):
+        pod = world.add_pod(name, "worker", node_set="cpu")
+        pod["metadata"]["labels"]["controller-revision-hash"] = revision
+        world.nodes.append(a_node(name, "IDLE"))
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"
+    counted = {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, "updateRevision": "b"}}
+    world.objects[path] = {"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "updateRevision": "a"}}
+    world.clock.after(1, lambda: world.objects.update({path: counted}))
+    two = {**NODES, "replicas": 2.0}
+    assert NodesReadyProvider().diff("", two, two).changes is False
+    assert "cpu: cpu-0 still as before the last change of the pods' template" in capsys.readouterr().out
+
+
 def test_nodes_of_a_cluster_that_is_not_reached_count_as_changed(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
