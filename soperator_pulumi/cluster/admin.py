@@ -25,10 +25,6 @@ TREE_DIRECTORIES = ("etc", "opt", "root", "srv", "usr", "var")
 """Directories of the tree that are mounted in the place of the image's: it has none. What is a link to them in most
 distributions (`/bin`, `/lib`) is a link in the pod as well, which is why its root can be written."""
 
-_OURS_ALWAYS = {"pulumi.com/patchForce": "true"}
-"""`make admin` scales the StatefulSet, and Kubernetes would refuse a change of ours while it is scaled. One that changes
-the pod ends the session in any case."""
-
 _RESOURCES = PodResources(requests=ResourceAmounts(cpu="50m", memory="128Mi"), limits=ResourceAmounts(memory="4Gi"))
 
 
@@ -43,7 +39,7 @@ class AdminShell(pulumi.ComponentResource):
         own = scope.within(self)
         self.stateful_set = StatefulSet(
             name,
-            metadata=own.metadata(ADMIN, ADMIN, annotations={**NOT_AWAITED, **_OURS_ALWAYS}),
+            metadata=own.metadata(ADMIN, ADMIN, annotations=NOT_AWAITED),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=1 if parts.spec.jail.admin_shell else 0,

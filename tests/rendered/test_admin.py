@@ -45,7 +45,6 @@ def test_only_its_root_can_be_written_for_the_links_to_the_tree() -> None:
     assert containers["prepare"]["securityContext"]["readOnlyRootFilesystem"] is True
 
 
-def test_pulumi_does_not_wait_for_it_and_changes_it_also_while_somebody_has_scaled_it() -> None:
+def test_pulumi_does_not_wait_for_it() -> None:
     annotations = a_deployment().one("hpc-admin", "StatefulSet").inputs["metadata"]["annotations"]
     assert annotations["pulumi.com/skipAwait"] == "true"
-    assert annotations["pulumi.com/patchForce"] == "true"
