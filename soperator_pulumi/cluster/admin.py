@@ -6,7 +6,7 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import give_modes, hardened, prepare, requirements
+from soperator_pulumi.cluster.containers import asks, give_modes, hardened, prepare, requirements
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
@@ -62,6 +62,8 @@ def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
         command=[*layout.JAIL_TOOLS, "admin"],
         security_context=hardened(capabilities=CAPABILITIES, writable_root=True),
         resources=requirements(_RESOURCES),
+        # Its links to the tree are there: the image has no shell of its own.
+        startup_probe=asks("/bin/sh", "-c", "exit 0", period=1, failures=60),
         volume_mounts=[place.in_container() for place in places],
     )
     open_directories = [place for place in places if place.needs_mode]

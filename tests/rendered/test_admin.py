@@ -45,6 +45,11 @@ def test_only_its_root_can_be_written_for_the_links_to_the_tree() -> None:
     assert containers["prepare"]["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_it_is_ready_when_the_trees_shell_is_found_through_its_links() -> None:
+    probe = containers_of(pod_of(a_deployment(), "hpc-admin"))["admin"]["startupProbe"]
+    assert probe["exec"]["command"] == ["/bin/sh", "-c", "exit 0"]
+
+
 def test_pulumi_does_not_wait_for_it() -> None:
     annotations = a_deployment().one("hpc-admin", "StatefulSet").inputs["metadata"]["annotations"]
     assert annotations["pulumi.com/skipAwait"] == "true"
