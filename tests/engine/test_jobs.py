@@ -18,15 +18,15 @@ JOBS = "/apis/batch/v1"
 
 
 def job(
-    stack: Stack, name: str, *, label: str = "a", pod_labels: dict[str, str] | None = None, **fields: Any
+    stack: Stack, job_name: str, *, label: str = "a", pod_labels: dict[str, str] | None = None, **fields: Any
 ) -> dict[str, Any]:
     """A Job that nobody waits for; without other fields its pod runs for as long as it is let."""
-    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container(**fields)]}}
+    template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [{**container(), **fields}]}}
     if pod_labels:
         template["metadata"] = {"labels": pod_labels}
-    metadata = {"name": name, "labels": {"l": label}, "annotations": {"pulumi.com/skipAwait": "true"}}
+    metadata = {"name": job_name, "labels": {"l": label}, "annotations": {"pulumi.com/skipAwait": "true"}}
     body = {"spec": {"template": template, "backoffLimit": 0}, "metadata": metadata}
-    return {**stack.object(name, "batch/v1:Job", body), "name": "j"}
+    return {**stack.object(job_name, "batch/v1:Job", body), "name": "j"}
 
 
 def uid(stack: Stack, name: str) -> str:
@@ -48,6 +48,22 @@ def test_under_another_name_it_is_another_job_and_the_old_one_goes_with_its_pod(
     wait_until(lambda: stack.find("jobs", "a", JOBS) is None, "the old Job has gone")
     names = {pod["metadata"]["labels"]["job-name"] for pod in stack.pods()}
     assert names <= {"b"}
+
+
+def test_with_background_deletion_a_changed_template_replaces_a_job_under_its_name(stack: Stack) -> None:
+    """Without it the old one, whose deletion nobody waits for, would still be there (K8)."""
+    background = {"pulumi.com/deletionPropagationPolicy": "background"}
+
+    def of(container_name: str) -> dict[str, Any]:
+        made = job(stack, "a", name=container_name)
+        made["properties"]["metadata"]["annotations"] |= background
+        return made
+
+    stack.up(of("c"))
+    wait_until(lambda: len(stack.pods()) == 1, "the Job's pod")
+    before = uid(stack, "a")
+    assert stack.up(of("d")).names(Operation.REPLACE) == {"j"}
+    assert uid(stack, "a") != before
 
 
 def test_a_label_is_changed_in_place(stack: Stack) -> None:
