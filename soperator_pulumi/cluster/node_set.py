@@ -54,6 +54,15 @@ _CONTROLLER = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
 _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
 """slurmd's own, closed to users; other empty directories are everybody's."""
 
+_CLOSE = """\
+close() {
+    mount -o "remount,bind,$1" "$2" && return
+    echo "slurmd is not started, as jobs could run programs in $2 outside of the jail." \\
+        "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
+    exit 1
+}
+"""
+
 _CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
 """How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
 
@@ -161,12 +170,9 @@ def _start(places: Sequence[Mount], binds: Sequence[str]) -> str:
     Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
     volumes: a pod that has not been replaced since the spec changed goes on with what it has.
     """
-    remounts = [
-        f"mount -o remount,bind,{'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n"
-        for place in places
-    ]
+    remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
     note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
-    return "".join(remounts) + note + 'exec slurmd "$@"\n'
+    return _CLOSE + "".join(remounts) + note + 'exec slurmd "$@"\n'
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:

@@ -249,8 +249,8 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
         {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
     ]
     slurmd = containers_of(pod_of(a_deployment(jail={"submounts": submounts}), "hpc-cpu"))["slurmd"]
-    *remounts, _note, last = slurmd["command"][5].splitlines()
-    closed = dict(reversed(line.removeprefix("mount -o remount,bind,").split()) for line in remounts)
+    *lines, last = slurmd["command"][5].splitlines()
+    closed = dict(reversed(line.split()[1:]) for line in lines if line.startswith("close "))
     assert closed.keys() == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
     for path, options in closed.items():
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
