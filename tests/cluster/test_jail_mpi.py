@@ -1,0 +1,95 @@
+"""MPI in the default jail: compiled there, started by srun, run over two nodes."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.slurm import Slurm, a_cluster, a_jail
+from tests.conftest import Kubernetes
+from tools import paths
+
+pytestmark = pytest.mark.cluster
+
+HELLO = r"""
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size, sum = 0, length;
+    char node[MPI_MAX_PROCESSOR_NAME];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_processor_name(node, &length);
+    int mine = rank + 1;
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("rank %d of %d on %s: sum %d\n", rank, size, node, sum);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A cluster whose jail is the default one."""
+    jail = a_jail(storage={"size_gib": 4})
+    del jail["source"]
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), a_cluster(name="real", jail=jail))
+    slurm.up()
+    yield slurm
+    slurm.destroy()
+
+
+@pytest.fixture(scope="module")
+def hello(real: Slurm) -> str:
+    """The compiled program."""
+    real.ssh("cat > hello.c", stdin=HELLO)
+    real.ssh("srun mpicc -O2 -o hello hello.c", timeout_seconds=120)
+    return "/home/alice/hello"
+
+
+def test_the_default_jail_has_what_a_user_expects(real: Slurm) -> None:
+    programs = "python3 gcc g++ make mpicc ssh git rsync curl nano vi less"
+
+    for place in ("", "srun "):
+        script = f"for p in {programs}; do command -v $p >/dev/null || echo $p; done"
+        assert real.ssh(f"{place}bash -c {shlex.quote(script)}").stdout == ""
+
+
+def test_mpi_over_two_nodes_is_started_by_pmix(real: Slurm, hello: str) -> None:
+    said = real.ssh(f"srun -N2 -n4 --overcommit --mpi=pmix {hello}", timeout_seconds=120).stdout
+
+    assert_four_met(said)
+
+
+def test_mpi_in_a_batch_job_over_two_nodes(real: Slurm, hello: str) -> None:
+    job = real.submit(f"srun -n4 --overcommit --mpi=pmix {hello}", options="-N2 -o mpi.%j")
+    real.wait_for_job(job, "COMPLETED")
+
+    assert_four_met(real.ssh(f"cat mpi.{job}").stdout)
+
+
+def assert_four_met(said: str) -> None:
+    """Four ranks on two nodes have added their numbers up."""
+    found = [re.fullmatch(r"rank (\d) of 4 on (cpu-\d): sum 10", line) for line in said.splitlines()]
+    ranks = {match[1]: match[2] for match in found if match}
+
+    assert len(found) == 4, said
+    assert sorted(ranks) == ["0", "1", "2", "3"], said
+    assert set(ranks.values()) == {"cpu-0", "cpu-1"}, said
+
+
+def test_tasks_of_two_nodes_meet_over_pmi2(real: Slurm) -> None:
+    program = (Path(paths.ROOT) / "tests" / "cluster" / "jail_pmi2.py").read_text()
+    real.ssh("cat > pmi2.py", stdin=program)
+
+    said = real.ssh("srun -N2 --mpi=pmi2 python3 pmi2.py").stdout
+
+    met = sorted(line.split() for line in said.splitlines())
+    assert [words[:5] for words in met] == [["rank", str(rank), "of", "2", "met"] for rank in range(2)]
+    assert [sorted(words[5:]) for words in met] == [["cpu-0", "cpu-1"]] * 2
