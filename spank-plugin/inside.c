@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define MAX_LINKS 16
+#define MAX_RACES 10000
 
 int inside_open(int root, const char *path)
 {
@@ -19,7 +20,14 @@ int inside_open(int root, const char *path)
         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
     };
 
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+    /* EAGAIN: a mount or a rename anywhere on the machine, while a ".." was followed (openat2(2)) */
+    for (int i = 0; i < MAX_RACES; i++) {
+        int found = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+        if (found >= 0 || errno != EAGAIN)
+            return found;
+    }
+    return -1;
 }
 
 /*

@@ -6,26 +6,36 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /*
- * The holder. slurmstepd has threads, so between its fork and its end only system calls are safe. No signal reaches a
- * namespace's first process that it does not handle, but KILL and STOP from outside.
+ * The holder: lives until the other end of `lifeline` is closed, by slurmstepd's end if by nothing else. slurmstepd has
+ * threads, so only system calls are safe after its fork. No signal reaches the first process of a namespace that it
+ * does not handle, but KILL and STOP from outside.
  */
-static _Noreturn void hold(void)
+static _Noreturn void hold(int lifeline)
 {
     struct sigaction reap = {.sa_handler = SIG_IGN};
+    char byte;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* The step's output would never end with its pipes open here, and the user's directory would be in use. */
-    if (syscall(SYS_close_range, 0u, ~0u, 0u) < 0 || chdir("/") < 0)
+    if (dup2(lifeline, 0) < 0 || syscall(SYS_close_range, 1u, ~0u, 0u) < 0 || chdir("/") < 0)
         _exit(1);
-    sigaction(SIGCHLD, &reap, NULL); /* the kernel reaps then */
-    while (true)
-        pause();
+    sigaction(SIGCHLD, &reap, NULL); /* from now on the kernel reaps; what has ended before: */
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    while (read(0, &byte, 1) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
+static void close_once(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
 }
 
 static int open_namespace(pid_t process, const char *kind)
@@ -42,14 +52,22 @@ static int open_namespace(pid_t process, const char *kind)
 int isolation_start(struct isolation *isolation, bool pid, bool ipc, struct failure *failure)
 {
     unsigned long flags = (pid ? CLONE_NEWPID : 0) | (ipc ? CLONE_NEWIPC : 0);
+    int lifeline[2];
 
+    if (pipe2(lifeline, O_CLOEXEC) < 0)
+        return fail(failure, "make a pipe to", "the step's namespaces");
     isolation->holder = (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
     if (isolation->holder == 0)
-        hold();
+        hold(lifeline[0]);
+    isolation->lifeline = lifeline[1];
     if (isolation->holder < 0) {
+        fail(failure, "make namespaces of", "processes and IPC");
         isolation->holder = 0;
-        return fail(failure, "make namespaces of", "processes and IPC");
+        close(lifeline[0]);
+        isolation_stop(isolation);
+        return -1;
     }
+    close(lifeline[0]);
     if ((pid && ((isolation->pid_namespace = open_namespace(isolation->holder, "pid")) < 0 ||
                  (isolation->own_pid_namespace = open_namespace(0, "pid")) < 0)) ||
         (ipc && (isolation->ipc_namespace = open_namespace(isolation->holder, "ipc")) < 0)) {
@@ -83,25 +101,20 @@ int isolation_fork(const struct isolation *isolation, bool inside, struct failur
     return result;
 }
 
-int isolation_join(const struct isolation *isolation, struct failure *failure)
+int isolation_join(struct isolation *isolation, struct failure *failure)
 {
+    close_once(&isolation->lifeline);
     if (isolation->ipc_namespace >= 0 && setns(isolation->ipc_namespace, CLONE_NEWIPC) < 0)
         return fail(failure, "enter", "the step's namespace of IPC");
     return 0;
 }
 
-static void close_namespace(int *descriptor)
-{
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
-
 void isolation_stop(struct isolation *isolation)
 {
-    close_namespace(&isolation->pid_namespace);
-    close_namespace(&isolation->own_pid_namespace);
-    close_namespace(&isolation->ipc_namespace);
+    close_once(&isolation->pid_namespace);
+    close_once(&isolation->own_pid_namespace);
+    close_once(&isolation->ipc_namespace);
+    close_once(&isolation->lifeline);
     if (isolation->holder == 0)
         return;
     /*

@@ -24,9 +24,10 @@ struct isolation {
     int pid_namespace; /* descriptors of namespaces; -1 where not wanted */
     int ipc_namespace;
     int own_pid_namespace;
+    int lifeline; /* its end lets the holder end */
 };
 
-#define ISOLATION_NONE {0, -1, -1, -1}
+#define ISOLATION_NONE {0, -1, -1, -1, -1}
 
 /* In slurmstepd, as root: start the holder of namespaces of the wanted kinds. Returns 0 or -1. */
 int isolation_start(struct isolation *isolation, bool pid, bool ipc, struct failure *failure);
@@ -37,8 +38,8 @@ int isolation_start(struct isolation *isolation, bool pid, bool ipc, struct fail
  */
 int isolation_fork(const struct isolation *isolation, bool inside, struct failure *failure);
 
-/* In a task, as root: go into the IPC namespace. Returns 0 or -1. */
-int isolation_join(const struct isolation *isolation, struct failure *failure);
+/* In a task, as root: go into the IPC namespace, and let go of the lifeline. Returns 0 or -1. */
+int isolation_join(struct isolation *isolation, struct failure *failure);
 
 /* In slurmstepd: end the holder and all that is left in its namespace of processes. */
 void isolation_stop(struct isolation *isolation);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,4 +129,29 @@ TEST(many_at_once_find_the_same_place)
         for (int i = 0; i < TASKS; i++)
             CHECK(test_await(children[i]) == 0);
     }
+}
+
+TEST(mounts_of_other_tasks_do_not_disturb_the_way)
+{
+    pid_t other;
+    int root;
+
+    world_make();
+    root = tree();
+    CHECK(symlink("../etc/../etc/../etc", TREE_PATH "/link") == 0);
+    CHECK((other = fork()) >= 0);
+    if (other == 0) {
+        alarm(60);
+        while (rename(TREE_PATH "/etc/name", TREE_PATH "/etc/other") == 0 &&
+               rename(TREE_PATH "/etc/other", TREE_PATH "/etc/name") == 0)
+            ;
+        _exit(1);
+    }
+    for (int i = 0; i < 2000; i++) {
+        int found = inside_open(root, "/link");
+
+        CHECK(found >= 0);
+        CHECK(close(found) == 0);
+    }
+    CHECK(kill(other, SIGKILL) == 0 && test_await(other) == 128 + SIGKILL);
 }
