@@ -1,4 +1,4 @@
-"""What the images are made of, and the tags that follow from it. Pure: reads `images/`, starts nothing."""
+"""What the images are made of, and the tags that follow from it. Nothing is started here."""
 
 import hashlib
 import os
@@ -34,7 +34,7 @@ FOLDERS = {
     "node": ("bundle", "../spank-plugin"),
     "jail-tools": ("bundle",),
 }
-"""What is built into an image besides its own folder: folders beside that one."""
+"""What is built into an image besides its own folder: others, by their paths from `images/`."""
 
 PUBLISHED = ("controller", "worker", "login", "munge", "jail-tools", "jail")
 """The images that pods run. The others exist only for these: as their shared layers, or to compile in."""
@@ -47,7 +47,7 @@ _FORMAT = "2"
 _TAG_LENGTH = 16
 """Hexadecimal digits: 64 bits, far from a collision in any registry."""
 
-_NOT_CONTENT = {"__pycache__", "tests", ".pytest_cache", "build"}
+_NOT_CONTENT = {"__pycache__", "tests", "jail_testing", ".pytest_cache", "build"}
 
 
 @dataclass(frozen=True)

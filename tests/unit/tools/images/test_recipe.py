@@ -86,7 +86,9 @@ def test_tags_differ_whenever_files_differ(
     assert changed(before, recipe) == ({"worker"} if files else set())
 
 
-@pytest.mark.parametrize("left", ["tests/test_something.py", "__pycache__/module.pyc", "build/plugin.so"])
+@pytest.mark.parametrize(
+    "left", ["tests/test_something.py", "jail_testing/jails.py", "__pycache__/module.pyc", "build/plugin.so"]
+)
 def test_tests_and_compiled_files_are_no_content(recipe: Recipe, left: str) -> None:
     before = recipe.tags()
     (recipe.folder / "worker" / left).parent.mkdir()
