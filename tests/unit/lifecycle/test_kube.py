@@ -98,6 +98,12 @@ def test_applying_is_done_by_the_server_under_our_name(api: Api, cluster: Cluste
     assert path.endswith("?fieldManager=soperator-pulumi&force=true")
 
 
+def test_what_another_program_has_made_is_applied_under_its_name(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {"ok": True})]
+    cluster.apply(PATH, {}, manager="pulumi-kubernetes-1")
+    assert "?fieldManager=pulumi-kubernetes-1&" in api.requests[0][1]
+
+
 def test_applying_into_a_namespace_that_is_not_there_is_an_error(api: Api, cluster: Cluster) -> None:
     api.replies = [(404, {"message": 'namespaces "hpc" not found'})]
     with pytest.raises(KubernetesError, match="its namespace does not exist"):
@@ -107,6 +113,13 @@ def test_applying_into_a_namespace_that_is_not_there_is_an_error(api: Api, clust
 def test_deleting_what_is_gone_is_no_error(api: Api, cluster: Cluster) -> None:
     api.replies = [(404, {})]
     cluster.delete(PATH)
+
+
+def test_an_object_can_be_made_to_go_after_all_that_it_owns(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {}), (200, {})]
+    cluster.delete(PATH)
+    cluster.delete(PATH, dependents_first=True)
+    assert [path.partition("?")[2] for _, path, _, _ in api.requests] == ["", "propagationPolicy=Foreground"]
 
 
 def test_a_refusal_is_told_in_the_servers_words(api: Api, cluster: Cluster) -> None:
@@ -126,8 +139,9 @@ def test_the_log_of_a_container_that_is_gone_is_empty(api: Api, cluster: Cluster
         (400, {"message": "no"}),
         (200, "x\n"),
     ]
-    assert [cluster.log("/pod", "sshd", previous=True, since_seconds=0) for _ in range(3)] == ["", "", "x\n"]
+    assert [cluster.log("/pod", "sshd", previous=True, since_seconds=0, lines=9) for _ in range(3)] == ["", "", "x\n"]
     assert "sinceSeconds=1" in api.requests[0][1]
+    assert "tailLines=9" in api.requests[0][1]
 
 
 def test_a_kubeconfig_may_be_a_path(api: Api, tmp_path: Path) -> None:

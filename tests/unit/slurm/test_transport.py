@@ -56,7 +56,7 @@ Serve = Callable[[socket.socket, bytes], None]
 
 
 @contextmanager
-def server(serve: Serve) -> Iterator[ExecTransport]:
+def server(serve: Serve, *, coreutils: bool = True) -> Iterator[ExecTransport]:
     """An API server that upgrades one connection and then does as `serve` says."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(10)
@@ -74,7 +74,7 @@ def server(serve: Serve) -> Iterator[ExecTransport]:
     thread.start()
     try:
         configuration = client.Configuration(host=f"http://127.0.0.1:{listener.getsockname()[1]}")
-        yield ExecTransport(configuration, "hpc", "controller-0", "slurmctld")
+        yield ExecTransport(configuration, "hpc", "controller-0", "slurmctld", coreutils=coreutils)
     finally:
         thread.join(timeout=10)
         listener.close()
@@ -108,6 +108,17 @@ def test_what_a_command_prints_and_its_exit_code_come_back() -> None:
     with server(serve) as transport:
         answer = transport.run(["scontrol", "ping"])
     assert (answer.returncode, answer.stdout, answer.stderr) == (3, "out put", "err")
+
+
+def test_in_a_container_without_the_usual_programs_only_the_command_is_run() -> None:
+    def serve(connection: socket.socket, request: bytes) -> None:
+        assert b"command=python3" in request
+        assert b"timeout" not in request
+        upgrade(connection, request)
+        connection.sendall(frame(3, SUCCESS.encode()) + CLOSE)
+
+    with server(serve, coreutils=False) as transport:
+        assert transport.run(["python3"]).returncode == 0
 
 
 def test_a_letter_that_falls_between_two_frames_is_whole() -> None:
