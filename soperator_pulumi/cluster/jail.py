@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job
 
-from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
 from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated
@@ -50,7 +50,7 @@ class Jail(pulumi.ComponentResource):
         self.job = Job(
             # One resource a tree: a run that goes back to a source, after one that failed, finds its Job as it left it.
             f"{name}-populate-{tree_id(spec)}",
-            metadata=filling.metadata(job, POPULATE, annotations=SKIP_AWAIT),
+            metadata=filling.metadata(job, POPULATE, annotations=NOT_AWAITED),
             spec=populate_job(filling, spec, self.claim),
             opts=filling.options(),
         )

@@ -20,8 +20,9 @@ SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects that Pulumi is not to wait for; the reason stands where it is used."""
 
 NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background"}
-"""The same for StatefulSets, whose pods a resource of ours waits for. Pulumi does not wait for their deletion then,
-and a run right after it must find none that is still going; its pods go as they would, and new ones wait for them."""
+"""The same for StatefulSets and Jobs, whose pods a resource of ours waits for. Pulumi does not wait for their deletion
+then, and what is made anew under the same name, or by a run right after it, must find none that is still going. Pods go
+as they would."""
 
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
 """Label of the pods in which Slurm runs, which find each other by name: not of those that work on the jail's trees."""

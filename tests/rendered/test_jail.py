@@ -99,6 +99,13 @@ def test_a_job_that_was_refused_is_not_tried_again_and_a_disrupted_one_is_not_co
     assert job["backoffLimit"] >= 3
 
 
+def test_a_job_that_is_made_anew_under_its_name_does_not_meet_the_old_one() -> None:
+    (job,) = a_deployment().resources(":Job")
+    annotations = job.inputs["metadata"]["annotations"]
+    assert annotations["pulumi.com/skipAwait"] == "true"
+    assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
+
+
 def test_the_last_words_of_a_job_tell_why_it_failed() -> None:
     for pod in (populate_pod(a_deployment()), switch_pod(a_deployment())):
         for container in containers_of(pod).values():
