@@ -7,7 +7,7 @@ report told.
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.jobs import Following, Job, Outcome, job_path
@@ -37,6 +37,7 @@ _LIVE_JOBS = "jail-live-jobs"
 _LIVE_JOBS_DIR = "/live"
 _WORK_LABEL = "soperator-pulumi/jail-work"
 _REFUSED = 78  # EX_CONFIG: another try would end in the same way
+_LEFT_STUCK_SECONDS = 20
 _TRIES = 3
 _KEPT_SECONDS = 86400  # the report of a switch is to be had for a day
 _TREE = re.compile(rf"(?:.*/)?{layout.TREES_IN_JAIL}/([0-9a-f]+)(?:/.*)?")
@@ -110,11 +111,20 @@ class LiveJail:
         return entered
 
     def finish_others(self) -> None:
-        """Wait for the work of a run that was killed: two programs never work on the trees at once."""
+        """Wait for the work of a run that was killed: two programs never work on the trees at once.
+
+        Work that cannot go on, for the image that this run may have mended, is removed: it may be killed at any moment.
+        """
         for job in self._jobs():
-            if not job.ended:
-                self.say(f"jail: an interrupted run's Job {job.name} is waited for")
-                self._following(job.name).end()
+            if job.ended:
+                continue
+            self.say(f"jail: an interrupted run's Job {job.name} is waited for")
+            following = self._following(job.name)
+            try:
+                replace(following, stuck_seconds=_LEFT_STUCK_SECONDS).end()
+            except NotReadyError:
+                self.say(f"jail: the Job {job.name} does not get on and is removed")
+                following.remove(job)
 
     def collect(self, keep: int) -> None:
         """Remove the oldest trees beyond `keep` that no live job and no open session is in.

@@ -162,18 +162,25 @@ class Following:
         Raises:
             NotReadyError: it does not go.
         """
+        self.remove(job)
+        self.kube.apply(job.path, job.manifest(), manager=job.manager)
+
+    def remove(self, job: Job) -> None:
+        """Delete a Job, with its pods, and wait until they have gone.
+
+        Raises:
+            NotReadyError: they do not go.
+        """
         self.kube.delete(job.path, dependents_first=True)
         for _ in until(self.clock.now() + self.stuck_seconds, self.clock):
             body = self.kube.get(job.path)
             if body is None or body["metadata"]["uid"] != job.uid:
-                break
-        else:
-            raise NotReadyError(
-                f"{self.prefix}: the Job {self.namespace}/{self.name} is still being deleted after "
-                f"{self.stuck_seconds:.0f} s: see `kubectl describe job {self.name} -n {self.namespace}`. "
-                "Run again when it has gone."
-            )
-        self.kube.apply(job.path, job.manifest(), manager=job.manager)
+                return
+        raise NotReadyError(
+            f"{self.prefix}: the Job {self.namespace}/{self.name} is still being deleted after "
+            f"{self.stuck_seconds:.0f} s: see `kubectl describe job {self.name} -n {self.namespace}`. "
+            "Run again when it has gone."
+        )
 
     def _newest_pod(self, job: Job) -> Pod | None:
         pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})

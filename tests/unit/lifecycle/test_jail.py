@@ -23,6 +23,10 @@ FILLED = {
     "kubeconfig": None,
     "context": None,
 }
+NO_IMAGE = {
+    "phase": "Pending",
+    "containerStatuses": [{"name": "jail", "state": {"waiting": {"reason": "ErrImagePull", "message": "none"}}}],
+}
 LIVE_JOBS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/jail-live-jobs"
 
 
@@ -312,6 +316,19 @@ def test_a_run_that_was_killed_in_a_switch_is_completed_by_the_next_one(calls: i
 def test_the_work_of_a_run_that_was_killed_is_waited_for(printed: Printed) -> None:
     killed(5)
     assert any("an interrupted run's Job jail-switch-" in line for line in printed.lines())
+
+
+def test_work_that_a_killed_run_has_left_and_that_cannot_start_is_removed(world: JailWorld, printed: Printed) -> None:
+    world.programs["switch"] = lambda _arguments: Run(seconds=1e9)
+    world.clock.after(1, lambda: world.job_pods()[0]["status"].update(NO_IMAGE))
+    with pytest.raises(NotReadyError, match="ErrImagePull"):
+        ActiveTreeProvider().update("", wanted(OLD), wanted())
+    (stuck,) = world.jobs_of("switch")
+    world.programs["switch"] = world._switch
+    ActiveTreeProvider().update("", wanted(OLD), wanted())
+    assert world.active == NEW
+    assert stuck not in world.jobs_of("switch")
+    assert f"jail: the Job {stuck['metadata']['name']} does not get on and is removed" in printed.lines()
 
 
 def test_a_repeated_run_does_nothing(world: JailWorld) -> None:
