@@ -141,8 +141,7 @@ def summary(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
     """Return what a populate says at its end, which must be a good one."""
     if done.returncode != 0:
         raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    return dict(json.loads(line))
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def manifest(jail: Path, tree: str = NAME) -> Path:

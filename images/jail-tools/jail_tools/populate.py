@@ -106,8 +106,9 @@ def populate(request: Request) -> None:
         tree.complete.unlink(missing_ok=True)  # of a tree that is gone
         began = begin(request)
         make_root(tree.root)
-        fill(request, began)
+        numbers = fill(request, began)
         activate(tree)
+        say(json.dumps(numbers))
 
 
 def make_claim(tree: layout.Tree) -> None:
@@ -181,8 +182,8 @@ def begin(request: Request) -> int:
     return int(marker["began_ns"])
 
 
-def fill(request: Request, began_ns: int) -> None:
-    """Copy, prepare, verify and mark complete."""
+def fill(request: Request, began_ns: int) -> dict[str, float]:
+    """Copy, prepare, verify and mark complete; return how much it was and how long it took."""
     tree = request.tree
     started = time.monotonic()
     processes = request.processes or default_processes()
@@ -206,7 +207,7 @@ def fill(request: Request, began_ns: int) -> None:
     keep_as_populated(tree)
     flush_folder(tree.meta)
     files = [entry for entry in entries if entry.kind is not Kind.DIRECTORY]
-    numbers = {
+    numbers: dict[str, float] = {
         "files": len(files),
         "bytes": sum(entry.size for entry in files),
         "seconds": round(time.monotonic() - started, 3),
@@ -216,7 +217,7 @@ def fill(request: Request, began_ns: int) -> None:
     complete = {"tree": tree.name, "source": request.source, "populated": utc(time.time_ns())} | numbers
     write_atomically(tree.complete, [json.dumps(complete | {"not_kept": dict(filled.unkept)}).encode() + b"\n"])
     tree.in_progress.unlink()
-    say(json.dumps(numbers))
+    return numbers
 
 
 def own_path(source: Path, jail: Path) -> set[str]:

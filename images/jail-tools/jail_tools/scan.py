@@ -17,7 +17,7 @@ class Source:
     entries: list[Entry] = field(default_factory=list)
     """Every folder stands before what is in it; a file's further names stand after its first."""
     left_out: list[str] = field(default_factory=list)
-    """What no tree has, with the reason: sockets, devices."""
+    """What a tree does not get, with the reason: sockets, devices, what is mounted."""
     problems: list[str] = field(default_factory=list)
     """What could not be read, with the reason."""
 
@@ -51,8 +51,12 @@ def scan(root: Path, mounted: Collection[str], skipped: Collection[str] = ()) ->
             except OSError as error:
                 found.problems.append(f"{path}: cannot be read: {reason(error)}")
                 continue
-            if entry is None or (path in mounted and entry.kind is not Kind.DIRECTORY):
+            if entry is None:
                 continue
+            if path in mounted:
+                found.left_out.append(f"{path}: what is mounted there is not the source's")
+                if entry.kind is not Kind.DIRECTORY:
+                    continue
             found.entries.append(entry)
             if entry.kind is Kind.DIRECTORY and path not in mounted:
                 inside.append(path)
