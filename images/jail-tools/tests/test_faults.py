@@ -187,6 +187,22 @@ def test_everything_that_cannot_be_read_is_named(work: Path) -> None:
     trees.summary(trees.run(arguments))
 
 
+def test_the_jobs_five_capabilities_are_enough(work: Path) -> None:
+    ping = work / "source/usr/bin/ping"
+    ping.write_bytes(b"ping")
+    os.chown(ping, 1000, 64030)
+    os.setxattr(ping, "security.capability", trees.CAPABILITY)
+    ping.chmod(0o4750)
+    os.mkfifo(work / "source/etc/fifo")
+    five = "--bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+setfcap"
+    done = trees.run(["setpriv", five, *trees.populate(work / "jail", "--root", work / "source")])
+    trees.summary(done)
+    copy = work / "jail/trees" / trees.NAME / "usr/bin/ping"
+    assert os.getxattr(copy, "security.capability") == trees.CAPABILITY
+    status = copy.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (1000, 64030, 0o4750)
+
+
 def test_a_source_that_is_not_there_is_named(work: Path) -> None:
     done = trees.run(trees.populate(work / "jail", "--root", work / "nowhere"))
     assert done.returncode == TRY_AGAIN
