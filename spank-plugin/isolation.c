@@ -8,7 +8,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define END_MILLISECONDS 200
 
 /*
  * The holder: lives until the other end of `lifeline` is closed, by slurmstepd's end if by nothing else. slurmstepd has
@@ -111,17 +114,20 @@ int isolation_join(struct isolation *isolation, struct failure *failure)
 
 void isolation_stop(struct isolation *isolation)
 {
+    const struct timespec millisecond = {.tv_nsec = 1000 * 1000};
+
     close_once(&isolation->pid_namespace);
     close_once(&isolation->own_pid_namespace);
     close_once(&isolation->ipc_namespace);
     close_once(&isolation->lifeline);
     if (isolation->holder == 0)
         return;
-    /*
-     * slurmstepd waits for any child: when the holder was among them, its number may be another process's by now. Its
-     * end is not waited for: it comes only after slurmstepd has waited for every task.
-     */
-    if (waitpid(isolation->holder, NULL, WNOHANG) == 0)
+    /* slurmstepd waits for any child: when the holder was among them, its number may be another process's by now. */
+    if (waitpid(isolation->holder, NULL, WNOHANG) == 0) {
         kill(isolation->holder, SIGKILL);
+        /* Its end comes when all in its namespace have ended, and have been waited for: perhaps not by now. */
+        for (int i = 0; i < END_MILLISECONDS && waitpid(isolation->holder, NULL, WNOHANG) == 0; i++)
+            nanosleep(&millisecond, NULL);
+    }
     isolation->holder = 0;
 }

@@ -41,7 +41,7 @@ int isolation_fork(const struct isolation *isolation, bool inside, struct failur
 /* In a task, as root: go into the IPC namespace, and let go of the lifeline. Returns 0 or -1. */
 int isolation_join(struct isolation *isolation, struct failure *failure);
 
-/* In slurmstepd: end the holder and all that is left in its namespace of processes. */
+/* In slurmstepd: end the holder and all that is left in its namespace of processes; once, or again without effect. */
 void isolation_stop(struct isolation *isolation);
 
 #endif

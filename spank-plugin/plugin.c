@@ -32,6 +32,7 @@ static struct jail_config config;
 static struct isolation isolation = ISOLATION_NONE;
 static struct failure startup_failure = {FAILURE_NODE, "configuration: not read"}; /* what tasks find */
 static char working_directory[PATH_MAX];
+static int tasks; /* in slurmstepd: those that it has forked and that have not ended */
 
 static int refuse(const struct failure *failure)
 {
@@ -85,6 +86,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
     (void)spank;
     (void)count;
     (void)arguments;
+    tasks++;
     if (isolation_fork(&isolation, false, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     return 0;
@@ -155,6 +157,9 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     report_drain();
+    /* Not only in `exit`: before that Slurm removes the step's control groups, and the holder may be in one. */
+    if (--tasks == 0)
+        isolation_stop(&isolation);
     return 0;
 }
 
