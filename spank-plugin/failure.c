@@ -14,7 +14,9 @@ static const char *reason(int error)
 
 int fail(struct failure *failure, const char *step, const char *path)
 {
-    return fail_saying(failure, FAILURE_NODE, "%s %s: %s", step, path, reason(errno));
+    enum failure_scope scope = errno == ENOMEM || errno == EAGAIN ? FAILURE_JOB : FAILURE_NODE;
+
+    return fail_saying(failure, scope, "%s %s: %s", step, path, reason(errno));
 }
 
 int fail_job(struct failure *failure, const char *step, const char *path)

@@ -16,7 +16,10 @@ struct failure {
     char text[512]; /* "<step> <path>: <reason>", one line */
 };
 
-/* Record a failed system call on `path`, with errno as the reason; it concerns the node. Returns -1. */
+/*
+ * Record a failed system call on `path`, with errno as the reason. It concerns the node, unless memory or processes ran
+ * out: a job has limits of its own there (srun --mem=1), and must not be able to drain nodes by them. Returns -1.
+ */
 int fail(struct failure *failure, const char *step, const char *path);
 
 /* The same, when it concerns this job alone. */

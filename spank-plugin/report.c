@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 struct message {
-    /* Written last by the first task that fails so, read first; all tasks of a step fail for the same reason. */
-    int taken;
-    int ready;
+    int taken; /* by the first task that fails so: all of a step fail for the same reason */
+    int ready; /* once the text is whole */
     char text[512];
 };
 
