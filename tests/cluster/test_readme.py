@@ -67,8 +67,8 @@ def test_the_quick_start_does_what_it_says(a_home: Path) -> None:
 
 @pytest.mark.usefixtures("built_images")
 def test_the_commands_of_the_next_day_work(a_home: Path) -> None:
-    page = (paths.ROOT / "docs" / "operations.md").read_text()
-    commands = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    pages = [(paths.ROOT / "docs" / f"{name}.md").read_text() for name in ("operations", "jail")]
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", "".join(pages), re.DOTALL))
 
     done = on_a_machine_of_its_own(f"make up\n{commands}\nmake down", a_home)
 
