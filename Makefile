@@ -26,7 +26,8 @@ images: .venv/.installed  ## build the container images; REGISTRY=... pushes the
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
 
 check: .venv/.installed  ## format, lint, types, layers, and the tests that take seconds
-	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports --no-logo
+	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	@PYTHONPATH=images/jail-tools .venv/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest tests/unit tests/rendered images
 
 test: check  ## everything that CI checks: `make check`, then engines and clusters for real

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from jail_tools import changes
+from jail_tools.switching import changes
 from soperator_pulumi.spec import parse_cluster
 from tools import paths
 
@@ -39,7 +39,7 @@ def test_every_path_that_is_not_compared_is_named() -> None:
 def test_every_message_that_is_explained_is_one() -> None:
     """Each phrase between the parts that vary stands in the source."""
     sources = [paths.ROOT / "images/jail-tools/jail_tools", paths.ROOT / "soperator_pulumi/lifecycle"]
-    said = "".join(path.read_text() for source in sources for path in source.glob("*.py"))
+    said = "".join(path.read_text() for source in sources for path in source.rglob("*.py"))
     spoken = re.sub(r'"\s*\n\s*f?"', "", said)
     table = PAGE.split("## When something is wrong", 1)[1]
     messages = re.findall(r"(?m)^\| `([^`]+)` \|", table)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail_tools.accounts import Kind, Table, parse, problem
+from jail_tools.accounts.tables import Kind, Table, parse, problem
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True)
 FIELDS = st.text(st.characters(exclude_characters=":\n", exclude_categories=["Cs"]), max_size=5)

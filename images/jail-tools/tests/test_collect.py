@@ -10,12 +10,13 @@ import pytest
 from jail_testing.jails import Jail, command, contents, in_memory, killed_at
 
 from jail_tools import claim
-from jail_tools.collect import collect, remove_tree
+from jail_tools.commands.collect import collect
+from jail_tools.commands.trees import listing
 from jail_tools.errors import RefusedError
 from jail_tools.layout import Tree, tree_of
-from jail_tools.populate import only_one
-from jail_tools.switch import Policy, switch
-from jail_tools.trees import listing
+from jail_tools.populating.marker import only_one
+from jail_tools.removal import remove_tree
+from jail_tools.switching.handover import Policy, switch
 
 
 @pytest.fixture

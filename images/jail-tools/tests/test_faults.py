@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from jail_testing import trees
 
-from jail_tools import verification
-from jail_tools.entry import Entry
+from jail_tools.copying import verification
+from jail_tools.copying.limit import Limit
 from jail_tools.errors import TryAgainError, bounded, encoded
 from jail_tools.layout import tree_of
-from jail_tools.limit import Limit
-from jail_tools.populate import Request, only_one, populate
+from jail_tools.populating.attempt import Request, populate
+from jail_tools.populating.marker import only_one
+from jail_tools.tree.entry import Entry
 
 TRY_AGAIN = 1
 REFUSED = 78
@@ -142,7 +143,7 @@ def test_a_tree_that_another_source_began_is_refused(work: Path) -> None:
 
 
 def test_a_second_populate_of_the_same_tree_waits_and_then_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jail_tools.populate.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("jail_tools.populating.marker.LOCK_SECONDS", 0.1)
     tree = tree_of(work / "jail", trees.NAME)
     trees.summary(trees.run(trees.populate(work / "jail", "--root", work / "source")))
     with only_one(tree), pytest.raises(TryAgainError, match="another populate"):

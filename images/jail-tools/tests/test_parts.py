@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jail_testing import trees
 
-from jail_tools import content, manifest
-from jail_tools.entry import Entry, Kind
-from jail_tools.limit import Limit
-from jail_tools.parallel import BATCH_ENTRIES, batches, default_processes
-from jail_tools.scan import mount_points
-from jail_tools.volume import STEPS_NS, Volume, volume_of
+from jail_tools.copying.limit import Limit
+from jail_tools.copying.parallel import BATCH_ENTRIES, batches, default_processes
+from jail_tools.copying.volume import STEPS_NS, Volume, volume_of
+from jail_tools.sources.scan import mount_points
+from jail_tools.tree import content, manifest
+from jail_tools.tree.entry import Entry, Kind
 
 paths = st.binary(min_size=1, max_size=30).filter(lambda path: b"\0" not in path).map(os.fsdecode)
 entries = st.one_of(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail_tools.accounts import Kind, Record, Table, identity, is_user
-from jail_tools.roster import Accounts, before, for_daemons, for_tree
+from jail_tools.accounts.roster import Accounts, before, for_daemons, for_tree
+from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user
 
 NAMES = st.sampled_from(["alice", "bob", "eve", "zoe"])
 IDS = st.integers(1000, 1003).map(str)

@@ -23,12 +23,13 @@ from jail_testing.jails import (
     write,
 )
 
-from jail_tools import claim, etc
-from jail_tools.accounts import Kind
+from jail_tools import claim
+from jail_tools.accounts import etc
+from jail_tools.accounts.roster import Accounts
+from jail_tools.accounts.tables import Kind
 from jail_tools.errors import RefusedError, TryAgainError
 from jail_tools.layout import Tree, tree_of
-from jail_tools.roster import Accounts
-from jail_tools.switch import Policy, switch
+from jail_tools.switching.handover import Policy, switch
 
 NEWER = {
     "etc/os-release": "ID=debian\nVERSION=next\n",

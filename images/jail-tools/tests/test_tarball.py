@@ -21,11 +21,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from jail_testing import trees
 
-from jail_tools import acl
-from jail_tools.download import without_secrets
 from jail_tools.errors import RefusedError, TryAgainError
 from jail_tools.layout import tree_of
-from jail_tools.populate import Request, populate
+from jail_tools.populating.attempt import Request, populate
+from jail_tools.sources import acl
+from jail_tools.sources.download import without_secrets
 
 
 class Files(BaseHTTPRequestHandler):

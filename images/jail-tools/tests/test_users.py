@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
-from jail_tools import beneath, claim, etc
-from jail_tools.roster import SYSTEM_NAMES
-from jail_tools.users import Keeper
+from jail_tools import beneath, claim
+from jail_tools.accounts import etc
+from jail_tools.accounts.keeper import Keeper
+from jail_tools.accounts.roster import SYSTEM_NAMES
 from soperator_pulumi.spec import system_accounts
 
 SLURM = {

@@ -1,0 +1,127 @@
+"""What keeps the accounts that daemons look up: the declared ones and those that were made inside the jail."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jail_tools import beneath, claim
+from jail_tools.accounts import etc, roster
+from jail_tools.accounts.tables import Kind, Record, Table, parse
+from jail_tools.beneath import Owned
+from jail_tools.errors import RefusedError, TryAgainError, reason
+from jail_tools.layout import Tree
+
+SUMS = "declared.sha256"
+"""What was merged: one line of sha256sum(1) for each declared file. Written last: who finds it finds the accounts."""
+
+_MODES = {Kind.PASSWD: 0o644, Kind.GROUP: 0o644, Kind.SHADOW: 0o600}
+
+_Accounts = dict[Kind, dict[str, Record]]
+_Seen = tuple[bytes, Tree | None, _Accounts, _Accounts]
+
+
+@dataclass
+class Keeper:
+    """One look after the other; what is wrong is said once, until it is something else."""
+
+    jail: Path
+    declared: Path
+    out: Path
+    write_tree: bool = False
+    _seen: _Seen | None = None
+    """All that the last look saw, when nothing was left to do after it."""
+    _tree: tuple[_Accounts, _Accounts] | None = None
+    """What was read of the tree when it could be read last."""
+    _said: set[str] = field(default_factory=set)
+    _written: dict[str, bytes] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Bring everything to what is declared and to what the active tree says."""
+        declared, sums = self._read_declared()
+        if not sums:
+            return  # the volume is not there yet: nobody is removed for that
+        problems: list[str] = []
+        tree = self._active_tree(problems)
+        managed, accounts = self._read_tree(tree, problems) if tree else (_nobody(), _nobody())
+        seen = (sums, tree, managed, accounts)
+        if seen == self._seen:
+            return
+        known = roster.for_daemons(declared, accounts, managed)
+        self._write_out(known.accounts, sums)
+        problems += known.problems
+        done = len(problems) == len(known.problems)
+        if tree and self.write_tree:
+            try:
+                problems += etc.keep_declared(tree, declared, wait_seconds=0)
+            except TryAgainError as error:
+                done = False
+                problems.append(str(error))
+            except OSError as error:
+                done = False
+                problems.append(f"tree {tree.name}: {error.filename or 'etc'} can't be written: {reason(error)}")
+        self._say(problems)
+        self._seen = seen if done else None
+
+    def _active_tree(self, problems: list[str]) -> Tree | None:
+        try:
+            return claim.active_tree(self.jail)
+        except RefusedError as error:
+            problems.append(str(error))
+            return None
+
+    def _read_declared(self) -> tuple[_Accounts, bytes]:
+        """Read the declared files as of one version: the kubelet switches the symbolic link ..data to the next one."""
+        while True:
+            version = self._version()
+            contents = {}
+            for kind in Kind:
+                try:
+                    contents[kind] = (self.declared / version / kind.file_name).read_bytes()
+                except FileNotFoundError:
+                    continue
+            if version == self._version():
+                break
+        sums = "".join(
+            f"{hashlib.sha256(content).hexdigest()}  {kind.file_name}\n" for kind, content in contents.items()
+        )
+        return {kind: parse(kind, contents.get(kind, b"")).records for kind in Kind}, sums.encode()
+
+    def _version(self) -> Path:
+        link = self.declared / "..data"
+        return link.readlink() if link.is_symlink() else Path()
+
+    def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
+        """Read which accounts we put there, then all that the tree has: so none of ours counts as its own."""
+        try:
+            managed = etc.read_managed(tree)
+            with beneath.directory(str(tree.root)) as root:
+                self._tree = (managed, etc.read(root).accounts)
+        except OSError as error:
+            problems.append(
+                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is mended, of the jail's "
+                "own users those count that were read last."
+            )
+        return self._tree or (_nobody(), _nobody())
+
+    def _write_out(self, accounts: _Accounts, sums: bytes) -> None:
+        """Write what changed: group and shadow before passwd, the sums last."""
+        wanted = {
+            kind.file_name: Table(kind, ()).with_records(accounts[kind]).format()
+            for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD)
+        }
+        modes = {kind.file_name: mode for kind, mode in _MODES.items()}
+        with beneath.directory(str(self.out)) as out:
+            for name, content in {**wanted, SUMS: sums}.items():
+                if self._written.get(name) != content:
+                    beneath.replace(out, name, Owned(content, modes.get(name, 0o644)), chown=False)
+                    self._written[name] = content
+
+    def _say(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._said:
+                print(f"users: {problem}", flush=True)
+        self._said = set(problems)
+
+
+def _nobody() -> _Accounts:
+    return {kind: {} for kind in Kind}

@@ -1,0 +1,177 @@
+"""Who is known where: the accounts that the specification declares, and those that were made inside the jail.
+
+Pure functions. The daemons know both: an account of the jail counts when its id is a person's (1000 and more) and when
+it does not clash with a declared one. A declared one is kept in the jail's own files too, so that every program there
+knows it; a record that we did not put there stays as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jail_tools.accounts import merge
+from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user, members, problem
+
+Accounts = Mapping[Kind, Mapping[str, Record]]
+
+SYSTEM_NAMES = frozenset(
+    """
+    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm list
+    lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow slurm
+    src sshd staff sudo sync sys systemd-journal systemd-network systemd-timesync tape tty users utmp uucp video voice
+    www-data
+    """.split()  # noqa: SIM905 one name a line would be a screen of nothing
+)
+"""Users and groups of the daemons' images, which are looked up there first. The specification refuses the same ones."""
+
+_LAST_CHANGE = "19000"
+"""Day of the last password change since 1970: any day in the past, as there is no password."""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Accounts for the daemons, and what is wrong with those that were left out."""
+
+    accounts: dict[Kind, dict[str, Record]]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The jail's files with the declared accounts in them, what of it is ours, and what clashes."""
+
+    tables: dict[Kind, Table]
+    managed: dict[Kind, dict[str, Record]]
+    problems: tuple[str, ...]
+
+
+def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> Roster:
+    """Return the declared accounts and those that were made in the jail.
+
+    `managed` is what we put into the jail's files: when it is no longer declared, it counts no longer, whether or not
+    the jail's files say so already.
+
+    In a declared group the specification says which declared users are; the jail may add its own users. No password
+    of the jail is handed on: whoever logs in does so by key.
+    """
+    problems: list[str] = []
+    users = _beside(Kind.PASSWD, declared, tree, managed, problems)
+    groups = _beside(Kind.GROUP, declared, tree, managed, problems)
+    shadow = {
+        name: _without_password(tree[Kind.SHADOW].get(name, (name, "*", _LAST_CHANGE, "0", "99999", "7", "", "", "")))
+        for name in users
+        if name not in declared[Kind.SHADOW]
+    }
+    known = {**declared[Kind.PASSWD], **users}
+    own_groups = {
+        name: _with_members(record, members(record) | (_members_in(tree, record) & users.keys()))
+        for name, record in declared[Kind.GROUP].items()
+    }
+    tree_groups = {name: _with_members(record, members(record) & known.keys()) for name, record in groups.items()}
+    return Roster(
+        {
+            Kind.PASSWD: {
+                **declared[Kind.PASSWD],
+                **{name: (record[0], "x", *record[2:]) for name, record in users.items()},
+            },
+            Kind.GROUP: {**own_groups, **tree_groups},
+            Kind.SHADOW: {**declared[Kind.SHADOW], **shadow},
+        },
+        tuple(problems),
+    )
+
+
+def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[Kind, Table]) -> Written:
+    """Return the jail's files with the declared accounts in them.
+
+    `managed` is what we put there before: of it, what is no longer declared goes, what was changed in the jail stays as
+    long as the declaration does not change, and what was removed in the jail comes back.
+    """
+    problems: list[str] = []
+    written, ours_now = {}, {}
+    users_left_alone = _clashing(Kind.PASSWD, declared, managed, tables[Kind.PASSWD].records, problems)
+    groups_left_alone = _clashing(Kind.GROUP, declared, managed, tables[Kind.GROUP].records, problems)
+    for kind, table in tables.items():
+        known = table.records
+        left_alone = groups_left_alone if kind is Kind.GROUP else users_left_alone
+        base = {name: record for name, record in managed[kind].items() if name in known}
+        ours = {
+            name: record
+            for name, record in declared[kind].items()
+            if name not in left_alone and (name in base or name not in known)
+        }
+        settle = merge.settle_group if kind is Kind.GROUP else None
+        merged = merge.three_way(base, ours, known, settle=settle)
+        decided = {conflict.key: conflict.ours for conflict in merged.conflicts}
+        records = {**merged.records, **{name: record for name, record in decided.items() if record is not None}}
+        written[kind], ours_now[kind] = table.with_records(records), ours
+    return Written(written, ours_now, tuple(problems))
+
+
+def before(managed: Accounts, after: Accounts) -> dict[Kind, dict[str, Record]]:
+    """Return what to note down before the files are written, so that a killed run does not forget what is ours."""
+    return {kind: {**after[kind], **managed[kind]} for kind in Kind}
+
+
+def without(accounts: Accounts, managed: Accounts) -> dict[Kind, dict[str, Record]]:
+    """Return the accounts that are not ours."""
+    return {kind: {k: record for k, record in accounts[kind].items() if k not in managed[kind]} for kind in Kind}
+
+
+def _beside(
+    kind: Kind, declared: Accounts, tree: Accounts, managed: Accounts, problems: list[str]
+) -> dict[str, Record]:
+    what = "user" if kind is Kind.PASSWD else "group"
+    names = {identity(kind, record): name for name, record in declared[kind].items()}
+    found = {}
+    for name, record in tree[kind].items():
+        number = identity(kind, record) or 0
+        mine = declared[kind].get(name)
+        if mine is not None:
+            if identity(kind, mine) != number:
+                problems.append(
+                    f"{what} {name} has the id {number} in the jail, and {mine[2]} as declared: the declared one counts"
+                )
+        elif not is_user(number) or name in SYSTEM_NAMES or name in managed[kind]:
+            continue
+        elif number in names:
+            problems.append(
+                f"{what} {name} of the jail has the id {number} of the declared {names[number]}, which alone counts: "
+                "give one of them another id"
+            )
+        elif (wrong := problem(kind, record)) is not None:
+            problems.append(f"{what} of the jail is left out: {wrong}")
+        else:
+            found[name] = record
+    return found
+
+
+def _clashing(
+    kind: Kind, declared: Accounts, managed: Accounts, known: Mapping[str, Record], problems: list[str]
+) -> set[str]:
+    """Return the declared names that the jail's file has no place for."""
+    what = "user" if kind is Kind.PASSWD else "group"
+    others = {identity(kind, record): name for name, record in known.items() if name not in managed[kind]}
+    found = set()
+    for name, record in declared[kind].items():
+        holder = others.get(identity(kind, record))
+        if name in known and name not in managed[kind]:
+            found.add(name)
+            if known[name][2] != record[2]:
+                problems.append(f"{what} {name} stands in the jail's own file with the id {known[name][2]}: left alone")
+        elif holder is not None:
+            found.add(name)
+            problems.append(f"{what} {name} is not written into the jail's file: {holder} has its id {record[2]} there")
+    return found
+
+
+def _members_in(tree: Accounts, group: Record) -> set[str]:
+    found = tree[Kind.GROUP].get(group[0])
+    return members(found) if found is not None and found[2] == group[2] else set()
+
+
+def _with_members(group: Record, names: set[str]) -> Record:
+    return (*group[:3], ",".join(sorted(names)))
+
+
+def _without_password(record: Record) -> Record:
+    return (record[0], "!" if record[1].startswith("!") else "*", *record[2:])

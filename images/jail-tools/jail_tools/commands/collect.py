@@ -1,0 +1,159 @@
+"""Remove what nobody needs any more: records of jobs that are gone, and the oldest trees beyond those that are kept.
+
+Never removed are the active tree, one that a job's record names, one that a login has as its root, and one that a
+populate is filling. A removal may be killed: its tree is marked first, so that nobody takes it for a whole one, and the
+next run goes on.
+"""
+
+import argparse
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from jail_tools import beneath, claim, files, layout
+from jail_tools.errors import RefusedError, TryAgainError, reason
+from jail_tools.progress import say
+from jail_tools.removal import remove_tree
+from jail_tools.switching.undo import repair
+
+YOUNG_SECONDS = 3600.0
+"""A record this young stays although its job is not in the list: the job may have begun after the list was made."""
+
+ABANDONED_SECONDS = 86400.0
+"""A populate that began so long ago, and is not at work, is not gone on with."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.add_argument("--jail", type=Path, required=True, help="root of the jail's claim")
+    parser.add_argument("--keep", type=int, required=True, help="complete trees to keep, the active one among them")
+    parser.add_argument("--in-use", action="append", default=[], help="trees that logins are in: names with commas")
+    parser.add_argument(
+        "--live-jobs", required=True, help="@FILE with the ids of all jobs, one a line; @- reads them here"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the command."""
+    if arguments.keep < 1:
+        raise RefusedError(f"--keep: got {arguments.keep}. At least 1 tree is kept: the active one.")
+    in_use = {name for names in arguments.in_use for name in names.split(",") if name}
+    for name in in_use:
+        layout.tree_of(arguments.jail, name)
+    collect(arguments.jail, arguments.keep, in_use, _job_ids(arguments.live_jobs))
+    return 0
+
+
+def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[str]) -> list[str]:
+    """Remove records of jobs that are gone, then trees; return the names of the trees.
+
+    Args:
+        jail: the claim's root.
+        keep: how many complete trees stay, the active one among them; those in use stay besides.
+        in_use: trees that logins have as their root.
+        live_jobs: ids of all jobs that Slurm has not ended.
+
+    Raises:
+        TryAgainError: something could not be removed.
+    """
+    with claim.locked(jail):
+        repair(jail)
+        removed = [*_finish_removals(jail), *_remove_abandoned(jail)]
+        _remove_records(jail, frozenset(live_jobs))
+        active = claim.active_tree(jail)
+        found = [each for tree in claim.all_trees(jail) if (each := claim.complete(tree)) is not None]
+        spare = sorted((each for each in found if each.tree != active), key=lambda each: each.last_used, reverse=True)
+        for each in spare[max(keep - (active is not None), 0) :]:
+            tree = each.tree
+            if tree.name in {*in_use, *_named_by_jobs(jail)}:
+                say(f"collect: tree {tree.name} stays: a job or a login is in it")
+                continue
+            tree.complete.rename(tree.removing)
+            if tree.name in _named_by_jobs(jail):  # a job began there between the two lines above
+                tree.removing.rename(tree.complete)
+                continue
+            remove_tree(tree)
+            removed.append(tree.name)
+        if not removed:
+            say("collect: no tree to remove")
+        return removed
+
+
+def _finish_removals(jail: Path) -> list[str]:
+    trees = claim.all_trees(jail)
+    found = [tree for tree in trees if tree.removing.exists()]
+    for tree in found:
+        remove_tree(tree)
+    for tree in trees:
+        if not os.path.lexists(tree.root) and tree.meta.is_dir() and not beneath.names(tree.meta):
+            tree.meta.rmdir()  # a removal was killed just before its end
+    return [tree.name for tree in found]
+
+
+def _remove_abandoned(jail: Path) -> list[str]:
+    """Remove trees that a populate began and nobody goes on with: their source is not wanted any more."""
+    found = []
+    for tree in claim.all_trees(jail):
+        if not _old(tree.in_progress, ABANDONED_SECONDS) or tree.complete.exists():
+            continue
+        with files.opened(tree.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            say(f"collect: the populate of tree {tree.name} was given up")
+            tree.in_progress.rename(tree.removing)
+            remove_tree(tree)
+        found.append(tree.name)
+    return found
+
+
+def _old(path: Path, seconds: float) -> bool:
+    """Tell whether something is there and was made longer ago than that."""
+    try:
+        return time.time() - path.lstat().st_mtime > seconds
+    except FileNotFoundError:
+        return False
+
+
+def _remove_records(jail: Path, live_jobs: frozenset[str]) -> None:
+    removed = 0
+    for record in _records(jail):
+        if record.name.isdecimal() and record.name not in live_jobs and _old(record, YOUNG_SECONDS):
+            record.unlink(missing_ok=True)
+            removed += 1
+    if removed:
+        say(f"collect: removed the records of {removed:,} jobs that are gone")
+
+
+def _named_by_jobs(jail: Path) -> set[str]:
+    return {name for record in _records(jail) if (name := claim.tree_that(record)) is not None}
+
+
+def _records(jail: Path) -> list[Path]:
+    try:
+        return list(layout.jobs(jail).iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _job_ids(where: str) -> set[str]:
+    """Read the ids of live jobs.
+
+    Raises:
+        RefusedError: the argument names no file, or a line is no id: then no job counts as gone.
+    """
+    if not where.startswith("@"):
+        raise RefusedError(f'--live-jobs: got "{where}". Give @FILE, or @- for standard input.')
+    try:
+        text = sys.stdin.read() if where == "@-" else Path(where[1:]).read_text()
+    except OSError as error:
+        raise TryAgainError(f"--live-jobs: {where[1:]}: {reason(error)}. Nothing was removed.") from None
+    ids = set(text.split())
+    for each in ids:
+        if not each.isdecimal():
+            raise RefusedError(f'--live-jobs: "{each}" is no job id (digits alone, one a line). Nothing was removed.')
+    return ids

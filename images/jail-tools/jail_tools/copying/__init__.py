@@ -1,0 +1,1 @@
+"""Bringing entries onto a volume in several processes, and reading them back from there."""

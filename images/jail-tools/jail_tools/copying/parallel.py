@@ -1,0 +1,117 @@
+"""Work in several processes: batches of neighbouring entries, results in their order, a lost process is an error."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from jail_tools.errors import TryAgainError
+from jail_tools.tree.entry import Entry
+
+BATCH_ENTRIES = 256
+BATCH_BYTES = 16 * 1024 * 1024
+"""A batch ends after either: enough that a batch costs nothing, few enough that no process waits long for the last."""
+TICK_SECONDS = 0.2
+
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Worker(Protocol[Result_co]):
+    """What each process does. It is made before the processes and reaches them by fork, with all that it holds."""
+
+    def begin(self) -> None:
+        """Open what only this process needs."""
+
+    def work(self, batch: range) -> Result_co:
+        """Do the entries at these positions."""
+
+
+def batches(entries: Sequence[Entry]) -> list[range]:
+    """Divide entries into runs of neighbours, the one with most bytes first: it would be waited for."""
+    found: list[tuple[int, range]] = []
+    begin = size = 0
+    for position, entry in enumerate(entries):
+        size += entry.size
+        if size >= BATCH_BYTES or position - begin + 1 >= BATCH_ENTRIES:
+            found.append((size, range(begin, position + 1)))
+            begin, size = position + 1, 0
+    if begin < len(entries):
+        found.append((size, range(begin, len(entries))))
+    large = sorted((item for item in found if item[0] >= 2 * BATCH_BYTES), key=lambda item: -item[0])
+    return [batch for _, batch in large] + [batch for size, batch in found if size < 2 * BATCH_BYTES]
+
+
+def run(
+    worker: Worker[Result], todo: Sequence[range], processes: int, tick: Callable[[], None]
+) -> Iterator[tuple[range, Result]]:
+    """Give each batch's result as soon as it is there. Who stops asking stops the work.
+
+    Args:
+        worker: does the batches.
+        todo: the batches.
+        processes: how many processes at most.
+        tick: called here several times a second.
+
+    Raises:
+        TryAgainError: a process was killed, by the kernel for want of memory in most cases.
+    """
+    pool = ProcessPoolExecutor(
+        max(1, min(processes, len(todo))),
+        mp_context=multiprocessing.get_context("fork"),
+        initializer=_begin,
+        initargs=(worker, os.getpid()),
+    )
+    left = iter(todo)
+    under_way: dict[Future[Result], range] = {}
+    try:
+        for batch in islice(left, 3 * processes):
+            under_way[pool.submit(_work, batch)] = batch
+        while under_way:
+            done, _ = wait(under_way, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
+            tick()
+            for future in done:
+                for batch in islice(left, 1):
+                    under_way[pool.submit(_work, batch)] = batch
+                yield under_way.pop(future), future.result()
+    except BrokenProcessPool:
+        raise TryAgainError(
+            "a copying process was killed, for want of memory perhaps. Give the Job more memory, or fewer --processes."
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_worker: Worker[Any]
+_PR_SET_PDEATHSIG = 1
+"""Of linux/prctl.h."""
+
+
+def _begin(worker: Worker[Any], parent: int) -> None:
+    """Begin in a new process, which must not outlive its parent: it has the lock, and would write."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it was killed before
+    global _worker  # noqa: PLW0603 - one per process: what the executor hands to a process it hands to a function
+    _worker = worker
+    worker.begin()
+
+
+def _work(batch: range) -> Any:  # noqa: ANN401 - what the worker's own type says
+    return _worker.work(batch)
+
+
+def default_processes(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Return how many CPUs this process may use: those it may run on, or its cgroup's quota when that is less."""
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        limit, period = quota.read_text().split()
+    except FileNotFoundError:
+        return allowed
+    return allowed if limit == "max" else max(1, min(allowed, round(int(limit) / int(period))))

@@ -1,0 +1,95 @@
+"""The volume that a tree lies on: what it can keep, and how it is written to."""
+
+import errno
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from jail_tools.copying.limit import Limit
+from jail_tools.files import FOLDER, opened
+from jail_tools.tree.attributes import path_of
+from jail_tools.tree.entry import Entry
+
+UNSUPPORTED = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
+STEPS_NS = (1, 100, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000)
+"""How exactly file systems keep times: most to the nanosecond, SMB to 100, Lustre and BeeGFS to the second."""
+
+_ACL = b"\x02\x00\x00\x00" + b"".join(
+    tag.to_bytes(2, "little") + permission.to_bytes(2, "little") + number.to_bytes(4, "little", signed=True)
+    for tag, permission, number in ((0x01, 7, -1), (0x02, 4, 1), (0x04, 5, -1), (0x10, 5, -1), (0x20, 5, -1))
+)
+_CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")
+_PROBES = {
+    "user.": ("user.jail_tools", b"1"),
+    "trusted.": ("trusted.jail_tools", b"1"),
+    "security.capability": ("security.capability", _CAPABILITY),
+    "system.posix_acl_access": ("system.posix_acl_access", _ACL),
+    "system.posix_acl_default": ("system.posix_acl_default", _ACL),
+}
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Where and how a source's things are written."""
+
+    tree: Path
+    limit: Limit
+    processes: int
+    spaces: frozenset[str]
+    """Classes of extended attributes that the volume keeps."""
+    step_ns: int = 1
+    """How exactly the volume keeps times."""
+
+    def timed(self, entry: Entry) -> Entry:
+        """Return an entry with the time as the volume keeps it."""
+        return entry if self.step_ns == 1 else entry._replace(mtime_ns=self.kept_time(entry.mtime_ns))
+
+    def kept_time(self, time_ns: int) -> int:
+        """Return a time as the volume keeps it."""
+        return time_ns - time_ns % self.step_ns
+
+
+def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
+    """Return the volume of a tree, tried out.
+
+    Args:
+        tree: the tree's root.
+        probes: a folder on the same volume to try in.
+        limit: how fast to write.
+        processes: how many processes copy.
+    """
+    name = f"probe-{secrets.token_hex(4)}"
+    with opened(probes, FOLDER) as folder:
+        os.mkdir(name, 0o700, dir_fd=folder)
+        file = os.open(f"{name}/file", os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600, dir_fd=folder)
+        try:
+            spaces = frozenset(space for space in _PROBES if _keeps(space, file, path_of(folder, name)))
+            return Volume(tree, limit, processes, spaces, _step_ns(file))
+        finally:
+            os.close(file)
+            os.unlink(f"{name}/file", dir_fd=folder)
+            os.rmdir(name, dir_fd=folder)
+
+
+def _keeps(space: str, file: int, folder: str) -> bool:
+    """Tell whether a class of extended attributes is kept."""
+    name, value = _PROBES[space]
+    try:
+        if space == "system.posix_acl_default":
+            os.setxattr(folder, name, value)
+        else:
+            os.setxattr(file, name, value)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        return False
+    return True
+
+
+def _step_ns(file: int) -> int:
+    """Return how exactly times are kept."""
+    exact = 1_234_567_891_123_456_789
+    os.utime(file, ns=(exact, exact))
+    kept = os.fstat(file).st_mtime_ns
+    return next((step for step in STEPS_NS if exact - exact % step == kept), STEPS_NS[-1])

@@ -1,0 +1,91 @@
+"""What a tree needs besides what its source has: places to mount on, and Slurm's client programs on the PATH."""
+
+import os
+from collections.abc import Iterable, Mapping
+
+from jail_tools.copying.copier import NEW_FILE, create, make
+from jail_tools.files import Walker, split
+from jail_tools.layout import CLIENTS
+from jail_tools.tree.attributes import write_attributes, write_file_attributes
+from jail_tools.tree.entry import Entry, Kind
+
+FOLDERS = {
+    "dev": 0o755,
+    "etc": 0o755,
+    "home": 0o755,
+    "opt": 0o755,
+    "opt/slurm": 0o755,
+    "proc": 0o555,
+    "root": 0o700,
+    "run": 0o755,
+    "srv": 0o755,
+    "sys": 0o555,
+    "tmp": 0o1777,
+    "usr": 0o755,
+    "usr/local": 0o755,
+    "usr/local/bin": 0o755,
+    "var": 0o755,
+    "var/lib": 0o755,
+    "var/lib/extrausers": 0o755,
+    "var/spool": 0o755,
+    "var/spool/slurmd": 0o755,
+}
+"""Folders that a job's or the admin shell's view mounts on, or that the links below need."""
+FILES = ("etc/hostname", "etc/hosts", "etc/resolv.conf")
+"""Plain files that the node's own are mounted on."""
+LINKS = {f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS}
+
+
+def additions(entries: Iterable[Entry], mtime_ns: int) -> list[Entry]:
+    """Return what is to be made in a tree besides `entries`, folders before what is in them.
+
+    What is there stays as it is, apart from a symbolic link where a plain file must be. Nothing is made below something
+    that is no folder: the view's builder looks through such links itself when it mounts.
+    """
+    there = {entry.path: entry.kind for entry in entries}
+    found: list[Entry] = []
+
+    def add(entry: Entry, replaced: Kind | None = None) -> None:
+        folder, _ = split(entry.path)
+        free = entry.path not in there or there[entry.path] is replaced
+        if free and (not folder or there.get(folder) is Kind.DIRECTORY):
+            there[entry.path] = entry.kind
+            found.append(entry)
+
+    for path, mode in FOLDERS.items():
+        add(Entry(path, Kind.DIRECTORY, mode, mtime_ns=mtime_ns))
+    for path in FILES:
+        add(Entry(path, Kind.FILE, 0o644, mtime_ns=mtime_ns, sha256=EMPTY_SHA256), replaced=Kind.SYMLINK)
+    for path, target in LINKS.items():
+        add(Entry(path, Kind.SYMLINK, 0o777, mtime_ns=mtime_ns, target=target))
+    return found
+
+
+EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+"""SHA-256 of nothing."""
+
+
+def make_additions(walker: Walker, added: Iterable[Entry]) -> None:
+    """Make empty files and symbolic links. Folders are not looked at."""
+    for entry in added:
+        parent, _ = split(entry.path)
+        if entry.kind is not Kind.DIRECTORY:
+            _make_addition(walker.open(parent), entry)
+
+
+def _make_addition(folder: int, entry: Entry) -> None:
+    _, name = split(entry.path)
+    if entry.kind is Kind.SYMLINK:
+        if create(folder, name, entry, lambda: make(folder, name, entry)):
+            write_attributes(folder, name, entry)
+        return
+    file = create(folder, name, entry, lambda: os.open(name, NEW_FILE, 0o600, dir_fd=folder))
+    if file is not None:
+        write_file_attributes(file, entry)
+        os.close(file)
+
+
+def together(entries: Iterable[Entry], added: Iterable[Entry]) -> list[Entry]:
+    """Return entries and additions; an addition takes the place of what has its path."""
+    whole: Mapping[str, Entry] = {entry.path: entry for entry in entries} | {entry.path: entry for entry in added}
+    return list(whole.values())

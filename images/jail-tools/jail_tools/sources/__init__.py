@@ -1,0 +1,1 @@
+"""What a tree is filled from: a root filesystem or a tarball."""

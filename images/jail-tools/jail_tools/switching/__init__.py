@@ -1,0 +1,1 @@
+"""What users changed in a tree, and how it comes into the next one or is undone."""

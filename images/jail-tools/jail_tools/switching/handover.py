@@ -1,0 +1,254 @@
+"""Handing the jail over from one of its trees to another.
+
+What users changed in the tree that is left is reported, and refused, left behind or carried over. Accounts are merged
+three ways. `active` is switched last, with one rename. A run that is killed at any moment, or refused, leaves the tree
+that is entered as it was: the next run puts back what is half done.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from jail_tools import beneath, claim, files
+from jail_tools.accounts import etc, roster
+from jail_tools.accounts.inherit import FOLLOWING, Inherited, Sides, follow, inherit
+from jail_tools.accounts.tables import Kind, Record, Table, parse
+from jail_tools.beneath import Owned
+from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
+from jail_tools.layout import Tree
+from jail_tools.progress import Progress, say
+from jail_tools.switching import carry, changes
+from jail_tools.switching.undo import Undo, repair
+
+
+class Policy(StrEnum):
+    """What becomes of users' changes."""
+
+    REFUSE = "refuse"
+    CARRY_OVER = "carry_over"
+    LEAVE_BEHIND = "leave_behind"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a switch did."""
+
+    old: str | None
+    new: str
+    changed: int = 0
+    """Paths that users changed in the old tree and that the new one did not have already."""
+    carried: int = 0
+    """Paths of them that were written into the new tree."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The tree that is left and the one that is entered, with descriptors of their roots."""
+
+    old: Tree
+    new: Tree
+    old_root: int
+    new_root: int
+
+
+def switch(new: Tree, policy: Policy) -> Done:
+    """Switch to a tree, or finish the switch that a killed run began.
+
+    Raises:
+        RefusedError: the tree is not whole, there are changes that may not be left behind, or something conflicts. The
+            message has all reasons, and nothing was changed.
+        TryAgainError: something could not be read or written; nothing was changed.
+    """
+    with claim.locked(new.jail):
+        repair(new.jail)
+        if claim.complete(new) is None:
+            raise RefusedError(
+                f"tree {new.name} is not complete in this claim. Nothing was changed. Populate it first."
+            )
+        old = claim.active_tree(new.jail)
+        if old == new:
+            say(f"switch: tree {new.name} is the active one already")
+            return Done(new.name, new.name)
+        if old is None or not old.root.is_dir():
+            claim.set_active(new)
+            say(f"switch: tree {new.name} is the active one; there was none before")
+            return Done(None, new.name)
+        try:
+            return _switch(old, new, policy)
+        except OSError as error:
+            where = error.filename if isinstance(error.filename, str) else "a file"
+            raise TryAgainError(
+                f"/{where} of tree {old.name} or {new.name}: {reason(error)}. Nothing was changed."
+            ) from error
+        except ValueError as error:
+            raise RefusedError(f"{error}. Nothing was changed.") from error
+
+
+def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
+    with ExitStack() as stack:
+        pair = Pair(
+            old,
+            new,
+            stack.enter_context(beneath.directory(str(old.root))),
+            stack.enter_context(beneath.directory(str(new.root))),
+        )
+        report = _look(pair)
+        say_report(report, old, policy)
+        stack.enter_context(etc.locked(pair.old_root))
+        stack.enter_context(etc.locked(pair.new_root))
+        return _apply(pair, report, policy)
+
+
+def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
+    """Write everything and flip, with both trees' accounts locked."""
+    old, new = pair.old, pair.new
+    plan = carry.Plan((), {}, ())
+    if policy is Policy.CARRY_OVER:
+        plan = carry.plan(report, pair.old_root, pair.new_root)
+    new_files = etc.read(pair.new_root)
+    old_managed, new_managed = etc.read_managed(old), etc.read_managed(new)
+    mine = roster.without(etc.read(pair.old_root).accounts, old_managed)
+    inherited = _inherit(pair, mine, roster.without(new_files.accounts, new_managed), policy)
+    _refuse(pair, report, (*plan.reasons, *inherited.reasons), policy)
+
+    declared = roster.for_tree(old_managed, new_managed, _with_inherited(new_files, inherited, new_managed))
+    following = _following(inherited, pair)
+    paths = (*plan.paths, *(f"etc/{kind.file_name}" for kind in Kind), *following)
+    with _undone_on_failure(new, pair.new_root, paths):
+        progress = Progress("switch: carried over", files=len(plan.files))
+        carry.carry(plan, pair.old_root, pair.new_root, _counting(progress))
+        etc.write_managed(new, roster.before(new_managed, declared.managed))
+        etc.write(pair.new_root, new_files, declared.tables)
+        for path, file in following.items():
+            beneath.replace(pair.new_root, path, file)
+        _note_left(old, mine)
+        files.flush_volume(new.root)
+        claim.set_active(new)
+    say(f"switch: new jobs and logins enter tree {new.name}; those of {old.name} stay there")
+    return Done(old.name, new.name, len(report.changes), len(plan.files))
+
+
+@contextmanager
+def _undone_on_failure(new: Tree, root: int, paths: tuple[str, ...]) -> Iterator[None]:
+    undo = Undo(new)
+    undo.begin(root, paths)
+    try:
+        yield
+    except BaseException:
+        if claim.active_tree(new.jail) != new:
+            undo.roll_back(root)
+        raise
+    undo.forget()
+
+
+def _look(pair: Pair) -> changes.Report:
+    """Return what users changed in the old tree and the new one does not have already."""
+    if not pair.old.manifest.exists():
+        raise RefusedError(
+            f"tree {pair.old.name} has no manifest ({pair.old.manifest}), so what users changed there can't be told. "
+            "Nothing was changed."
+        )
+    found = changes.find(pair.old, pair.old_root, _counting(Progress("switch: compared")))
+    return carry.missing(found, pair.old_root, pair.new_root)
+
+
+def _counting(progress: Progress) -> Callable[[int], None]:
+    def count(files: int) -> None:
+        progress.add_files(files)
+        progress.tell()
+
+    return count
+
+
+def say_report(report: changes.Report, old: Tree, policy: Policy) -> None:
+    """Print what users changed."""
+    lines = changes.describe(report)
+    if not lines:
+        say(f"switch: users changed nothing in tree {old.name} that the new tree does not have")
+        return
+    verb = {Policy.CARRY_OVER: "to be carried over", Policy.LEAVE_BEHIND: "left behind", Policy.REFUSE: "found"}[policy]
+    say(f"switch: users' changes in tree {old.name}, {verb}:")
+    for line in lines:
+        say(f"  {line}")
+    removed = sum(change.how is changes.How.REMOVED for change in report.changes)
+    if removed and policy is Policy.CARRY_OVER:
+        say(f"  ({removed:,} removed: removals are not carried over)")
+
+
+def _refuse(pair: Pair, report: changes.Report, reasons: tuple[str, ...], policy: Policy) -> None:
+    """Raise with all reasons, when there are any."""
+    old, new = pair.old, pair.new
+    if reasons:
+        raise RefusedError(
+            bounded(
+                f"tree {new.name} can't take over from {old.name}. Nothing was changed. Mend this in an admin shell, "
+                "or leave users' changes behind (jail.changes: leave_behind). Accounts are merged always.",
+                list(reasons),
+            )
+        )
+    found = changes.describe(report)
+    if found and policy is Policy.REFUSE:
+        raise RefusedError(
+            bounded(
+                f"users changed tree {old.name}, and the new tree {new.name} does not have it. Nothing was changed. "
+                "Say what becomes of it: jail.changes: carry_over or leave_behind.",
+                found,
+            )
+        )
+
+
+def _inherit(
+    pair: Pair, mine: dict[Kind, dict[str, Record]], theirs: dict[Kind, dict[str, Record]], policy: Policy
+) -> Inherited:
+    left = claim.left_folder(pair.new)
+    sides = Sides(
+        old_populated=_accounts_in(pair.old.accounts),
+        old=mine,
+        new_populated=_accounts_in(pair.new.accounts),
+        new_left=_accounts_in(left) if left.is_dir() else None,
+        new=theirs,
+    )
+    return inherit(sides, system_accounts=policy is Policy.CARRY_OVER)
+
+
+def _with_inherited(new: etc.Files, inherited: Inherited, managed: roster.Accounts) -> dict[Kind, Table]:
+    """Return the new tree's files with what comes over; what we put there before stays for now."""
+    return {
+        kind: table.with_records(
+            inherited.accounts[kind] | {name: record for name, record in table.records.items() if name in managed[kind]}
+        )
+        for kind, table in new.tables.items()
+    }
+
+
+def _accounts_in(folder: Path) -> dict[Kind, dict[str, Record]]:
+    found = {}
+    for kind in Kind:
+        file = folder / kind.file_name
+        found[kind] = parse(kind, file.read_bytes() if file.exists() else b"").records
+    return found
+
+
+def _following(inherited: Inherited, pair: Pair) -> dict[str, Owned]:
+    """Return the files beside passwd and group that get lines of accounts that come over."""
+    found = {}
+    for name in FOLLOWING:
+        path = f"etc/{name}"
+        old, new = beneath.read(pair.old_root, path), beneath.read(pair.new_root, path)
+        if old is None or new is None:
+            continue
+        content = follow(inherited.added, old.content, new.content)
+        if content != new.content:
+            found[path] = replace(new, content=content)
+    return found
+
+
+def _note_left(old: Tree, accounts: dict[Kind, dict[str, Record]]) -> None:
+    """Note how users leave a tree, for the day on which it is entered again."""
+    folder = claim.left_folder(old)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for kind, records in accounts.items():
+        lines = "".join(f"{':'.join(record)}\n" for record in records.values())
+        files.write_atomically(folder / kind.file_name, [lines.encode("utf-8", "surrogateescape")])

@@ -1,0 +1,96 @@
+"""Changing a tree so that a killed run leaves no trace: what is replaced is kept aside until all is done.
+
+First every file that will be replaced gets a second name in meta/<tree>/undo, then the plan is written, and only then
+the tree is touched. While the plan is there, the tree can be brought back; without it there is nothing to do.
+"""
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from jail_tools import beneath, claim, files
+from jail_tools.files import split
+from jail_tools.layout import Tree
+from jail_tools.progress import say
+
+
+class Undo:
+    """The way back of one tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._folder = tree.meta / "undo"
+        self._plan = self._folder / "plan.json"
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether a run began to change the tree and did not end."""
+        return self._plan.exists()
+
+    def begin(self, root: int, paths: Iterable[str]) -> None:
+        """Keep what stands at these paths. Parents come before what is in them."""
+        self._clear()
+        self._folder.mkdir(mode=0o700)
+        plan: list[dict[str, object]] = []
+        with files.opened(self._folder, files.FOLDER) as aside:
+            for number, path in enumerate(dict.fromkeys(paths)):
+                was = beneath.lookup(root, path)
+                if was is None:
+                    plan.append({"path": path, "was": "nothing"})
+                elif stat.S_ISDIR(was.st_mode):
+                    mode = stat.S_IMODE(was.st_mode)
+                    plan.append({"path": path, "was": "directory", "mode": mode, "uid": was.st_uid, "gid": was.st_gid})
+                else:
+                    parent, name = split(path)
+                    with beneath.directory(root, parent) as at:
+                        os.link(name, str(number), src_dir_fd=at, dst_dir_fd=aside, follow_symlinks=False)
+                    plan.append({"path": path, "was": "file", "aside": str(number)})
+        files.write_atomically(self._plan, [json.dumps(plan).encode()])
+
+    def forget(self) -> None:
+        """All is done, or nothing was begun: there is no way back any more, and nothing is kept aside."""
+        self._plan.unlink(missing_ok=True)
+        self._clear()
+
+    def roll_back(self, root: int) -> None:
+        """Bring the tree back to what it was. May be killed and run again."""
+        with files.opened(self._folder, files.FOLDER) as aside:
+            for step in reversed(json.loads(self._plan.read_text())):
+                parent, name = split(step["path"])
+                with beneath.maybe_directory(root, parent) as at:
+                    if at is not None:
+                        _undo(step, at, name, aside)
+        self.forget()
+
+    def _clear(self) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._folder)
+
+
+def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
+    beneath.discard(at, beneath.name_of_new(name))
+    if step["was"] == "directory":
+        os.chown(name, int(str(step["uid"])), int(str(step["gid"])), dir_fd=at, follow_symlinks=False)
+        os.chmod(name, int(str(step["mode"])), dir_fd=at)
+    elif step["was"] == "file":
+        with suppress(FileNotFoundError):
+            os.rename(str(step["aside"]), name, src_dir_fd=aside, dst_dir_fd=at)
+    else:
+        beneath.discard(at, name)
+
+
+def repair(jail: Path) -> None:
+    """Put back what a killed run left half done in a tree; forget the way back of one that was switched to."""
+    active = claim.active_tree(jail)
+    for tree in claim.all_trees(jail):
+        undo = Undo(tree)
+        if tree == active or not undo.pending:
+            undo.forget()
+            continue
+        say(f"switch: tree {tree.name} is put back to what it was before a switch that did not end")
+        if tree.root.is_dir():
+            with beneath.directory(str(tree.root)) as root:
+                undo.roll_back(root)
