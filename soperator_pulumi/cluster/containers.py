@@ -109,7 +109,7 @@ def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[Con
     are symbolic links, so the key is copied into memory that no other container sees.
     """
     own = [
-        # Only this container mounts it: 0444 spares an fsGroup, which would change the shared claim's files.
+        # Only this container mounts it: 0444 spares an fsGroup, which would change the files of the jail.
         mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),
         mounts.memory("munge-key", "/run/munge-key", "1Mi"),
         mounts.memory("munge-run", "/run/munge", "1Mi"),
