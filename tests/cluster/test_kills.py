@@ -11,7 +11,7 @@ from tests.cluster.slurm import Slurm, a_node_set
 
 pytestmark = pytest.mark.cluster
 
-STEPS = 32
+STEPS = 44
 """A first `up` prints about a line for each of so many resources."""
 
 MOMENTS = range(1, STEPS, 2) if os.environ.get("SOAK") else random.Random(3).sample(range(1, STEPS), 4)  # noqa: S311
