@@ -21,10 +21,11 @@ KILLS = 50 if os.environ.get("SOAK") else 4
 EVERYTHING = (
     f"cd /claim/trees/{TREE} && "
     "(find . -printf '%p %y %m %U %G %l\\n'; "
-    "find . -type f -not -path ./etc/hosts -not -path ./etc/resolv.conf -printf '%p %s %T@\\n'; "
+    "find . -type f -not -path ./etc/hostname -not -path ./etc/hosts -not -path ./etc/resolv.conf "
+    "-printf '%p %s %T@\\n'; "
     "find . -type f -print0 | xargs -0 sha256sum)"
 )
-"""Prints a line or more for each file of a tree. Two are made by the populate itself, at its own time."""
+"""Prints a line or more for each file of a tree. Three are made by the populate itself, at its own time."""
 
 COMPLETE = f"test -e /claim/meta/{TREE}/complete.json && echo complete || echo partial"
 
@@ -38,12 +39,12 @@ def populating(kubernetes: Kubernetes, built_images: None) -> Iterator[Populatin
 
 
 @pytest.fixture(scope="module")
-def undisturbed(populating: Populating) -> tuple[set[str], float]:
-    """What a tree has that was filled in one go, and how many seconds that took."""
+def undisturbed(populating: Populating) -> tuple[set[str], dict[str, float]]:
+    """What a tree has that was filled in one go, and the numbers of that."""
     claim = populating.claim()
     ended = populating.run(volume(claim), POPULATE)
     assert ended.code == 0, ended.log
-    return set(populating.look(claim, EVERYTHING).splitlines()), last_numbers(ended)["seconds"]
+    return set(populating.look(claim, EVERYTHING).splitlines()), last_numbers(ended)
 
 
 def test_a_tree_is_filled_with_progress(populating: Populating) -> None:
@@ -60,9 +61,9 @@ def test_a_tree_is_filled_with_progress(populating: Populating) -> None:
 
 
 def test_killed_at_random_moments_and_run_again_it_is_whole(
-    populating: Populating, undisturbed: tuple[set[str], float]
+    populating: Populating, undisturbed: tuple[set[str], dict[str, float]]
 ) -> None:
-    expected, seconds = undisturbed
+    expected, numbers = undisturbed
     moments = random.Random(4)  # noqa: S311 - chosen for tests
     kills, rounds = 0, 0
     while kills < KILLS:
@@ -72,7 +73,7 @@ def test_killed_at_random_moments_and_run_again_it_is_whole(
         for _ in range(min(4, KILLS - kills)):
             pod = populating.start(volume(claim), POPULATE)
             populating.wait_until_running(pod)
-            time.sleep(moments.uniform(0, seconds))
+            time.sleep(moments.uniform(0, numbers["seconds"]))
             populating.kill(pod)
             kills += 1
             complete = populating.look(claim, COMPLETE) == "complete\n"
@@ -117,12 +118,13 @@ def test_verification_names_all_that_was_spoilt(populating: Populating) -> None:
     assert "usr/bin/cut" not in verified.log
 
 
-@pytest.mark.parametrize(
-    ("size", "words"), [("64Mi", "the volume has 63 MiB free"), ("155Mi", "No space left on device")]
-)
-def test_a_full_volume_is_told_and_not_called_complete(populating: Populating, size: str, words: str) -> None:
+@pytest.mark.parametrize(("spare_mib", "words"), [(-100, "MiB free"), (4, "No space left on device")])
+def test_a_full_volume_is_told_and_not_called_complete(
+    populating: Populating, undisturbed: tuple[set[str], dict[str, float]], spare_mib: int, words: str
+) -> None:
     """The second one is large enough for the files' bytes, but not for the blocks that they take."""
-    small = {"emptyDir": {"medium": "Memory", "sizeLimit": size}}
+    size_mib = int(undisturbed[1]["bytes"] / 2**20) + spare_mib
+    small = {"emptyDir": {"medium": "Memory", "sizeLimit": f"{size_mib}Mi"}}
 
     ended = populating.run(small, POPULATE)
 
