@@ -2,22 +2,21 @@
 
 import json
 import resource
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.bench.ratios import report, seconds
 from tests.cluster.slurm import Slurm, a_cluster, bring_images, wait_until
 from tests.conftest import Kubernetes
 from tools import paths
 
 ROUNDS = 3
-KINDS = "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets"
+KINDS = "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets,jobs"
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "annotations")
 
 PROGRAM_ALONE = """
@@ -34,20 +33,6 @@ def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
     made = Slurm(kubernetes, tmp_path, a_cluster(name="bench"))
     yield made
     made.destroy()
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
-
-
-def report(what: str, ours: list[float], theirs: list[float], against: str, goal: float) -> None:
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    print(
-        f"\n{what}: median {statistics.median(ours):.2f} s; {against}: {statistics.median(theirs):.2f} s; "
-        f"ratio {ratio:.2f} (goal: at most {goal}), of {len(ours)} pairs"
-    )
 
 
 def until_srun_works(slurm: Slurm) -> None:
@@ -73,6 +58,11 @@ def manifests(slurm: Slurm) -> list[dict[str, Any]]:
             each["metadata"].pop(key, None)
         for key in ("clusterIPs", "volumeName", *(["clusterIP"] if each["metadata"]["name"] != "nodes" else [])):
             each.get("spec", {}).pop(key, None)
+        if each["kind"] == "Job":  # these name the one that was
+            del each["spec"]["selector"]
+            labels = each["spec"]["template"]["metadata"]["labels"]
+            for key in [key for key in labels if key.endswith(("controller-uid", "job-name"))]:
+                del labels[key]
     return objects
 
 
