@@ -61,6 +61,7 @@ def create_network_policies(name: str, scope: Scope, spec: ClusterSpec) -> tuple
     to_sshd = [_from(sources, _tcp(layout.SSH_PORT))] if sources else []  # a rule without sources would admit everybody
     to_slurmd = _from([controller], _tcp(layout.SLURMD_PORT))
     streams = spec.jail.source is not None and spec.jail.source.tarball is not None
+    anywhere = [NetworkPolicyEgressRuleArgs()] if streams else []
     names = NetworkPolicyEgressRuleArgs(ports=[_tcp(_DNS_PORT), _udp(_DNS_PORT)])
     return (
         policy("default-deny", incoming(None)),
@@ -68,7 +69,8 @@ def create_network_policies(name: str, scope: Scope, spec: ClusterSpec) -> tuple
         policy("controller-out", outgoing("controller", NetworkPolicyEgressRuleArgs(to=ours), names)),
         policy("worker", incoming("worker", to_slurmd, to_srun, _from([logins, workers]))),
         policy("login", incoming("login", to_srun, *to_sshd)),
-        *(() if streams else (policy("jail-populate-out", outgoing(POPULATE)),)),
+        # There in both cases: a policy that a change does away with would be in force until after the Job.
+        policy("jail-populate-out", outgoing(POPULATE, *anywhere)),
         policy("jail-switch-out", outgoing(SWITCH)),
     )
 

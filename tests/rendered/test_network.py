@@ -88,7 +88,21 @@ def test_nothing_leaves_the_pods_that_copy_an_image_or_switch_trees() -> None:
 
 def test_the_job_of_a_tarball_and_the_admin_shell_may_fetch_what_they_need() -> None:
     tarball = {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}
-    assert outgoing(a_deployment(jail={"source": {"tarball": tarball}})).keys() == {"controller", "jail-switch"}
+    found = outgoing(a_deployment(jail={"source": {"tarball": tarball}}))
+
+    assert found["jail-populate"] == [{}]
+    assert "admin" not in found
+
+
+def test_the_policy_of_populate_is_changed_and_not_deleted_when_the_kind_of_source_changes() -> None:
+    """Pulumi deletes last: one that forbids everything would be in force while the Job of the tarball waits."""
+    tarball = {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}
+    names = [
+        {each.name for each in a_deployment(**described).resources(":NetworkPolicy")}
+        for described in ({}, {"jail": {"source": {"tarball": tarball}}})
+    ]
+
+    assert names[0] == names[1]
 
 
 def test_no_policy_is_registered_after_the_pods_that_it_protects() -> None:
