@@ -301,7 +301,8 @@ def test_a_worker_without_the_right_to_mount_does_not_even_join(breakable: Slurm
         return bool(found.status.observed_generation == found.metadata.generation)
 
     def has_failed() -> bool:
-        statuses = breakable.api.read_namespaced_pod("cpu-0", namespace).status.container_statuses or []
+        pods = breakable.api.list_namespaced_pod(namespace, field_selector="metadata.name=cpu-0").items  # none at first
+        statuses = [status for pod in pods for status in pod.status.container_statuses or []]
         return any(status.name == "slurmd" and status.restart_count > 0 for status in statuses)
 
     give([capability for capability in kept if capability != "SYS_ADMIN"])
