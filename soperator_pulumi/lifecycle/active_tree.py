@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
@@ -49,10 +49,6 @@ class Wanted(BaseModel):
 class ActiveTreeProvider(LiveProvider):
     """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made: it was checked as part of the spec."""
-        return CheckResult(news, [])
-
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live jail, and print from which tree to which it will be switched."""
         if has_unknown(news):
@@ -75,10 +71,6 @@ class ActiveTreeProvider(LiveProvider):
         """Switch, unless the wanted tree is active: the first one that is filled is so at once."""
         self._put(props)
         return CreateResult(f"{props['namespace']}/jail", {**props})
-
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded: every diff looks at the live jail."""
-        return ReadResult(id_, props)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Switch, then remove old trees."""

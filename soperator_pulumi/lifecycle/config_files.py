@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.activations import Nothing, Sshd
@@ -25,10 +25,6 @@ _KNOWN_GOOD = "known_good"
 
 class ConfigFilesProvider(LiveProvider):
     """Create, change and remove the ConfigMap."""
-
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made: it was checked as part of the spec."""
-        return CheckResult(news, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with what is live, and print how the files will change."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
@@ -29,10 +29,6 @@ class NodeSetSize(BaseModel):
 
 class NodesReadyProvider(LiveProvider):
     """Wait on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
-
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made: it was checked as part of the spec."""
-        return CheckResult(news, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with who is there now."""
@@ -64,17 +60,10 @@ class NodesReadyProvider(LiveProvider):
         wanted = self._wait(props)
         return CreateResult(f"{wanted.namespace}/{wanted.node_set}", {**props})
 
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded: who is there is looked at by every diff."""
-        return ReadResult(id_, props)
-
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Wait for the nodes."""
         self._wait(news)
         return UpdateResult({**news})
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing."""
 
     def _wait(self, props: Mapping[str, Any]) -> NodeSetSize:
         wanted = NodeSetSize.model_validate(props)

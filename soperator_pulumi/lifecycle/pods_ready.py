@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
@@ -34,10 +34,6 @@ class Watched(BaseModel):
 class PodsReadyProvider(LiveProvider):
     """Wait on create and update. Deleting removes nothing."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made."""
-        return CheckResult(news, [])
-
     def diff(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Look at the pods as they are now, after whatever this run has changed before."""
         if has_unknown(news):
@@ -55,17 +51,10 @@ class PodsReadyProvider(LiveProvider):
         self._rollout(props).wait(TIMEOUT_SECONDS)
         return CreateResult(f"{props['namespace']}/{props['stateful_set']}", {**props})
 
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded: every diff looks at the pods."""
-        return ReadResult(id_, props)
-
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Wait for the pods."""
         self._rollout(news).wait(TIMEOUT_SECONDS)
         return UpdateResult({**news})
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing."""
 
     def _rollout(self, props: Mapping[str, Any]) -> Rollout:
         watched = Watched.model_validate(props)

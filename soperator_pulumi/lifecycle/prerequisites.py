@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
@@ -41,16 +41,9 @@ class PrerequisitesProvider(LiveProvider):
         """Record what was found."""
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded: there is nothing of ours to read."""
-        return ReadResult(id_, props)
-
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Record what was found."""
         return UpdateResult({**news, **self._found(news)})
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing."""
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
         """Return the public half of a host key that the user has made."""

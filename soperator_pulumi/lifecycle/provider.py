@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
+from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, ResourceProvider
 from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
@@ -34,6 +34,17 @@ class LiveProvider(ResourceProvider):
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Accept what the component has made: it was checked as part of the spec."""
+        return CheckResult(news, [])
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Return what is recorded: the live cluster is looked at by every diff."""
+        return ReadResult(id_, props)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Remove nothing: what only waits and checks has nothing of its own."""
 
     def kube(self, props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
         """Return the cluster of a resource with these inputs or outputs.

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import JailError
@@ -34,10 +34,6 @@ class Filled(BaseModel):
 class TreePopulatedProvider(LiveProvider):
     """Wait on create and update. Deleting removes nothing: trees are data."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made: it was checked as part of the spec."""
-        return CheckResult(news, [])
-
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare what was filled with what is to be filled. A tree that was whole once is not looked at again."""
         return DiffResult(changes=has_unknown(news) or Filled.model_validate(olds) != Filled.model_validate(news))
@@ -47,17 +43,10 @@ class TreePopulatedProvider(LiveProvider):
         self._wait(props)
         return CreateResult(f"{props['namespace']}/{props['tree']}", {**props})
 
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded."""
-        return ReadResult(id_, props)
-
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Wait for the tree."""
         self._wait(news)
         return UpdateResult({**news})
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing."""
 
     def _wait(self, props: dict[str, Any]) -> None:
         """Follow the Job to its end. One that had failed before is started again: the user has mended something."""
