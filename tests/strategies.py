@@ -105,6 +105,24 @@ _SCHEDULED = {
 }
 
 
+_DURATIONS = st.sampled_from(["30s", "10m", "2h", "1h30m"])
+_SHARES = st.sampled_from([1, 12, "1%", "25%", "100%"])
+
+_DRAIN = st.fixed_dictionaries(
+    {},
+    optional={
+        "timeout": st.just("0s") | _DURATIONS,
+        "on_timeout": st.sampled_from(["abort", "requeue", "cancel", "wait"]),
+        "max_wait": st.sampled_from(["2h", "7d", "30d"]),
+        "not_requeueable": st.sampled_from(["abort", "cancel"]),
+        "reservations": st.sampled_from(["report", "refuse"]),
+        "pending_jobs": st.sampled_from(["report", "refuse"]),
+        "wait": st.booleans(),
+        "grace": _DURATIONS,
+    },
+)
+
+
 def _node_set(name: str) -> st.SearchStrategy[Data]:
     return st.fixed_dictionaries(
         {
@@ -117,6 +135,10 @@ def _node_set(name: str) -> st.SearchStrategy[Data]:
             "partitions": st.lists(_PARTITION_NAMES, min_size=1, max_size=3, unique=True),
             "features": st.lists(_FEATURES, max_size=2, unique=True),
             "ready_timeout_seconds": st.integers(1, 3600),
+            "max_unready": st.just(0) | _SHARES,
+            "wait_until_ready": st.booleans(),
+            "drain": _DRAIN,
+            "rolling_update": st.fixed_dictionaries({}, optional={"max_unavailable": _SHARES}),
             **_SCHEDULED,
         },
     )

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.bench.ratios import report, seconds
-from tests.cluster.slurm import Slurm, a_cluster, bring_images, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, bring_images
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import paths
 
 ROUNDS = 3

@@ -15,8 +15,9 @@ import pytest
 
 from tests.bench.ratios import report, seconds, spread
 from tests.cluster.programs import program
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, bring_images, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, bring_images
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import images, paths
 from tools.images.store import Store
 from tools.kube.debs import Tool

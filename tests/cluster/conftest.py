@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, bring_images, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, bring_images
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session")

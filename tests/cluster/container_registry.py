@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.slurm import wait_until
+from tests.waiting import wait_until
 from tools.kube import binaries
 
 USER, PASSWORD = "pusher", "not-a-secret-of-anybody"

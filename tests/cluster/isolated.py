@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import wait_until
 from tools import paths
 from tools.kube import EmbeddedKubernetes, Settings
 from tools.kube.debs import tool
@@ -210,11 +210,3 @@ def outside() -> Iterator[Outside]:
             yield made
         finally:
             process.kill()  # and with it its network, and with that our end of the link
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Return as soon as the condition holds; fail with what was awaited when it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.slurm import JAIL, wait_until
+from tests.cluster.slurm import JAIL
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import images
 
 TREE = "0123456789ab"
@@ -91,7 +92,7 @@ class Populating:
 
     def wait_until_running(self, pod: str) -> None:
         """Wait until the command has begun, or is over."""
-        wait_until(lambda: self.phase(pod) != "Pending", what=f"{pod} has begun", every_seconds=0.05)
+        wait_until(lambda: self.phase(pod) != "Pending", what=f"{pod} has begun")
 
     def kill(self, pod: str) -> None:
         """Kill a pod's processes at once, as a loss of power would, and take the pod away."""

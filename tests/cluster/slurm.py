@@ -6,8 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.cluster import root_trees
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import engine, images, paths, ssh_config
 from tools.kube.debs import Tool, tool
 from tools.ssh_config import Login
@@ -61,16 +61,6 @@ def a_jail(**changes: object) -> dict[str, Any]:
 def a_node_set(name: str, **changes: object) -> dict[str, Any]:
     """Return a node set of small pods that tell Slurm to be larger than they are."""
     return {"name": name, "replicas": 1, "cpus": 2, "memory_gib": 1, "pod_resources": SMALL, **changes}
-
-
-def wait_until(
-    condition: Callable[[], bool], *, what: str, timeout_seconds: float = 60, every_seconds: float = 0.2
-) -> None:
-    """Return as soon as the condition holds. Fail, with what was awaited, when it does not in time."""
-    deadline = time.monotonic() + timeout_seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
-        time.sleep(every_seconds)
 
 
 @dataclass

@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cluster import busybox
 from tests.cluster.isolated import Outside, outside
+from tests.waiting import wait_until
 from tools import paths
 from tools.kube import EmbeddedKubernetes, listeners
 from tools.kube.debs import tool
@@ -80,13 +81,6 @@ def other(kube: EmbeddedKubernetes) -> Iterator[Namespace]:
     kube.kubectl("delete", "namespace", made.name, "--wait=false")
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
-
-
 def service(name: str, **spec: Any) -> dict[str, Any]:
     ports = [{"name": "http", "port": 80, "targetPort": "http"}]
     return {
@@ -146,7 +140,11 @@ def from_pods(app: str) -> dict[str, Any]:
 def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace: Namespace) -> None:
     namespace.apply(service("web", clusterIP="None"), service("vip"), stateful_set(2))
     namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
-    wait_until(lambda: namespace.sh("web-0", "wget -qO- http://web-1.web:8080") == "web-1", "the name is known")
+    wait_until(
+        lambda: namespace.sh("web-0", "wget -qO- http://web-1.web:8080") == "web-1",
+        "the name is known",
+        timeout_seconds=30,
+    )
     said = namespace.sh("web-0", "for _ in $(seq 30); do wget -qO- http://vip; done")
     assert set(said.split()) == {"web-0", "web-1"}
 
@@ -163,7 +161,9 @@ def test_a_pods_address_has_its_name(namespace: Namespace) -> None:
     namespace.apply(service("web", clusterIP="None"), stateful_set(1))
     namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
     name, address = f"web-0.web.{namespace.name}.svc.cluster.local", namespace.address("web-0")
-    wait_until(lambda: name in namespace.sh("web-0", f"nslookup {address}"), "the address has its name")
+    wait_until(
+        lambda: name in namespace.sh("web-0", f"nslookup {address}"), "the address has its name", timeout_seconds=30
+    )
 
 
 def test_a_pod_reaches_the_api_server_with_its_service_account(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
@@ -184,7 +184,7 @@ def test_a_node_port_is_open_on_the_bridge(kube: EmbeddedKubernetes, namespace: 
     namespace.apply(service("door", type="NodePort"))
     port = namespace.kubectl("get", "service", "door", "--output=jsonpath={.spec.ports[0].nodePort}")
     url = f"http://{kube.settings.address}:{port}"
-    wait_until(lambda: Asker().problem(url) is None, "the node port is open")
+    wait_until(lambda: Asker().problem(url) is None, "the node port is open", timeout_seconds=30)
 
 
 def test_a_shared_claim_is_written_by_one_pod_and_read_by_another(namespace: Namespace) -> None:
@@ -218,12 +218,16 @@ def test_a_volumes_folder_goes_with_its_claim(kube: EmbeddedKubernetes, namespac
     folder = kube.settings.volumes / f"{namespace.name}_short_{volume}"
     assert folder.stat().st_mode & 0o777 == 0o777
     namespace.kubectl("delete", "pvc", "short")
-    wait_until(lambda: not folder.exists(), "the folder is gone")
+    wait_until(lambda: not folder.exists(), "the folder is gone", timeout_seconds=30)
 
 
 def test_what_the_storage_class_cannot_give_is_said_in_an_event(namespace: Namespace) -> None:
     namespace.apply(claim("chosen", "ReadWriteOnce", selector={"matchLabels": {"disk": "fast"}}))
-    wait_until(lambda: "remove the selector" in namespace.kubectl("get", "events", "--output=yaml"), "the event")
+    wait_until(
+        lambda: "remove the selector" in namespace.kubectl("get", "events", "--output=yaml"),
+        "the event",
+        timeout_seconds=30,
+    )
 
 
 def test_logs_of_a_container_are_there(namespace: Namespace) -> None:
@@ -243,11 +247,11 @@ def test_a_policy_lets_in_only_those_that_it_names(namespace: Namespace, other: 
     other.start(friend)
     web = namespace.address("web")
     namespace.apply(policy("web", "web", ingress=[{"from": [from_pods("friend")]}]))
-    wait_until(lambda: not namespace.opens("stranger", web), "the policy is in force")
+    wait_until(lambda: not namespace.opens("stranger", web), "the policy is in force", timeout_seconds=30)
     assert namespace.opens("friend", web)
     assert not other.opens("friend", web)
     namespace.kubectl("delete", "networkpolicy", "web")
-    wait_until(lambda: namespace.opens("stranger", web), "the policy is gone")
+    wait_until(lambda: namespace.opens("stranger", web), "the policy is gone", timeout_seconds=30)
 
 
 def test_a_policy_may_name_namespaces(namespace: Namespace, other: Namespace) -> None:
@@ -255,7 +259,9 @@ def test_a_policy_may_name_namespaces(namespace: Namespace, other: Namespace) ->
     other.start(busybox.pod("guest"))
     peers = [{"namespaceSelector": {"matchLabels": {"team": "other"}}}]
     namespace.apply(policy("web", "web", ingress=[{"from": peers}]))
-    wait_until(lambda: not namespace.opens("neighbour", namespace.address("web")), "the policy is in force")
+    wait_until(
+        lambda: not namespace.opens("neighbour", namespace.address("web")), "the policy is in force", timeout_seconds=30
+    )
     assert other.opens("guest", namespace.address("web"))
 
 
@@ -265,7 +271,7 @@ def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) 
     web = namespace.address("web")
     assert namespace.opens("client", web, 9090)
     namespace.apply(policy("web", "web", ingress=[{"ports": [{"port": "http"}]}]))
-    wait_until(lambda: not namespace.opens("client", web, 9090), "the policy is in force")
+    wait_until(lambda: not namespace.opens("client", web, 9090), "the policy is in force", timeout_seconds=30)
     assert namespace.opens("client", web, 8080)
 
 
@@ -277,7 +283,9 @@ def test_a_policy_bounds_where_a_pod_may_go_and_its_names_still_resolve(namespac
         service("vip"),
         policy("out", "worker", policyTypes=["Egress"], egress=[{"to": [from_pods("web")], "ports": [{"port": 8080}]}]),
     )
-    wait_until(lambda: not namespace.opens("worker", namespace.address("bank")), "the policy is in force")
+    wait_until(
+        lambda: not namespace.opens("worker", namespace.address("bank")), "the policy is in force", timeout_seconds=30
+    )
     assert namespace.opens("worker", namespace.address("web"))
     assert namespace.sh("worker", "wget -qO- http://vip") == "web"
 
@@ -297,13 +305,13 @@ def test_a_connection_goes_on_when_a_policy_comes(namespace: Namespace) -> None:
     namespace.start(busybox.pod("client", script=talks))
     assert namespace.opens("stranger", server, 8080)
     namespace.apply(policy("web", "web", policyTypes=["Ingress"]))
-    wait_until(lambda: not namespace.opens("stranger", server, 8080), "the policy is in force")
+    wait_until(lambda: not namespace.opens("stranger", server, 8080), "the policy is in force", timeout_seconds=30)
 
     def received() -> int:
         return int(namespace.sh("server", "wc -l < /tmp/received"))
 
     before = received()
-    wait_until(lambda: received() > before + 5, "more arrives")
+    wait_until(lambda: received() > before + 5, "more arrives", timeout_seconds=30)
 
 
 def test_policies_are_in_force_before_a_pods_first_instruction(namespace: Namespace) -> None:
@@ -317,7 +325,7 @@ def test_policies_are_in_force_before_a_pods_first_instruction(namespace: Namesp
     def said() -> list[str]:
         return [namespace.kubectl("logs", name).strip() for name in pods]
 
-    wait_until(lambda: all(said()), "all have tried")
+    wait_until(lambda: all(said()), "all have tried", timeout_seconds=30)
     assert said() == ["shut"] * len(pods)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import busybox
-from tests.cluster.isolated import Machine, machine, wait_until
+from tests.cluster.isolated import Machine, machine
+from tests.waiting import wait_until
 from tools.kube import cgroups
 from tools.kube.debs import tool
 from tools.kube.supervisor import Supervisor

@@ -20,7 +20,7 @@ import pytest
 
 from tests.cluster import container_registry, image_files
 from tests.cluster.container_registry import PASSWORD, Registry
-from tests.cluster.slurm import wait_until
+from tests.waiting import wait_until
 from tools import images, paths
 from tools.console import UserError
 from tools.images.builder import Build, build_missing, cache

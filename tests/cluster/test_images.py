@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.cluster import image_files
 from tests.cluster.image_files import ImageFiles
-from tests.cluster.slurm import wait_until
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import images
 from tools.images.builder import cache
 from tools.images.recipe import PUBLISHED, Recipe

@@ -10,8 +10,9 @@ import pytest
 from kubernetes import client
 
 from tests.cluster import busybox
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

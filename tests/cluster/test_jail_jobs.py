@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-from tests.cluster.slurm import Slurm, wait_until
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

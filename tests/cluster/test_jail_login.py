@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.programs import of_openssh, program
-from tests.cluster.slurm import Slurm, wait_until
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
 from tools import ssh_config
 from tools.kube.debs import Tool
 

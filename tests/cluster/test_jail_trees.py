@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cluster import busybox, root_trees
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster

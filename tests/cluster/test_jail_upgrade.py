@@ -8,8 +8,9 @@ from typing import IO
 import pytest
 
 from tests.cluster import root_trees
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, wait_until
+from tests.cluster.slurm import Slurm, a_cluster, a_jail
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster

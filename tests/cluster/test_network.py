@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.slurm import Slurm, wait_until
+from tests.cluster.slurm import Slurm
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 from tools import images
 
 pytestmark = pytest.mark.cluster

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.slurm import Slurm, wait_until
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

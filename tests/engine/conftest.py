@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,14 +24,6 @@ ENGINES: dict[str, type[LocalDeployer] | type[CliDeployer]] = {"local": LocalDep
 AVAILABLE = ["local", *(["pulumi"] if shutil.which("pulumi") else [])]
 KILLED = -signal.SIGKILL
 _numbers = itertools.count()
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60) -> None:
-    """Return as soon as the condition holds; fail with what was awaited when it does not in time."""
-    deadline = time.monotonic() + timeout_seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
-        time.sleep(0.02)
 
 
 @dataclass

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.conftest import Stack, wait_until
+from tests.engine.conftest import Stack
+from tests.waiting import wait_until
 from tools.engine import Operation
 
 pytestmark = pytest.mark.engine

@@ -8,8 +8,9 @@ from soperator_pulumi.lifecycle.connection import Access
 from soperator_pulumi.lifecycle.jobs import Following
 from soperator_pulumi.lifecycle.kube import Cluster
 from soperator_pulumi.lifecycle.progress import MachineClock
-from tests.engine.conftest import Stack, wait_until
+from tests.engine.conftest import Stack
 from tests.engine.test_awaits import container
+from tests.waiting import wait_until
 from tools.engine import Operation
 
 pytestmark = pytest.mark.engine

@@ -19,6 +19,8 @@ from random import Random
 import pytest
 from jail_testing import trees
 
+from tests.waiting import wait_until
+
 KILLS = 50 if os.environ.get("SOAK") else 10
 """How many times each kind of populate is killed before it may end; 50 in `make soak`."""
 SEED = 4
@@ -150,10 +152,9 @@ def test_no_process_outlives_a_killed_populate(source: Path, jail: Path) -> None
     process.kill()
     process.communicate()
     assert children
-    until = time.monotonic() + 10
-    while any(Path("/proc", child).exists() for child in children):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(
+        lambda: not any(Path("/proc", child).exists() for child in children), "its processes end", timeout_seconds=10
+    )
     started = time.monotonic()
     assert trees.run(trees.populate(jail, "--root", source)).returncode == 0
     assert time.monotonic() - started < 30

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from jail_tools.accounts import etc
 from jail_tools.accounts.keeper import Keeper
 from jail_tools.accounts.roster import SYSTEM_NAMES
 from soperator_pulumi.spec import system_accounts
+from tests.waiting import wait_until
 
 SLURM = {
     "passwd": "slurm:x:64030:64030::/nonexistent:/usr/sbin/nologin\n",
@@ -392,10 +392,11 @@ def test_the_command_runs_until_it_is_asked_to_end(sidecar: Sidecar, jail: Jail)
         "--write-tree",
     ]
     with subprocess.Popen(command("users", *arguments)) as process:
-        deadline = time.monotonic() + 20
-        while not (sidecar.out / "declared.sha256").exists() and time.monotonic() < deadline:
-            assert process.poll() is None
-            time.sleep(0.02)
+        wait_until(
+            lambda: (sidecar.out / "declared.sha256").exists() or process.poll() is not None,
+            "it has looked",
+            timeout_seconds=20,
+        )
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
 

@@ -115,6 +115,7 @@ def test_a_model_made_directly_follows_the_rules_too() -> None:
 PAIRS: list[tuple[type, type[Model]]] = [
     (args.ClusterArgs, spec.ClusterSpec),
     (args.ControllerArgs, spec.ControllerSpec),
+    (args.DrainArgs, spec.DrainSpec),
     (args.GroupArgs, spec.GroupSpec),
     (args.ImagesArgs, spec.ImagesSpec),
     (args.JailArgs, spec.JailSpec),
@@ -126,6 +127,7 @@ PAIRS: list[tuple[type, type[Model]]] = [
     (args.PodResourcesArgs, spec.PodResources),
     (args.PopulateArgs, spec.PopulateSpec),
     (args.ResourceAmountsArgs, spec.ResourceAmounts),
+    (args.RollingUpdateArgs, spec.RollingUpdateSpec),
     (args.ScheduledArgs, spec.Scheduled),
     (args.SecretRefArgs, spec.MungeKeyRef),
     (args.SecretRefArgs, spec.SshHostKeyRef),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import wait_until
 from tools.console import UserError
 from tools.kube.supervisor import Part, Process, Supervisor
 
@@ -84,7 +85,7 @@ def test_a_part_that_was_killed_is_started_again(supervisor: Supervisor) -> None
     killed = Process.of(pid(supervisor))
     assert killed
     os.kill(killed.pid, signal.SIGKILL)
-    wait_until(lambda: not killed.alive())
+    wait_until(lambda: not killed.alive(), "the server has ended", timeout_seconds=10)
     assert supervisor.process("server") is None
     assert supervisor.ensure(a_part())
 
@@ -97,7 +98,7 @@ def test_a_process_that_got_the_id_of_ours_is_not_touched(supervisor: Supervisor
     with subprocess.Popen(["sleep", "60"]) as stranger:
         other = Process.of(stranger.pid)
         assert other
-        wait_until(lambda: ticks_since_boot() > other.started_ticks)
+        wait_until(lambda: ticks_since_boot() > other.started_ticks, "a tick of the clock", timeout_seconds=10)
         supervisor.ensure(a_part())
         os.kill(pid(supervisor), signal.SIGKILL)
         record = tmp_path / "run" / "server.json"
@@ -110,7 +111,8 @@ def test_a_process_that_got_the_id_of_ours_is_not_touched(supervisor: Supervisor
 
 def test_a_zombie_does_not_count_as_running() -> None:
     with subprocess.Popen(["true"]) as child:
-        wait_until(lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        state = Path(f"/proc/{child.pid}/stat")
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "it is dead", timeout_seconds=10)
         assert Process.of(child.pid) is None
 
 
@@ -199,10 +201,3 @@ def test_a_record_that_was_cut_short_counts_as_none(supervisor: Supervisor, tmp_
     (tmp_path / "run" / "server.json").write_text('{"pid": 1')
     assert supervisor.process("server") is None
     assert supervisor.ensure(a_part())
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -1,0 +1,16 @@
+"""Waiting in tests: for a condition, never for a time."""
+
+import time
+from collections.abc import Callable
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, timeout_seconds: float = 60) -> None:
+    """Return as soon as the condition holds. Fail, with what was awaited, when it does not in time.
+
+    It is looked at often in the beginning, and at most twice a second later: to look may cost more than to wait.
+    """
+    began = time.monotonic()
+    while not condition():
+        waited_seconds = time.monotonic() - began
+        assert waited_seconds < timeout_seconds, f"not within {timeout_seconds} s: {what}"
+        time.sleep(min(0.5, max(0.01, waited_seconds / 10)))
