@@ -5,13 +5,15 @@ import re
 import types
 import typing
 from collections.abc import Iterator
+from datetime import timedelta
 from enum import Enum
 
 import pulumi
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec import ClusterSpec, Share
+from soperator_pulumi.spec.duration import duration_text
 from tools import paths
 
 FILE = paths.ROOT / "docs" / "configuration.md"
@@ -24,7 +26,14 @@ specification itself (`make docs`).
 """
 
 
-_SIMPLE: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+_SIMPLE: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    timedelta: "duration",
+    Share: "whole number or percentage",
+}
 
 
 def page() -> str:
@@ -80,6 +89,10 @@ def _default(field: FieldInfo) -> str:
             return "as below"
         case (tuple() | dict()) as value if not value:
             return "empty"
+        case timedelta() as duration:
+            return f"`{duration_text(duration)}`"
+        case Share() as share:
+            return f"`{share}`"
         case Enum(value=value) | value:
             return f"`{json.dumps(value)}`".replace('"', "")
 

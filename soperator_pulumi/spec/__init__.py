@@ -3,6 +3,8 @@
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout, Reaction, RollingUpdateSpec
+from soperator_pulumi.spec.duration import Duration
 from soperator_pulumi.spec.images import ImagesSpec, PullPolicy
 from soperator_pulumi.spec.jail import (
     Changes,
@@ -19,6 +21,7 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled, TaintEffect, Toleration, TolerationOperator
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SecretsSpec, SshHostKeyRef
+from soperator_pulumi.spec.share import Share
 from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec, VolumeSpec
 from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
@@ -29,6 +32,8 @@ __all__ = [
     "ClusterSpec",
     "Constrain",
     "ControllerSpec",
+    "DrainSpec",
+    "Duration",
     "GroupSpec",
     "ImagesSpec",
     "JailIsolation",
@@ -39,15 +44,20 @@ __all__ = [
     "Maybe",
     "MungeKeyRef",
     "NodeSetSpec",
+    "NotRequeueable",
+    "OnTimeout",
     "PartitionSpec",
     "PodResources",
     "PopulateSpec",
     "PullPolicy",
+    "Reaction",
     "ResourceAmounts",
+    "RollingUpdateSpec",
     "Scheduled",
     "SecretRef",
     "SecretsSpec",
     "ServiceType",
+    "Share",
     "SlurmSpec",
     "SshHostKeyRef",
     "StateVolume",

@@ -68,6 +68,25 @@ class LoginArgs(ScheduledArgs, total=False):
     pod_resources: PodResourcesArgs
 
 
+class DrainArgs(TypedDict, total=False):
+    """See `spec.DrainSpec`."""
+
+    timeout: str
+    on_timeout: str
+    max_wait: str
+    not_requeueable: str
+    reservations: str
+    pending_jobs: str
+    wait: bool
+    grace: str
+
+
+class RollingUpdateArgs(TypedDict, total=False):
+    """See `spec.RollingUpdateSpec`."""
+
+    max_unavailable: int | str
+
+
 class NodeSetArgs(ScheduledArgs):
     """See `spec.NodeSetSpec`."""
 
@@ -79,6 +98,10 @@ class NodeSetArgs(ScheduledArgs):
     features: NotRequired[Sequence[str]]
     pod_resources: NotRequired[PodResourcesArgs]
     ready_timeout_seconds: NotRequired[int]
+    max_unready: NotRequired[int | str]
+    wait_until_ready: NotRequired[bool]
+    drain: NotRequired[DrainArgs]
+    rolling_update: NotRequired[RollingUpdateArgs]
 
 
 class PartitionArgs(TypedDict):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec import jail, login, node_set, partition, quantity, scheduling, storage, submount, user
+from soperator_pulumi.spec import drain, jail, login, node_set, partition, quantity, scheduling, storage, submount, user
 from soperator_pulumi.spec.base import Model, refused_quietly
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
@@ -96,6 +96,8 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     for path, role in roles:
         yield from scheduling.problems(role, path)
         yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
+    for index, each in enumerate(spec.node_sets):
+        yield from drain.problems(each.drain, f"node_sets[{index}].drain")
     yield from _object_problems(spec)
 
 

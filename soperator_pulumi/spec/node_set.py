@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated
 
+from pydantic import StrictBool
+
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Matches, number, whole
+from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.names import SlurmName
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.share import Share
 
 MIB_PER_GIB = 1024
 
@@ -55,6 +59,16 @@ class NodeSetSpec(Scheduled):
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
     """How long a deployment waits for new nodes to join Slurm, in seconds. Default: 10 minutes, which pulls a large
     image and brings up a machine of most clouds."""
+    max_unready: Share = Share(0)
+    """How many nodes a deployment does without after that time: a number, or a percentage of the node set, rounded
+    down. It names them and ends well. Default: none."""
+    wait_until_ready: StrictBool = True
+    """Whether a deployment waits for new nodes at all. Without, pods for which an autoscaler must find machines first
+    do not fail it."""
+    drain: DrainSpec = DrainSpec()
+    """How nodes are freed of jobs before their pods are taken away."""
+    rolling_update: RollingUpdateSpec = RollingUpdateSpec()
+    """How the nodes are renewed when their pods have changed."""
 
     @property
     def memory_mib(self) -> int:
