@@ -90,18 +90,51 @@ class NodesReady(pulumi.dynamic.Resource, module="soperator", name="NodesReady")
         *,
         namespace: str,
         node_set: str,
-        replicas: int,
+        replicas: pulumi.Input[int],
         selector: Mapping[str, str],
         timeout_seconds: int,
         connection: Connection,
+        namespace_uid: pulumi.Input[str] = "",
+        owner: str = "",
+        template: pulumi.Input[str] = "",
+        policy: Mapping[str, Any] | None = None,
+        rolling_update: Mapping[str, Any] | None = None,
+        max_unready: int | str = 0,
+        wait_until_ready: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Describe what is waited for.
+
+        Args:
+            resource_name: Name of the resource.
+            namespace: Where the node set is.
+            namespace_uid: UID of that namespace, by which a cluster of the same names is told apart.
+            owner: The cluster, as it stands in the reason of drains of ours.
+            node_set: Name of the node set and of its StatefulSet.
+            replicas: How many pods the StatefulSet has now.
+            selector: Labels of the node set's pods.
+            template: Digest of the pods' template: that it changes is seen in a preview.
+            timeout_seconds: How long new nodes may take to join.
+            max_unready: How many may be missing then: a number or a percentage.
+            wait_until_ready: Whether nodes are waited for at all.
+            policy: The node set's `drain`, as JSON.
+            rolling_update: The node set's `rolling_update`, as JSON.
+            connection: The cluster.
+            opts: Options of the resource.
+        """
         inputs = {
             "namespace": namespace,
+            "namespace_uid": namespace_uid,
+            "owner": owner,
             "node_set": node_set,
             "replicas": replicas,
             "selector": {**selector},
+            "template": template,
             "timeout_seconds": timeout_seconds,
+            "max_unready": max_unready,
+            "wait_until_ready": wait_until_ready,
+            "policy": {**(policy or {})},
+            "rolling_update": {**(rolling_update or {})},
             **connection.inputs(),
         }
         super().__init__(NodesReadyProvider(), resource_name, inputs, opts)
