@@ -4,6 +4,16 @@
     ├── SpecError           the user's description of a cluster has problems
     ├── TransportError      a command may or may not have run
     ├── SlurmError          Slurm refused a command
+    │   ├── NotRunningError          slurmctld does not answer
+    │   ├── UnknownNodeError         no node of that name
+    │   ├── NodesBusyError           jobs are on nodes that were to be deleted
+    │   ├── NodesNotDeletedError     some nodes of a list are left
+    │   ├── NodeExistsError          a node of that name is there already
+    │   ├── NodeTableFullError       MaxNodeCount is reached
+    │   ├── UnknownJobError          no job of that number
+    │   ├── JobEndedError            the job has ended before
+    │   └── JobNotRequeueableError   the job cannot go back into the queue
+    ├── DrainError          nodes did not become free; what was drained for it is in service again
     ├── KubernetesError     the Kubernetes API is not reached, or refused
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
     ├── NotReadyError       a bounded wait ended without what it waited for
@@ -52,6 +62,51 @@ class TransportError(SoperatorError):
 
 class SlurmError(SoperatorError):
     """Slurm answered, and refused. The message holds its own words."""
+
+
+class NotRunningError(SlurmError):
+    """slurmctld does not answer its own client programs."""
+
+
+class UnknownNodeError(SlurmError):
+    """No node of that name; of a list that was to be changed, nothing was."""
+
+
+class NodesBusyError(SlurmError):
+    """Jobs are on the nodes that were to be deleted."""
+
+
+class NodesNotDeletedError(SlurmError):
+    """Of a list of nodes to be deleted some are left: busy or unknown."""
+
+    def __init__(self, words: str, left: Iterable[str]) -> None:
+        super().__init__(words)
+        self.left = frozenset(left)
+        """Names of those that were not deleted, by Slurm's account: the others were."""
+
+
+class NodeExistsError(SlurmError):
+    """A node of that name is in the node table already."""
+
+
+class NodeTableFullError(SlurmError):
+    """The node table holds as many nodes as MaxNodeCount allows."""
+
+
+class UnknownJobError(SlurmError):
+    """No job of that number: it never was, or it ended so long ago that slurmctld has forgotten it."""
+
+
+class JobEndedError(SlurmError):
+    """The job has ended before, or is ending."""
+
+
+class JobNotRequeueableError(SlurmError):
+    """The job cannot go back into the queue: it is interactive, or its user said so."""
+
+
+class DrainError(SoperatorError):
+    """Nodes did not become free; those that were drained for it are in service again, or the message names them."""
 
 
 class KubernetesError(SoperatorError):

@@ -1,80 +1,38 @@
 """A typed client of a live Slurm over a transport."""
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from soperator_pulumi.errors import SlurmError, TransportError
+from soperator_pulumi.errors import NotRunningError, SlurmError, TransportError
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes, read_reservations
+from soperator_pulumi.slurm.refusals import refusal
+from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.transport import Answer, Transport
 
-T = TypeVar("T")
+_READ_PAUSES_SECONDS = (1.0, 3.0)
+"""Before the second and the third attempt at reading."""
 
-_USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
-_UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE"})
-
-
-_ENDED = frozenset(
-    {
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "TIMEOUT",
-    }
-)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node as slurmctld sees it now."""
-
-    name: str
-    state: frozenset[str]
-    """Base state and flags: IDLE, DRAIN, NOT_RESPONDING, ..."""
-    features: frozenset[str]
-    reason: str
-
-    @property
-    def joined(self) -> bool:
-        """Whether its slurmd has registered and answers. A drained node has joined: somebody wants it idle."""
-        return bool(self.state & _USABLE) and not self.state & _UNUSABLE_FLAGS
-
-    @property
-    def condition(self) -> str:
-        """The state as `sinfo` would spell it out, with the reason if there is one."""
-        state = "+".join(sorted(self.state, key=lambda flag: (flag not in _USABLE, flag))).lower()
-        return f"{state} ({self.reason})" if self.reason else state
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job that has not ended."""
-
-    job_id: int
-    user: str
-    partitions: frozenset[str]
-    """Those that it may run in; one, once it runs."""
-    state: frozenset[str]
-    """Base state and flags: PENDING, RUNNING, COMPLETING, ..."""
-    nodes: str
-    """Hostlist expression of the nodes that it holds; empty while it waits."""
-
-    def __str__(self) -> str:
-        """What a message says of it."""
-        where = f"on {self.nodes}" if self.nodes else "waiting"
-        return f"{self.job_id} ({self.user}, {where})"
+_ARGUMENT_CHARACTERS = 4000
+"""An exec's command travels in the request's first line, which proxies limit to 8 KiB; some characters need three."""
 
 
 class SlurmClient:
-    """Asks and tells slurmctld, each call bounded in time."""
+    """Asks and tells slurmctld, each call bounded in time.
 
-    def __init__(self, transport: Transport) -> None:
+    Reading is attempted three times when the answer does not arrive. What changes something is not: the answer may be
+    lost after the change, and meanwhile an admin may have changed it again. Look again, then decide again.
+    """
+
+    def __init__(self, transport: Transport, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """Prepare.
+
+        Args:
+            transport: How commands reach Slurm.
+            pause: Waits for a number of seconds.
+        """
         self._transport = transport
+        self._pause = pause
 
     def is_up(self) -> bool:
         """Whether slurmctld answers."""
@@ -93,49 +51,111 @@ class SlurmClient:
 
     def nodes(self) -> tuple[Node, ...]:
         """Return all nodes that slurmctld knows."""
-        return _read(self._run(["scontrol", "show", "nodes", "--json"]), "nodes", _node)
+        return read_nodes(self._nodes())
 
     def jobs(self) -> tuple[Job, ...]:
         """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
-        jobs = _read(self._run(["squeue", "--json", "--all"]), "jobs", _job)
+        jobs = read_jobs(self._read(["squeue", "--json", "--all"]))
         # slurmctld remembers jobs for some minutes (MinJobAge) after they have ended.
-        return tuple(job for job in jobs if not job.state & _ENDED or "COMPLETING" in job.state)
+        return tuple(job for job in jobs if job.active or job.pending)
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Return the reservations of now and of later."""
+        return read_reservations(self._read(["scontrol", "show", "reservations", "--json"]))
+
+    def snapshot(self, *, reservations: bool = True) -> Snapshot:
+        """Return all of it, the nodes read before the jobs: see `Snapshot`.
+
+        Args:
+            reservations: Whether they are asked for; it is a call more.
+        """
+        nodes = self._nodes()
+        return Snapshot(
+            nodes={node.name: node for node in read_nodes(nodes)},
+            jobs=self.jobs(),
+            reservations=self.reservations() if reservations else (),
+            node_table_time=read_node_table_time(nodes),
+        )
+
+    def drain(self, names: Collection[str], reason: str) -> None:
+        """Drain nodes: what runs there goes on, nothing new comes. A drain that a node has gets this reason.
+
+        Raises:
+            UnknownNodeError: one of them is unknown; none is drained.
+            SlurmError: it refused; the message is Slurm's.
+            TransportError: nothing is known about what was done.
+        """
+        for some in _portions(names):
+            self._run(["scontrol", "update", f"nodename={some}", "state=drain", f"reason={reason}"])
+
+    def resume(self, names: Collection[str]) -> None:
+        """Put drained nodes back into service."""
+        for some in _portions(names):
+            self._run(["scontrol", "update", f"nodename={some}", "state=undrain"])
+
+    def delete_nodes(self, names: Collection[str]) -> None:
+        """Delete the records of nodes.
+
+        slurmctld deletes also nodes that a reservation or a waiting job names: look before. It does not delete a node
+        that a job is on, nor one that is written in slurm.conf.
+
+        Raises:
+            NodesNotDeletedError: some are left; the others are deleted.
+            UnknownNodeError: the only one is unknown.
+            NodesBusyError: jobs are on the only one.
+            TransportError: nothing is known about what was done.
+        """
+        for some in _portions(names):
+            self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=60)
+
+    def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
+        """Put running jobs back into the queue, and return those that were not, each with Slurm's words."""
+        return self._each(job_ids, ["scontrol", "requeue"])
+
+    def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
+        """Cancel jobs, and return those that were not, each with Slurm's words."""
+        return self._each(job_ids, ["scancel"])
+
+    def _each(self, job_ids: Collection[int], command: Sequence[str]) -> dict[int, str]:
+        failures = {}
+        for job_id in job_ids:
+            try:
+                self._run([*command, str(job_id)])
+            except NotRunningError:
+                raise
+            except SlurmError as error:
+                failures[job_id] = str(error)
+        return failures
+
+    def _nodes(self) -> str:
+        return self._read(["scontrol", "show", "nodes", "--json"])
+
+    def _read(self, command: Sequence[str]) -> str:
+        for pause_seconds in _READ_PAUSES_SECONDS:
+            try:
+                return self._run(command).stdout
+            except TransportError:
+                self._pause(pause_seconds)
+        return self._run(command).stdout
 
     def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._transport.run(command, timeout_seconds=timeout_seconds)
         if answer.returncode != 0:
-            raise SlurmError(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
+            raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
 
 
-def _read(answer: Answer, key: str, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
-    """Return the list `key` of a JSON answer, each entry as `read` reads it."""
-    try:
-        return tuple(read(each) for each in json.loads(answer.stdout)[key])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SlurmError(f"The answer is not Slurm's JSON with {key!r}: {answer.stdout[:200]!r}.") from error
+def _portions(names: Iterable[str]) -> list[str]:
+    """Return hostlist expressions for the names, each short enough for one call: one, as a rule."""
+    every = sorted(set(names), key=_natural)
+    expression = compress(every)
+    if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
+        return [expression] if expression else []
+    half = len(every) // 2
+    return [*_portions(every[:half]), *_portions(every[half:])]
 
 
-def _node(node: dict[str, Any]) -> Node:
-    return Node(
-        name=str(node["name"]),
-        state=frozenset(node["state"]),
-        features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
-        reason=str(node.get("reason") or ""),
-    )
-
-
-def _job(job: dict[str, Any]) -> Job:
-    return Job(
-        job_id=int(job["job_id"]),
-        user=str(job.get("user_name") or job.get("user_id") or ""),
-        partitions=frozenset(_words(job.get("partition") or "")),
-        state=frozenset(_words(job["job_state"])),
-        nodes=str(job.get("nodes") or ""),
-    )
-
-
-def _words(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [word for word in value.split(",") if word]
-    return [str(word) for word in value] if isinstance(value, (list, tuple)) else []
+def _natural(name: str) -> tuple[str, int, str]:
+    prefix = name.rstrip("0123456789")
+    number = name[len(prefix) :]
+    return prefix, int(number or 0), number

@@ -1,0 +1,83 @@
+"""Hostlist expressions, in which Slurm writes many nodes: `gpu-[0-3,7],login-0`.
+
+As `scontrol show hostnames` and `scontrol show hostlist` do it: order, duplicates and leading zeros are kept.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable
+
+_PART = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_PIECE = re.compile(r"\[(?P<ranges>[^\[\]]*)\]|(?P<text>[^\[\]]+)")
+_RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
+_NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)", re.DOTALL)
+
+
+def expand(expression: str) -> list[str]:
+    """Return the names that an expression stands for, in its order; none for an empty one.
+
+    Raises:
+        ValueError: it is not a hostlist expression.
+    """
+    names: list[str] = []
+    position = 0
+    while position < len(expression):
+        part = _PART.match(expression, position)
+        if not part or (part.end() < len(expression) and expression[part.end()] != ","):
+            raise ValueError(f"{expression!r} is not a hostlist expression such as 'gpu-[0-3,7],login-0'.")
+        names += _names(part.group())
+        position = part.end() + 1
+    return names
+
+
+def compress(names: Iterable[str]) -> str:
+    """Return an expression for the names: neighbours that differ in their last number alone share brackets."""
+    parts: list[str] = []
+    for (prefix, numbered), group in itertools.groupby(
+        map(_split, names), key=lambda split: (split[0], bool(split[1]))
+    ):
+        ranges = _ranges(number for _, number in group) if numbered else []
+        if not numbered:
+            parts.append(prefix)
+        elif len(ranges) == 1 and "-" not in ranges[0]:
+            parts.append(prefix + ranges[0])
+        else:
+            parts.append(f"{prefix}[{','.join(ranges)}]")
+    return ",".join(parts)
+
+
+def _names(part: str) -> list[str]:
+    pieces = [
+        [piece["text"]] if piece["text"] is not None else _numbers(piece["ranges"]) for piece in _PIECE.finditer(part)
+    ]
+    return ["".join(each) for each in itertools.product(*pieces)]
+
+
+def _numbers(ranges: str) -> list[str]:
+    """Return the numbers in brackets, each as wide as the first of its range is written."""
+    numbers: list[str] = []
+    for text in ranges.split(","):
+        found = _RANGE.fullmatch(text)
+        if not found:
+            raise ValueError(f"[{ranges}] holds {text!r}, which is neither a number nor a range such as 0-3.")
+        first, last = found["first"], found["last"] or found["first"]
+        if int(last) < int(first):
+            raise ValueError(f"[{ranges}] holds {text!r}, which ends before it begins.")
+        numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return numbers
+
+
+def _split(name: str) -> tuple[str, str]:
+    found = _NUMBERED.fullmatch(name)
+    return (found["prefix"], found["number"]) if found else (name, "")
+
+
+def _ranges(numbers: Iterable[str]) -> list[str]:
+    """Return numbers, as they are written, as ranges: 0, 1, 2, 7 as 0-2 and 7."""
+    ranges: list[list[str]] = []
+    for number in numbers:
+        if ranges and f"{int(ranges[-1][-1]) + 1:0{len(ranges[-1][0])}d}" == number:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    return ["-".join(each) for each in ranges]

@@ -1,0 +1,62 @@
+"""The reason that a drain of ours carries: by it, and by nothing else, it is known as ours."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+_RUN = re.compile(r"[0-9a-f]{6}")
+
+
+class Operation(StrEnum):
+    """What a node is drained for."""
+
+    SCALE_DOWN = "scale-down"
+    REMOVAL = "removal"
+    REPLACEMENT = "replacement"
+    DESTROY = "destroy"
+    ROLLING_UPDATE = "rolling-update"
+    POD_STOP = "pod-stop"
+    """Set by a worker's own pod as it stops, whoever deleted it."""
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Whose drain it is: `soperator-pulumi hpc: scale-down 1a2b3c (was: disk)`."""
+
+    owner: str
+    """The cluster: a marker with another owner is not ours."""
+    operation: Operation
+    run: str = ""
+    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for a pod that stops."""
+    before: str = ""
+    """The reason that the node had, although it was not drained."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be read again."""
+        if self.operation is Operation.POD_STOP:
+            if self.run or self.before:
+                raise ValueError("the marker of a pod that stops holds neither a run nor a reason of before")
+        elif not _RUN.fullmatch(self.run):
+            raise ValueError(f"run: got {self.run!r}, but it has six hexadecimal digits")
+
+    def __str__(self) -> str:
+        """The reason to give to Slurm."""
+        run = f" {self.run}" if self.run else ""
+        before = f" (was: {self.before})" if self.before else ""
+        return f"soperator-pulumi {self.owner}: {self.operation}{run}{before}"
+
+    @classmethod
+    def read(cls, reason: str, owner: str) -> "Marker | None":
+        """Return the marker that a reason is; None when it is anybody else's or is not exactly one of ours."""
+        found = re.fullmatch(
+            re.escape(f"soperator-pulumi {owner}: ")
+            + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?",
+            reason,
+            re.DOTALL,
+        )
+        if not found:
+            return None
+        try:
+            return cls(owner, Operation(found["operation"]), found["run"] or "", found["before"] or "")
+        except ValueError:
+            return None

@@ -1,0 +1,91 @@
+"""The JSON of `scontrol` and `squeue` (Slurm 24.11 and 26.05) as values."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.slurm.hostlist import expand
+from soperator_pulumi.slurm.states import Job, Node, Reservation
+
+T = TypeVar("T")
+
+
+def read_nodes(text: str) -> tuple[Node, ...]:
+    """Read the answer of `scontrol show nodes --json`."""
+    return _list(text, "nodes", _node)
+
+
+def read_jobs(text: str) -> tuple[Job, ...]:
+    """Read the answer of `squeue --json`, with the jobs that have ended."""
+    return _list(text, "jobs", _job)
+
+
+def read_reservations(text: str) -> tuple[Reservation, ...]:
+    """Read the answer of `scontrol show reservations --json`."""
+    return _list(text, "reservations", _reservation)
+
+
+def read_node_table_time(text: str) -> float:
+    """Read from the answer of `scontrol show nodes --json` when the node table last changed."""
+    return _read(text, "last_update", lambda found: _number(found) or 0.0)
+
+
+def _list(text: str, key: str, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
+    return _read(text, key, lambda found: tuple(map(read, found)))
+
+
+def _read(text: str, key: str, read: Callable[[Any], T]) -> T:
+    try:
+        return read(json.loads(text)[key])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SlurmError(f"The answer is not Slurm's JSON with {key!r}: {text[:200]!r}.") from error
+
+
+def _node(node: dict[str, Any]) -> Node:
+    return Node(
+        name=str(node["name"]),
+        state=frozenset(node["state"]),
+        features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
+        reason=str(node.get("reason") or ""),
+        weight=int(node.get("weight") or 1),
+    )
+
+
+def _job(job: dict[str, Any]) -> Job:
+    nodes = str(job.get("nodes") or "")
+    return Job(
+        job_id=int(job["job_id"]),
+        user=str(job.get("user_name") or job.get("user_id") or ""),
+        name=str(job.get("name") or ""),
+        partitions=frozenset(_words(job.get("partition") or "")),
+        state=frozenset(_words(job["job_state"])),
+        nodes=nodes,
+        node_names=frozenset(expand(nodes)),
+        required_nodes=frozenset(expand(str(job.get("required_nodes") or ""))),
+        ends_at=_number(job.get("end_time")) or None,
+        requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
+    )
+
+
+def _reservation(reservation: dict[str, Any]) -> Reservation:
+    return Reservation(
+        name=str(reservation["name"]),
+        node_names=frozenset(expand(str(reservation.get("node_list") or ""))),
+        starts_at=_number(reservation["start_time"]) or 0.0,
+        ends_at=_number(reservation["end_time"]) or 0.0,
+        users=str(reservation.get("users") or reservation.get("accounts") or ""),
+    )
+
+
+def _number(value: object) -> float | None:
+    """Return a number as Slurm writes it: as it is, or with flags that say whether it is set and finite."""
+    if isinstance(value, dict):
+        return float(value["number"]) if value["set"] and not value["infinite"] else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [word for word in value.split(",") if word]
+    return [str(word) for word in value] if isinstance(value, (list, tuple)) else []
