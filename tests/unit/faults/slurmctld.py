@@ -1,0 +1,433 @@
+"""slurmctld as its client programs show it, and the truth behind: which jobs' processes are on which node.
+
+It parses the very command lines that `SlurmClient` sends and answers with Slurm's JSON and words (24.11). Time is a
+parameter; nothing here fails by chance: `faults` sits between it and who asks.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from soperator_pulumi.slurm import Answer
+
+EPOCH = 1_790_000_000.0
+"""The world's time 0 as Slurm counts, in seconds since 1970."""
+
+SLURMD_TIMEOUT_SECONDS = 30.0
+SLOTS = 2
+"""Jobs that a node can run at a time."""
+
+_UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
+_UNKNOWN = "Invalid node name specified"
+_FOREVER = float("inf")
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Record:
+    """An entry of the node table."""
+
+    name: str
+    down: bool = False
+    drain: bool = False
+    reason: str = ""
+    set_at: float = 0.0
+    weight: int = 1
+
+
+@dataclass
+class Job:
+    """A job, and how it goes on by itself."""
+
+    job_id: int
+    width: int = 1
+    """How many nodes it needs."""
+    seconds: float = _FOREVER
+    """How long it works once it has started."""
+    completing_seconds: float = 0.0
+    configuring_seconds: float = 0.0
+    required: frozenset[str] = frozenset()
+    requeue: bool = True
+    batch: bool = True
+    limit_seconds: float | None = None
+    state: str = "PENDING"
+    configuring: bool = False
+    completing: bool = False
+    nodes: tuple[str, ...] = ()
+    started_at: float = 0.0
+    ends_at: float = _FOREVER
+    """When its work is done; moves on while it is suspended."""
+    gone_at: float = _FOREVER
+    """When it stops completing."""
+    eligible_at: float = 0.0
+    starts: int = 0
+    by_others: bool = False
+    """Whether somebody else, or its node's end, touched it: nobody promised that it survives that."""
+
+    @property
+    def active(self) -> bool:
+        return bool(self.nodes)
+
+    @property
+    def finished(self) -> bool:
+        return self.state not in {"PENDING", "RUNNING", "SUSPENDED"} and not self.completing
+
+
+@dataclass
+class Slurmctld:
+    """The controller: node table, jobs, reservations."""
+
+    answers_slurmd: Callable[[str], bool] = lambda _name: True
+    """Whether a slurmd of this name is alive."""
+    on_command: Callable[[str, frozenset[str]], None] = lambda _verb, _names: None
+    """Called before drain, resume, delete, requeue and cancel change anything."""
+    now: float = 0.0
+    nodes: dict[str, Record] = field(default_factory=dict)
+    jobs: dict[int, Job] = field(default_factory=dict)
+    reservations: dict[str, frozenset[str]] = field(default_factory=dict)
+    processes: dict[str, set[int]] = field(default_factory=dict)
+    """The truth: the jobs that have processes on a node, whatever the tables say."""
+    silent_since: dict[str, float] = field(default_factory=dict)
+    up: bool = True
+    back_at: float = _FOREVER
+    changed_at: float = 0.0
+    newest_job: int = 0
+    requeue_fails: bool = False
+    finished: list[Job] = field(default_factory=list)
+
+    # -- what runs by itself ------------------------------------------------------------------------------------
+
+    def step(self, now: float) -> None:
+        """Let time come to `now`."""
+        self.now = now
+        if not self.up and now >= self.back_at:
+            self.up, self.back_at = True, _FOREVER
+        self._work_ends()
+        if not self.up:
+            return
+        self._miss_nodes()
+        for job in list(self.jobs.values()):
+            self._advance(job)
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Start what waits and finds free nodes."""
+        if not self.up:
+            return
+        for job in list(self.jobs.values()):
+            if job.state == "PENDING" and not job.nodes and job.eligible_at <= self.now:
+                self._start(job)
+
+    def _work_ends(self) -> None:
+        """Processes end also while slurmctld is down."""
+        for job in self.jobs.values():
+            if job.state == "RUNNING" and job.ends_at <= self.now and job.completing_seconds != _FOREVER:
+                self._leave(job)
+
+    def _advance(self, job: Job) -> None:
+        if job.configuring and self.now >= job.started_at + job.configuring_seconds:
+            job.configuring = False
+        if job.state == "RUNNING" and job.ends_at <= self.now:
+            self.end(job, "COMPLETED")
+        if job.completing and job.gone_at <= self.now:
+            job.completing, job.nodes = False, ()
+            self._changed()
+        if job.finished:
+            del self.jobs[job.job_id]
+            self.finished.append(job)
+
+    def _miss_nodes(self) -> None:
+        for name, record in self.nodes.items():
+            if self.answers_slurmd(name):
+                self.silent_since.pop(name, None)
+            elif self.now - self.silent_since.setdefault(name, self.now) > SLURMD_TIMEOUT_SECONDS and not record.down:
+                record.down, record.reason = True, record.reason or "Not responding"
+                self._changed()
+                for job in self._on(name):
+                    job.by_others = True
+                    self.end(job, "NODE_FAIL", requeue=job.requeue, at_once=True)
+
+    def _start(self, job: Job) -> None:
+        free = [name for name in sorted(self.nodes, key=self._order) if self._takes_jobs(name)]
+        chosen = sorted(job.required) if job.required else free[: job.width]
+        if len(chosen) < job.width or not set(chosen) <= set(free):
+            return
+        job.state, job.nodes, job.started_at = "RUNNING", tuple(chosen), self.now
+        job.configuring = job.configuring_seconds > 0
+        job.ends_at = self.now + job.seconds
+        job.starts += 1
+        for name in chosen:
+            self.processes.setdefault(name, set()).add(job.job_id)
+        self._changed()
+
+    def _order(self, name: str) -> tuple[int, str]:
+        return self.nodes[name].weight, name
+
+    def _takes_jobs(self, name: str) -> bool:
+        record = self.nodes[name]
+        working = sum(1 for job in self._on(name) if job.state != "SUSPENDED")
+        return not (record.drain or record.down) and name not in self.silent_since and working < SLOTS
+
+    def _on(self, name: str) -> list[Job]:
+        return [job for job in self.jobs.values() if name in job.nodes]
+
+    def _leave(self, job: Job) -> None:
+        for name in job.nodes:
+            self.processes.get(name, set()).discard(job.job_id)
+
+    def _changed(self) -> None:
+        self.changed_at = self.now
+
+    # -- what happens to it -------------------------------------------------------------------------------------
+
+    def submit(self, job: Job) -> Job:
+        """Take a job; it starts at once where it can."""
+        self.newest_job = job.job_id = self.newest_job + 1
+        self.jobs[job.job_id] = job
+        self.schedule()
+        return job
+
+    def end(self, job: Job, state: str, *, requeue: bool = False, at_once: bool = False) -> None:
+        """End a job's work: it completes for a while, then its nodes are free."""
+        job.configuring = False
+        if not job.nodes:
+            job.state = "PENDING" if requeue else state
+            return
+        seconds = 0.0 if at_once else job.completing_seconds
+        if seconds != _FOREVER:
+            self._leave(job)
+        job.state, job.completing, job.gone_at = ("PENDING" if requeue else state), True, self.now + seconds
+        job.eligible_at = job.gone_at + 1 if requeue else job.eligible_at
+        if seconds <= 0:
+            job.completing, job.nodes = False, ()
+        self._changed()
+
+    def suspend(self, job: Job) -> None:
+        job.state, job.by_others = "SUSPENDED", True
+        job.seconds = max(0.0, job.ends_at - self.now)
+        self._changed()
+
+    def unsuspend(self, job: Job) -> None:
+        job.state, job.ends_at = "RUNNING", self.now + job.seconds
+        self._changed()
+
+    def unstick(self) -> None:
+        """Let what completes for ever come to its end."""
+        for job in self.jobs.values():
+            if job.completing and job.gone_at == _FOREVER:
+                self._leave(job)
+                job.gone_at = self.now
+            if job.completing_seconds == _FOREVER:
+                job.completing_seconds = 0.0
+
+    def crash(self, seconds: float) -> None:
+        self.up, self.back_at = False, self.now + seconds
+
+    def lose_state(self) -> None:
+        """Start anew with nothing known: nodes, jobs, reservations. Processes go on until their slurmd registers."""
+        for job in self.jobs.values():
+            job.by_others = True
+        self.finished += self.jobs.values()
+        self.nodes, self.jobs, self.reservations, self.silent_since = {}, {}, {}, {}
+        self._changed()
+
+    def register(self, name: str, weight: int) -> bool:
+        """A slurmd says that it is there; False when nobody hears it."""
+        if not self.up:
+            return False
+        record = self.nodes.setdefault(name, Record(name, weight=weight))
+        record.down = False
+        self.silent_since.pop(name, None)
+        for orphan in self.processes.get(name, set()) - {job.job_id for job in self._on(name)}:
+            self.processes[name].discard(orphan)  # slurmctld has slurmd kill what it does not know
+        for job in self._on(name):
+            if job.job_id not in self.processes.get(name, set()) and not job.completing:
+                job.by_others = True  # a slurmd that started anew has none of them
+                self.end(job, "NODE_FAIL", requeue=job.requeue, at_once=True)
+        self._changed()
+        return True
+
+    def machine_gone(self, name: str) -> None:
+        """The pod has ended, and with it whatever ran there."""
+        for job_id in self.processes.pop(name, set()):
+            if job_id in self.jobs:
+                self.jobs[job_id].by_others = True
+
+    def could_be_on(self, name: str) -> set[int]:
+        """Return the jobs that are on a node in truth, or that slurmctld places there."""
+        return self.processes.get(name, set()) | {job.job_id for job in self._on(name)}
+
+    def drain(self, names: Iterable[str], reason: str | None) -> None:
+        for name in names:
+            record = self.nodes[name]
+            record.drain, record.set_at = True, self.now
+            record.reason = record.reason if reason is None else reason
+        self._changed()
+
+    def resume(self, names: Iterable[str], *, undrain: bool = False) -> None:
+        for name in names:
+            record = self.nodes[name]
+            record.drain = False
+            if not undrain:
+                record.reason = ""
+                record.down = record.down and name in self.silent_since
+        self._changed()
+
+    def delete(self, name: str) -> str:
+        """Return the words of a refusal; empty when the record is deleted."""
+        if name not in self.nodes:
+            return _UNKNOWN
+        if self._on(name):
+            return "Requested nodes are busy"
+        del self.nodes[name]
+        self.silent_since.pop(name, None)
+        self._changed()
+        return ""
+
+    # -- its client programs ------------------------------------------------------------------------------------
+
+    def run(self, command: Sequence[str]) -> Answer:
+        """Answer a command line."""
+        if not self.up:
+            return _UNREACHABLE
+        match [*command]:
+            case ["scontrol", "ping" | "reconfigure"]:
+                return Answer(0, "", "")
+            case ["scontrol", "show", "nodes", "--json"]:
+                return self._said("nodes", map(self._node, self.nodes.values()))
+            case ["scontrol", "show", "reservations", "--json"]:
+                return self._said("reservations", map(self._reservation, self.reservations))
+            case ["squeue", "--json", "--all"]:
+                return self._said("jobs", map(self._job, self.jobs.values()))
+            case ["scontrol", "update", where, what, *more] if where.startswith("nodename="):
+                return self._update(expand(where[9:]), what, more)
+            case ["scontrol", "delete", where] if where.startswith("nodename="):
+                return self._delete(expand(where[9:]))
+            case ["scontrol", "requeue", ids]:
+                return self._each("requeue", ids, self._requeue)
+            case ["scancel", *ids]:
+                return self._each("cancel", ",".join(ids), self._cancel)
+        raise AssertionError(f"the model knows no {command!r}")
+
+    def _said(self, key: str, entries: Iterable[Json]) -> Answer:
+        update = {"set": True, "infinite": False, "number": int(EPOCH + self.changed_at)}
+        return Answer(0, json.dumps({key: list(entries), "last_update": update, "errors": [], "warnings": []}), "")
+
+    def _update(self, names: Sequence[str], what: str, more: Sequence[str]) -> Answer:
+        reason = next((word[7:] for word in more if word.startswith("reason=")), None)
+        verb = what.removeprefix("state=").lower()
+        assert verb in {"drain", "resume", "undrain"}, what
+        if not set(names) <= set(self.nodes):
+            return Answer(1, "", f"slurm_update error: {_UNKNOWN}")
+        self.on_command("drain" if verb == "drain" else "resume", frozenset(names))
+        if verb == "drain":
+            assert reason, "Slurm wants a reason"
+            self.drain(names, reason)
+        else:
+            self.resume(names, undrain=verb == "undrain")
+            for name in names:
+                self.nodes[name].reason = self.nodes[name].reason if reason is None else reason
+        self.schedule()
+        return Answer(0, "", "")
+
+    def _delete(self, names: Sequence[str]) -> Answer:
+        self.on_command("delete", frozenset(names) & frozenset(self.nodes))
+        # Slurm goes through a list from its end.
+        failures = {name: words for name in reversed(names) if (words := self.delete(name))}
+        if not failures:
+            return Answer(0, "", "")
+        if len(names) == 1:
+            return Answer(1, "", f"delete_node nodename={names[0]}: {failures[names[0]]}")
+        left = ",".join(name for name in names if name in failures)
+        return Answer(1, "", f"scontrol: error: failed to delete nodes {left}")
+
+    def _each(self, verb: str, ids: str, act: Callable[[Job | None], str]) -> Answer:
+        wanted = [int(each) for each in ids.split(",")]
+        self.on_command(verb, frozenset(str(each) for each in wanted if each in self.jobs))
+        words = [said for each in wanted if (said := act(self.jobs.get(each)))]
+        self.schedule()
+        return Answer(1 if words else 0, "", "\n".join(words))
+
+    def _requeue(self, job: Job | None) -> str:
+        if job is None:
+            return "Invalid job id specified"
+        if not (job.requeue and job.batch):
+            return f"Requested operation is presently disabled for job {job.job_id}"
+        if job.completing:
+            return f"Job/step already completing or completed for job {job.job_id}"
+        if job.state == "PENDING":
+            return f"Job is pending execution for job {job.job_id}"
+        if self.requeue_fails:
+            return f"Unspecified error for job {job.job_id}"
+        self.end(job, "PENDING", requeue=True)
+        return ""
+
+    def _cancel(self, job: Job | None) -> str:
+        if job is None:
+            return "scancel: error: Kill job error on job id: Invalid job id specified"
+        if job.completing:
+            return "scancel: error: Kill job error: Job/step already completing or completed"
+        self.end(job, "CANCELLED")
+        return ""
+
+    def _node(self, record: Record) -> Json:
+        jobs = self._on(record.name)
+        working = sum(1 for job in jobs if job.state == "RUNNING")
+        base = "ALLOCATED" if working >= SLOTS else "MIXED" if working else "IDLE"
+        flags = {
+            "DRAIN": record.drain,
+            "NOT_RESPONDING": record.name in self.silent_since,
+            "COMPLETING": any(job.completing for job in jobs),
+            "RESERVED": any(record.name in names for names in self.reservations.values()),
+        }
+        state = ["DOWN" if record.down else base, *(flag for flag, is_set in flags.items() if is_set), "DYNAMIC_NORM"]
+        return {
+            "name": record.name,
+            "state": state,
+            "reason": record.reason,
+            "reason_changed_at": {"set": True, "infinite": False, "number": int(EPOCH + record.set_at)},
+            "features": [record.name.rpartition("-")[0]],
+            "active_features": [record.name.rpartition("-")[0]],
+            "weight": record.weight,
+        }
+
+    def _job(self, job: Job) -> Json:
+        flags = [flag for flag in ("CONFIGURING", "COMPLETING") if getattr(job, flag.lower())]
+        ends = 0 if job.limit_seconds is None or not job.nodes else int(EPOCH + job.started_at + job.limit_seconds)
+        return {
+            "job_id": job.job_id,
+            "user_name": "alice",
+            "name": f"job{job.job_id}",
+            "partition": "main",
+            "job_state": [job.state, *flags],
+            "nodes": ",".join(job.nodes),
+            "required_nodes": ",".join(sorted(job.required)),
+            "end_time": {"set": ends > 0, "infinite": False, "number": ends},
+            "requeue": job.requeue,
+            "batch_flag": job.batch,
+        }
+
+    def _reservation(self, name: str) -> Json:
+        return {
+            "name": name,
+            "node_list": ",".join(sorted(self.reservations[name])),
+            "start_time": {"set": True, "infinite": False, "number": int(EPOCH)},
+            "end_time": {"set": True, "infinite": False, "number": int(EPOCH + 10_000_000)},
+            "users": "root",
+            "accounts": "",
+        }
+
+
+def expand(expression: str) -> list[str]:
+    """Return the names of a hostlist expression: written for the model, so that an error in the product's shows."""
+    names = []
+    for prefix, ranges in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", expression):
+        if not ranges:
+            names.append(prefix)
+        for each in filter(None, ranges.split(",")):
+            first, _, last = each.partition("-")
+            names += [f"{prefix}{number}" for number in range(int(first), int(last or first) + 1)]
+    return names
