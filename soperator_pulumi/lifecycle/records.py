@@ -1,0 +1,118 @@
+"""Slurm's records of nodes whose pods are gone: removed where nothing counts on them any more."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
+from soperator_pulumi.lifecycle.kube import Kube, pods_path
+from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.marker import Marker
+from soperator_pulumi.slurm.states import Node, Snapshot
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What became of records that were to go."""
+
+    removed: frozenset[str] = frozenset()
+    """Names of those that Slurm no longer has, and had before."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Why each of the others stays, by name."""
+
+    def lines(self) -> list[str]:
+        """Return it in words, those that stay for the same reason in one line."""
+        removed = [f"{compress(_in_order(self.removed))}: removed from Slurm"] if self.removed else []
+        return removed + kept_lines(self.kept)
+
+
+def kept_lines(kept: Mapping[str, str]) -> list[str]:
+    """Return why records stay, those that stay for the same reason in one line."""
+    by_reason: dict[str, list[str]] = {}
+    for name in _in_order(kept):
+        by_reason.setdefault(kept[name], []).append(name)
+    return [f"{compress(names)}: stays in Slurm: {reason}" for reason, names in by_reason.items()]
+
+
+@dataclass(frozen=True)
+class Records:
+    """The node table of one cluster's slurmctld."""
+
+    kube: Kube
+    slurm: SlurmClient
+    namespace: str
+    owner: str
+    """The cluster, as it stands in the reason of drains of ours."""
+
+    def remove(self, names: Iterable[str]) -> Removal:
+        """Remove the records that have no pod any more, and that nobody counts on.
+
+        slurmctld itself would delete nodes that reservations and waiting jobs name, and nodes whose slurmd runs. A
+        list is deleted in part when one of it cannot be: each name is looked up afterwards.
+
+        Raises:
+            KubernetesError: whether their pods are gone cannot be asked.
+            SlurmError: slurmctld does not say what it has.
+            TransportError: slurmctld is not reached.
+        """
+        wanted, removed = frozenset(names), set[str]()
+        kept: dict[str, str] = {}
+        refused: dict[str, str] = {}
+        for _ in range(_ATTEMPTS if wanted else 0):
+            found = self.slurm.snapshot()
+            there = wanted & found.nodes.keys()
+            kept = self.kept(there, found)
+            kept = {name: refused[name] for name in there & refused.keys()} | kept
+            going = there - kept.keys()
+            if not going:
+                break
+            refused |= self._delete(going)
+            left = going & {node.name for node in self.slurm.nodes()}
+            removed |= going - left
+            kept |= {name: refused.get(name, "it is there again each time it is removed") for name in left}
+            if left <= refused.keys():
+                break
+        return Removal(frozenset(removed), kept)
+
+    def kept(self, names: Iterable[str], found: Snapshot) -> dict[str, str]:
+        """Return why records of these names may not be removed now; those that may are not in it.
+
+        Raises:
+            KubernetesError: whether their pods are gone cannot be asked.
+        """
+        # Not by labels: a pod that has lost them has its slurmd even so.
+        pods = {str(body["metadata"]["name"]) for body in self.kube.find(pods_path(self.namespace))}
+        reasons = {name: "its pod is there" if name in pods else self._why(found.nodes[name], found) for name in names}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _why(self, node: Node, found: Snapshot) -> str:
+        if node.drained and Marker.read(node.reason, self.owner) is None:
+            return f"somebody drained it ({node.reason or 'no reason given'}), and it is to be drained when it is back"
+        for job in found.jobs:
+            if job.active and node.name in job.node_names:
+                return f"job {job} has not ended for Slurm"
+            if job.pending and node.name in job.required_nodes:
+                return f"job {job} asks for it by name"
+        for reservation in found.reservations:
+            if node.name in reservation.node_names:
+                return f"reservation {reservation.name} names it"
+        return ""
+
+    def _delete(self, names: frozenset[str]) -> dict[str, str]:
+        """Delete, and return what slurmctld refused."""
+        try:
+            self.slurm.delete_nodes(names)
+        except NodesNotDeletedError as error:
+            return dict.fromkeys(names & error.left, str(error))
+        except TransportError:
+            return {}  # it may have been done: looking again tells
+        except SlurmError as error:
+            return dict.fromkeys(names, str(error))
+        return {}
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Return names of one node set in the order of their ordinals, which hostlist expressions keep short."""
+    return sorted(names, key=lambda name: (len(name), name))
