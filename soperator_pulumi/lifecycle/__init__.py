@@ -1,26 +1,36 @@
 """Resources that act on a live cluster, as Pulumi dynamic resources: thin adapters over plain classes.
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
-`:PodsReady`, `:TreePopulated`, `:ActiveTree`.
+`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
 from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.files import AfterSync, Reader
+from soperator_pulumi.lifecycle.live_node_set import IDENTITY_ANNOTATION, NODE_SET_LABEL, OWNER_LABEL
+from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
+from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSets
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated
 
 __all__ = [
+    "IDENTITY_ANNOTATION",
+    "NODE_SET_LABEL",
+    "OWNER_LABEL",
     "ActiveTree",
     "AfterSync",
     "ConfigFiles",
     "Connection",
+    "DrainGate",
+    "NodeDrain",
     "NodesReady",
     "PodsReady",
     "Prerequisites",
     "Reader",
+    "RemovedNodeSets",
     "TreePopulated",
 ]

@@ -1,0 +1,51 @@
+"""The resource that is deleted first: no node of the cluster holds a job when anything else is deleted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.provider import LiveProvider
+
+
+class DrainGateProvider(LiveProvider):
+    """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
+
+
+class DrainGate(pulumi.dynamic.Resource, module="soperator", name="DrainGate"):
+    """All nodes of the cluster, drained in one pass before anything of it is deleted. It depends on all else."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: str,
+        namespace_uid: pulumi.Input[str] | None,
+        owner: str,
+        selector: Mapping[str, str],
+        policies: Mapping[str, Mapping[str, Any]],
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register it.
+
+        Args:
+            resource_name: its name.
+            namespace: where the cluster is.
+            namespace_uid: the namespace's UID; None to record the one that is found.
+            owner: stack and component that the cluster belongs to, as on its objects.
+            selector: labels of the worker pods of all node sets.
+            policies: each node set's `drain` as JSON, by the node set's name.
+            connection: which Kubernetes it is.
+            opts: its options.
+        """
+        inputs = {
+            "namespace": namespace,
+            "namespace_uid": namespace_uid,
+            "owner": owner,
+            "selector": {**selector},
+            "policies": {name: {**policy} for name, policy in policies.items()},
+            **connection.inputs(),
+        }
+        super().__init__(DrainGateProvider(), resource_name, inputs, opts)

@@ -1,0 +1,118 @@
+"""What Kubernetes says of a node set at one moment: its StatefulSet and its pods."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from soperator_pulumi.lifecycle.kube import Json, Kube
+from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.pods import Pod, find_pods
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.spec import DrainSpec
+
+WORKER_CONTAINER = "slurmd"
+
+NODE_SET_LABEL = "soperator-pulumi/node-set"
+"""Label of a worker's StatefulSet and pods: the node set's name."""
+
+OWNER_LABEL = "soperator-pulumi/owner"
+"""Label that says which stack and component an object belongs to."""
+
+IDENTITY_ANNOTATION = "soperator-pulumi/identity"
+"""On a worker StatefulSet: a text that is another one when Pulumi would replace it, and all of its pods with it."""
+
+
+@dataclass(frozen=True)
+class LiveNodeSet:
+    """A node set as it is now. Pod = Slurm node = `<name>-<ordinal>`."""
+
+    name: str
+    stateful_set: Json | None = None
+    """Its StatefulSet; None when there is none."""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """Its pods, by name."""
+
+    @classmethod
+    def read(cls, kube: Kube, place: Place, name: str) -> "LiveNodeSet":
+        """Look at one node set; `place.selector` finds its pods. Two calls.
+
+        Raises:
+            KubernetesError: it cannot be looked at.
+        """
+        found = kube.get(f"{stateful_sets_path(place.namespace)}/{name}")
+        return cls(name, found, {pod.name: pod for pod in find_pods(kube, place.namespace, place.selector)})
+
+    @property
+    def replicas(self) -> int:
+        """How many pods Kubernetes keeps now: none once the StatefulSet is being deleted."""
+        found = self.stateful_set or {}
+        if not found or "deletionTimestamp" in found["metadata"]:
+            return 0
+        return int(found.get("spec", {}).get("replicas", 1))
+
+    @property
+    def identity(self) -> str:
+        """The text on the StatefulSet that is another one when it would be replaced; empty when there is none."""
+        annotations = (self.stateful_set or {}).get("metadata", {}).get("annotations") or {}
+        return str(annotations.get(IDENTITY_ANNOTATION, ""))
+
+    def names(self, first: int = 0) -> tuple[str, ...]:
+        """Return the nodes with this ordinal or a higher one that have a pod, or may get one, in their order.
+
+        A pod that Kubernetes is already taking away for good is none.
+        """
+        kept = range(first, self.replicas)
+        found = (self._ordinal(pod.name) for pod in self.pods.values() if not pod.going)
+        ordinals = {*kept, *(each for each in found if each is not None and each >= first)}
+        return tuple(f"{self.name}-{ordinal}" for ordinal in sorted(ordinals))
+
+    def leaving(self, policy: DrainSpec, after: int) -> Leaving:
+        """Return what leaves when `after` nodes stay."""
+        names = self.names(after)
+        return Leaving(
+            node_set=self.name,
+            names=names,
+            staying=tuple(f"{self.name}-{ordinal}" for ordinal in range(after)),
+            policy=policy,
+            before=max(self.replicas, after + len(names)),
+            after=after,
+            never_started=self._without_slurmd(names),
+        )
+
+    def renewed(self, policy: DrainSpec) -> Leaving:
+        """Return that all nodes leave and come back under the same names."""
+        names = self.names()
+        return Leaving(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
+
+    @property
+    def ever_ran(self) -> bool:
+        """Whether there is a pod in which slurmd runs or has run, so that a job could be there."""
+        return any(pod.runs(WORKER_CONTAINER) or pod.crashed(WORKER_CONTAINER) for pod in self.pods.values())
+
+    def _without_slurmd(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the nodes where no slurmd is: no job can be there, unless slurmctld knows the node."""
+        return frozenset(name for name in names if name not in self.pods or not self.pods[name].runs(WORKER_CONTAINER))
+
+    def _ordinal(self, pod: str) -> int | None:
+        found = re.fullmatch(rf"{re.escape(self.name)}-(0|[1-9]\d*)", pod)
+        return int(found[1]) if found else None
+
+
+def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
+    """Return all node sets of a cluster that have a StatefulSet or pods, by name. Two calls, whatever their number.
+
+    Raises:
+        KubernetesError: they cannot be looked at.
+    """
+    owned = {**place.selector, OWNER_LABEL: place.owner}
+    sets = {each["metadata"]["name"]: each for each in kube.find(stateful_sets_path(place.namespace), owned)}
+    pods: dict[str, dict[str, Pod]] = {}
+    for pod in find_pods(kube, place.namespace, place.selector):
+        pods.setdefault(str(pod.body["metadata"].get("labels", {}).get(NODE_SET_LABEL, "")), {})[pod.name] = pod
+    names = sorted({*sets, *pods} - {""})
+    return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
+
+
+def stateful_sets_path(namespace: str) -> str:
+    """Return the path of a namespace's StatefulSets."""
+    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets"

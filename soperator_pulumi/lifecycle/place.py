@@ -1,0 +1,60 @@
+"""Where a cluster of ours is: its namespace, known again by the UID that Kubernetes has given it."""
+
+import os
+
+from pydantic import BaseModel, ConfigDict
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.kube import Kube
+
+CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
+"""Environment variable that says that a controller, or its whole namespace, is gone for good: `true`."""
+
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+
+
+class Place(BaseModel):
+    """Where a cluster's nodes are, as resources of ours have it in their inputs and outputs."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    namespace: str
+    namespace_uid: str | None = None
+    """Of the namespace that was recorded; None before anything is."""
+    owner: str
+    """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
+    selector: dict[str, str]
+    """Labels of the worker pods that it is about."""
+
+    @property
+    def cluster(self) -> str:
+        """Its name, for messages."""
+        return self.selector.get(INSTANCE_LABEL, self.namespace)
+
+    def uid(self, kube: Kube) -> str:
+        """Return the UID of the live namespace, which is the recorded one where one is recorded.
+
+        Raises:
+            KubernetesError: there is no such namespace, or it is another one; a wrong cluster is not touched.
+        """
+        found = kube.get(f"/api/v1/namespaces/{self.namespace}")
+        live = str(found["metadata"]["uid"]) if found else None
+        if live is None:
+            raise KubernetesError(
+                f"There is no namespace {self.namespace} in this Kubernetes. Check that KUBECONFIG or the given "
+                f"kubeconfig and context name the right cluster. If it was deleted for good, run once with "
+                f"{CONTROLLER_LOST}=true."
+            )
+        if self.namespace_uid and live != self.namespace_uid and not controller_lost():
+            raise KubernetesError(
+                f"The namespace {self.namespace} is not the one that this stack has recorded (its UID is {live}, not "
+                f"{self.namespace_uid}), so nothing is done. Check that KUBECONFIG or the given kubeconfig and context "
+                f"name the right cluster. If the namespace was deleted and made anew, run once with "
+                f"{CONTROLLER_LOST}=true."
+            )
+        return live
+
+
+def controller_lost() -> bool:
+    """Whether the user has said, for this run, that the controller is gone for good."""
+    return os.environ.get(CONTROLLER_LOST, "").strip().lower() in {"1", "true", "yes"}
