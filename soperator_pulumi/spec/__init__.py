@@ -16,7 +16,7 @@ from soperator_pulumi.spec.jail import (
 )
 from soperator_pulumi.spec.login import LoginSpec, ServiceType
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.parse import parse_cluster
+from soperator_pulumi.spec.parse import parse_cluster, parse_drain
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled, TaintEffect, Toleration, TolerationOperator
@@ -71,4 +71,5 @@ __all__ = [
     "UserSpec",
     "VolumeSpec",
     "parse_cluster",
+    "parse_drain",
 ]

@@ -1,7 +1,7 @@
 """What all models of the spec have in common, and how a check of ours refuses a value."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
@@ -18,6 +18,10 @@ REFUSED_QUIETLY = "refused_quietly"
 
 REFUSED_PARTS = "refused_parts"
 """The same for several problems in one value; the context holds them."""
+
+
+BROKEN_RULES = "broken_rules"
+"""Type of the errors that `broken_rules` makes."""
 
 
 class Model(BaseModel):
@@ -39,6 +43,11 @@ def refused(text: str) -> PydanticCustomError:
 def refused_quietly(text: str) -> PydanticCustomError:
     """Return the error that a validator raises where the value may be a secret; shown as `<text>`."""
     return PydanticCustomError(REFUSED_QUIETLY, "{text}", {"text": text})
+
+
+def broken_rules(found: Iterable[Problem]) -> PydanticCustomError:
+    """Return the error that a model's own validator raises when fields do not go together."""
+    return PydanticCustomError(BROKEN_RULES, "{text}", {"text": "\n".join(map(str, found))})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec import drain, jail, login, node_set, partition, quantity, scheduling, storage, submount, user
-from soperator_pulumi.spec.base import Model, refused_quietly
+from soperator_pulumi.spec.base import Model, broken_rules
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
@@ -68,9 +68,9 @@ class ClusterSpec(Model):
 
     @model_validator(mode="after")
     def _follow_the_rules(self) -> "ClusterSpec":
-        found = [str(problem) for problem in rule_problems(self)]
+        found = list(rule_problems(self))
         if found:
-            raise refused_quietly("\n".join(found))
+            raise broken_rules(found)
         return self
 
 
@@ -97,7 +97,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         yield from scheduling.problems(role, path)
         yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
     for index, each in enumerate(spec.node_sets):
-        yield from drain.problems(each.drain, f"node_sets[{index}].drain")
+        yield from drain.problems(each.drain, f"node_sets[{index}].drain.")
     yield from _object_problems(spec)
 
 

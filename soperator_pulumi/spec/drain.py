@@ -5,10 +5,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, StrictBool
+from pydantic import AfterValidator, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model, refused
+from soperator_pulumi.spec.base import Model, broken_rules, refused
 from soperator_pulumi.spec.duration import Duration, duration_text, lasting
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.share import Share
@@ -74,6 +74,13 @@ class DrainSpec(Model):
     """How long a worker pod that somebody deletes behind Pulumi's back goes on for its jobs; Kubernetes kills it then
     (`terminationGracePeriodSeconds`). A changed value restarts the workers as any change of their pods does."""
 
+    @model_validator(mode="after")
+    def _follow_the_rules(self) -> "DrainSpec":
+        found = list(problems(self))
+        if found:
+            raise broken_rules(found)
+        return self
+
 
 def _some(share: Share) -> Share:
     if share.amount == 0:
@@ -89,12 +96,12 @@ class RollingUpdateSpec(Model):
     One always may."""
 
 
-def problems(drain: DrainSpec, path: str) -> Iterator[Problem]:
-    """Yield what is wrong between the fields of `drain`."""
+def problems(drain: DrainSpec, path: str = "") -> Iterator[Problem]:
+    """Yield what is wrong between the fields of `drain`; `path` is where it stands, with a '.' at its end."""
     longest, timeout = drain.max_wait, drain.timeout
     if known(drain.on_timeout, longest, timeout) and drain.on_timeout is OnTimeout.WAIT and longest < timeout:
         yield Problem(
-            f"{path}.max_wait",
-            f'"{duration_text(longest)}" is shorter than {path}.timeout = "{duration_text(timeout)}", after which it '
-            "would go on. Raise it, or lower the timeout.",
+            f"{path}max_wait",
+            f'"{duration_text(longest)}" is shorter than {path}timeout = "{duration_text(timeout)}", after which it '
+            "goes on. Raise it, or lower the timeout.",
         )

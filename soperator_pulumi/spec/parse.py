@@ -1,16 +1,21 @@
 """From what the user wrote to a checked spec, or one error with all problems."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.spec.base import REFUSED_PARTS, Model
+from soperator_pulumi.spec import drain
+from soperator_pulumi.spec.base import BROKEN_RULES, REFUSED_PARTS, Model
 from soperator_pulumi.spec.cluster import ClusterSpec, rule_problems
+from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.messages import meant_key, problem_text, shown
 from soperator_pulumi.spec.partial import model_in, partial
+
+M = TypeVar("M", bound=Model)
 
 _MAX_KEY = 64
 
@@ -25,35 +30,52 @@ def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec
     Raises:
         SpecError: with all problems at once.
     """
-    if isinstance(data, ClusterSpec):
+    return _parse(ClusterSpec, data, where, "a cluster", rule_problems)
+
+
+def parse_drain(data: object, where: str) -> DrainSpec:
+    """Return the drain policy that `data` describes: a mapping as under `drain` of a node set.
+
+    Args:
+        data: the mapping.
+        where: how the error calls it.
+
+    Raises:
+        SpecError: with all problems at once.
+    """
+    return _parse(DrainSpec, data, where, "how nodes are drained", drain.problems)
+
+
+def _parse(model: type[M], data: object, where: str, what: str, rules: Callable[[M], Iterator[Problem]]) -> M:
+    if isinstance(data, model):
         return data
     if not isinstance(data, Mapping):
-        raise SpecError(where, [Problem("", f"got {shown(data)}, needs a mapping that describes a cluster.")])
+        raise SpecError(where, [Problem("", f"got {shown(data)}, needs a mapping that describes {what}.")])
     try:
-        return ClusterSpec.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        found = [*_field_problems(error), *rule_problems(partial(ClusterSpec, data))]
+        found = [*_field_problems(model, error), *rules(partial(model, data))]
         raise SpecError(where, sorted(dict.fromkeys(found), key=_order)) from None
 
 
-def _field_problems(error: ValidationError) -> Iterator[Problem]:
+def _field_problems(model: type[Model], error: ValidationError) -> Iterator[Problem]:
     errors = error.errors(include_url=False)
     misspelled = {
-        (*each["loc"][:-1], meant_key(str(each["loc"][-1]), _allowed_keys(each)))
+        (*each["loc"][:-1], meant_key(str(each["loc"][-1]), _allowed_keys(model, each)))
         for each in errors
         if each["type"] == "extra_forbidden"
     }
     for each in errors:
         if each["type"] == "default_factory_not_called" or (each["type"] == "missing" and each["loc"] in misspelled):
             continue  # it follows from another problem
-        if not each["loc"]:
-            continue  # the rules between fields, which run again on all that could be read
+        if each["type"] == BROKEN_RULES:
+            continue  # the rules between fields run again on all that could be read
         path = _path(each["loc"])
         if each["type"] == REFUSED_PARTS:
             for problem in each["ctx"]["problems"]:
                 yield Problem(f"{path}.{_key(problem.path)}", problem.text)
         else:
-            yield Problem(path, problem_text(each, _allowed_keys(each)))
+            yield Problem(path, problem_text(each, _allowed_keys(model, each)))
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -66,16 +88,16 @@ def _key(key: str) -> str:
     return key if len(key) <= _MAX_KEY and key.isprintable() else f"<a key of {len(key)} characters>"
 
 
-def _allowed_keys(error: ErrorDetails) -> tuple[str, ...]:
-    """Return the keys that are allowed where an error lies."""
-    model: type[Model] | None = ClusterSpec
+def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
+    """Return the keys that are allowed where an error lies in what was read as `model`."""
+    at: type[Model] | None = model
     for part in error["loc"][:-1]:
-        if model is None:
+        if at is None:
             return ()
         if isinstance(part, str):
-            field = model.model_fields.get(part)
-            model = None if field is None else model_in(field.annotation)
-    return tuple(model.model_fields) if model is not None else ()
+            field = at.model_fields.get(part)
+            at = None if field is None else model_in(field.annotation)
+    return tuple(at.model_fields) if at is not None else ()
 
 
 def _order(problem: Problem) -> list[tuple[int, str]]:

@@ -29,6 +29,10 @@ def test_all_problems_stand_in_one_message_under_the_name_of_the_configuration()
     )
 
 
+def with_drain(**drain: object) -> Data:
+    return {"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "drain": drain}]}
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
@@ -38,6 +42,19 @@ def test_all_problems_stand_in_one_message_under_the_name_of_the_configuration()
         ({"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "replicas": 1.5}]}, "got 1.5, needs a whole number"),
         ({"node_sets": [{"name": "x", "cpu": 1, "memory_gib": 1}]}, 'unknown key. Did you mean "cpus"?'),
         ({"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "replicas": 5000}]}, "slurm.max_nodes is 4096"),
+        (with_drain(timeout="2 hours"), 'drain.timeout: got "2 hours", needs a length of time with its unit'),
+        (with_drain(timeout=600), "drain.timeout: got 600, needs a length of time with its unit"),
+        (with_drain(grace="5s"), 'got "5s", needs a length of time from 30s to 365d. slurmd needs time'),
+        (with_drain(on_timeout="kill"), 'got "kill", needs "abort", "requeue", "cancel" or "wait".'),
+        (with_drain(time_out="2h"), 'drain.time_out: unknown key. Did you mean "timeout"?'),
+        (
+            with_drain(timeout="8d", on_timeout="wait"),
+            'node_sets[0].drain.max_wait: "7d" is shorter than node_sets[0].drain.timeout = "8d"',
+        ),
+        (
+            {"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "rolling_update": {"max_unavailable": "0%"}}]},
+            'max_unavailable: got "0%", needs at least 1 node or 1%',
+        ),
         ({"node_sets": []}, "node_sets: empty: a cluster needs at least one node set."),
         ({"node_sets": {}}, "node_sets: got a mapping, needs a list."),
         ({"partitions": [{"name": "big"}]}, '"big" is named by no node set. Add it'),
