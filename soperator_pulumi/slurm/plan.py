@@ -4,17 +4,27 @@
 given, so that a run which was killed is gone on with by the next one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
+from soperator_pulumi.slurm.free import Evidence, why_not_free
+from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker
-from soperator_pulumi.slurm.states import Job, Reservation, Snapshot
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.time_out import Held, Treatment, verdict
+from soperator_pulumi.slurm.words import named
+from soperator_pulumi.spec.drain import Reaction
 
-TREATED_SECONDS = 300
-"""How long requeued or cancelled jobs may take to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout
-(180 s) as this package sets them, and a margin."""
+T = TypeVar("T")
+
+SETTLE_SECONDS = 60
+"""How long after its time-out a run still drains nodes anew that somebody else has put in service, before it stops."""
+
+_RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
+"""The same nodes are there again afterwards, so nothing that counts on them is let down."""
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
@@ -48,6 +58,8 @@ class Plan:
     """The jobs to cancel now."""
     stop: tuple[str, ...] = ()
     """Why all of it ends here: put everything back, take nothing away. Nothing is to be drained or treated then."""
+    refused: bool = False
+    """Whether it stops because something counts on a node (`drain.reservations`, `drain.pending_jobs`)."""
     foreign: Mapping[str, str] = field(default_factory=dict)
     """The nodes that somebody else has drained, with the reason."""
     reserved: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
@@ -82,9 +94,136 @@ def plan(
         treated: The jobs that this run has requeued or cancelled, each with the seconds since.
         unrequeueable: The jobs that Slurm refused to requeue in this run, with its words.
     """
-    raise NotImplementedError
+    names = frozenset(name for each in leaving for name in each.names)
+    held_by = _by_node(names, ((job, job.node_names) for job in snapshot.jobs if job.active))
+    reserved = _by_node(names, ((each, each.node_names) for each in snapshot.reservations if each.ends_at > now))
+    pending = _by_node(names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending))
+    looks = [_look(each, snapshot, marker, held_by) for each in leaving]
+    refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
+    judged = verdict(
+        [look.held() for look in looks if look.settled(elapsed_seconds)],
+        elapsed_seconds,
+        Treatment(treated, unrequeueable),
+    )
+    stop = (*refusals, *judged.stop)
+    return Plan(
+        drain={} if stop else _together(look.drain for look in looks),
+        free=names.difference(*(look.waiting for look in looks)),
+        waiting={name: waiting for look in looks for name, waiting in look.waiting.items()},
+        requeue=() if stop else judged.requeue,
+        cancel=() if stop else judged.cancel,
+        stop=stop,
+        refused=bool(refusals),
+        foreign={
+            name: node.reason
+            for name in sorted(names)
+            if (node := snapshot.nodes.get(name)) and _is_foreign(node, marker.owner)
+        },
+        reserved=reserved,
+        pending=pending,
+    )
 
 
-def put_back(names: Iterable[str], snapshot: Snapshot, owner: str) -> frozenset[str]:
-    """Return those of `names` that a drain of ours holds: to be resumed when nothing is taken away after all."""
-    raise NotImplementedError
+def put_back(names: Iterable[str], snapshot: Snapshot, owner: str, operations: Collection[Operation]) -> frozenset[str]:
+    """Return those of `names` that a drain of ours for one of `operations` holds: they are to be resumed."""
+    found = {name: snapshot.nodes[name] for name in names if name in snapshot.nodes}
+    markers = {name: Marker.read(node.reason, owner) for name, node in found.items() if "DRAIN" in node.state}
+    return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One node set at one look."""
+
+    leaving: Leaving
+    drain: Mapping[str, str]
+    """The reason to give, by node."""
+    waiting: Mapping[str, Waiting]
+
+    def settled(self, elapsed_seconds: float) -> bool:
+        """Whether its drains are in force, so that the clock of its policy counts."""
+        return not self.drain or elapsed_seconds >= self.leaving.policy.timeout.total_seconds() + SETTLE_SECONDS
+
+    def held(self) -> Held:
+        """Return what its policy judges."""
+        jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
+        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()))
+
+
+def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:
+    drain: dict[str, str] = {}
+    waiting: dict[str, Waiting] = {}
+    for name in leaving.names:
+        node, jobs = snapshot.nodes.get(name), held_by.get(name, ())
+        if node is not None and (reason := _reason(node, marker)):
+            drain[name] = reason
+        against = why_not_free(Evidence(name, node, jobs, marker, name in leaving.never_started))
+        if against:
+            waiting[name] = Waiting(", ".join(against), jobs, _last_end(jobs))
+    return _Look(leaving, drain, waiting)
+
+
+def _reason(node: Node, marker: Marker) -> str | None:
+    """Return the reason to drain a node with now; None when it is drained by this run or by somebody else."""
+    ours = Marker.read(node.reason, marker.owner)
+    if _is_foreign(node, marker.owner):
+        return None
+    if node.drained and ours and (ours.operation, ours.run) == (marker.operation, marker.run):
+        return None
+    return str(replace(marker, before=ours.before if ours else node.reason))
+
+
+def _is_foreign(node: Node, owner: str) -> bool:
+    return "DRAIN" in node.state and Marker.read(node.reason, owner) is None
+
+
+def _last_end(jobs: Collection[Job]) -> float | None:
+    ends = [job.ends_at for job in jobs if job.ends_at is not None]
+    return max(ends) if ends and len(ends) == len(jobs) else None
+
+
+def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) -> dict[str, tuple[T, ...]]:
+    """Return for each of `names` the things that name it."""
+    found: dict[str, list[T]] = {}
+    for thing, nodes in things:
+        for name in names & nodes:
+            found.setdefault(name, []).append(thing)
+    return {name: tuple(found[name]) for name in sorted(found)}
+
+
+def _together(drains: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the nodes by the reason that they get: one call drains all of one reason."""
+    found: dict[str, list[str]] = {}
+    for drain in drains:
+        for name, reason in drain.items():
+            found.setdefault(reason, []).append(name)
+    return {reason: tuple(names) for reason, names in found.items()}
+
+
+def _refusals(
+    leaving: Iterable[Leaving],
+    reserved: Mapping[str, tuple[Reservation, ...]],
+    pending: Mapping[str, tuple[Job, ...]],
+) -> Iterator[str]:
+    for each in leaving:
+        if each.policy.reservations is Reaction.REFUSE:
+            for reservation, names in _named_in(each.names, reserved):
+                yield (
+                    f"{each.node_set}: reservation {reservation.name} names {compress(names)}, and drain.reservations "
+                    "is refuse. Wait for its end, take the nodes out of it, or let the policy be report."
+                )
+        if each.policy.pending_jobs is Reaction.REFUSE:
+            for job, names in _named_in(each.names, pending):
+                yield (
+                    f"{each.node_set}: pending {named(job)} asks for {compress(names)}, and drain.pending_jobs is "
+                    "refuse. Cancel it or change its nodes, or let the policy be report."
+                )
+
+
+def _named_in(names: Iterable[str], things: Mapping[str, tuple[T, ...]]) -> list[tuple[T, list[str]]]:
+    """Return each thing with those of `names` that it names."""
+    found: dict[T, list[str]] = {}
+    for name in names:
+        for thing in things.get(name, ()):
+            found.setdefault(thing, []).append(name)
+    return [*found.items()]

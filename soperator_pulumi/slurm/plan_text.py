@@ -1,14 +1,24 @@
 """What a plan says to people: before it is made true, while it runs, and when it stops."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
 
+from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.plan import Plan
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.states import Job, Node, Snapshot
+from soperator_pulumi.slurm.time_out import TREATED_SECONDS, longest_wait_seconds
+from soperator_pulumi.slurm.words import counted, ending, lasting, listed, named, span
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
-_ALL: Mapping[str, str] = MappingProxyType({})
+_LINES = 20
+"""Lines about nodes of one node set: who takes away a thousand nodes does not read a thousand lines."""
+
+_JOBS_IN_A_LINE = 3
+
+_ALL_BACK: Mapping[str, str] = MappingProxyType({})
 
 
 def preview(
@@ -24,7 +34,9 @@ def preview(
         cluster: The cluster's name.
         zone: Of the times that are shown; None for the machine's own.
     """
-    raise NotImplementedError
+    page = _Page(plan, snapshot, now, zone)
+    lines = [line for each in leaving if each.names for line in page.node_set(each, cluster)]
+    return lines + [f"Stops here: {words}" for words in plan.stop]
 
 
 def progress(
@@ -36,8 +48,12 @@ def progress(
     elapsed_seconds: float,
     zone: tzinfo | None = None,
 ) -> str:
-    """Return how far it is, in one line: nodes free, jobs left, time left."""
-    raise NotImplementedError
+    """Return how far it is, a line for each node set that is not free: nodes free, jobs and time left."""
+    return "\n".join(
+        f"{cluster}/{each.node_set}: {_progress(plan, each, now, elapsed_seconds, zone)}"
+        for each in leaving
+        if any(name in plan.waiting for name in each.names)
+    )
 
 
 def aborted(
@@ -46,7 +62,7 @@ def aborted(
     now: float,
     *,
     cluster: str,
-    kept: Mapping[str, str] = _ALL,
+    kept: Mapping[str, str] = _ALL_BACK,
     zone: tzinfo | None = None,
 ) -> str:
     """Return the error of a plan that stopped: why, the jobs with users and end times, and what to do.
@@ -59,4 +75,193 @@ def aborted(
         kept: The nodes that could not be put in service again, with why; without any, the text says that all are.
         zone: Of the times that are shown; None for the machine's own.
     """
-    raise NotImplementedError
+    lines = [f"{cluster}: no node is taken away.", *(f"  {words}" for words in plan.stop)]
+    if not plan.refused:
+        held = {name: plan.waiting[name] for each in leaving for name in each.names if name in plan.waiting}
+        by_words: dict[str, list[str]] = {}
+        for name, waiting in held.items():
+            told = "; ".join(f"{named(job)}, {ending(job, now, zone)}" for job in waiting.jobs) or waiting.why
+            by_words.setdefault(told, []).append(name)
+        lines += _table([(names, words) for words, names in by_words.items()], indent=4)
+        jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
+        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values())]
+    by_why: dict[str, list[str]] = {}
+    for name, why in kept.items():
+        by_why.setdefault(why, []).append(name)
+    lines += [
+        f"  Still drained: {compress(names)} ({why}). Run again, or: "
+        f"scontrol update nodename={compress(names)} state=resume"
+        for why, names in by_why.items()
+    ]
+    if not kept:
+        lines.append("  Everything is put back: what was drained for it is in service again.")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What a preview is made from."""
+
+    plan: Plan
+    snapshot: Snapshot
+    now: float
+    zone: tzinfo | None
+
+    def node_set(self, leaving: Leaving, cluster: str) -> Iterator[str]:
+        """Yield the lines of one node set."""
+        nodes = compress(leaving.names)
+        yield f"{cluster}/{leaving.node_set}: " + (
+            f"{counted(len(leaving.names), 'node')} to be renewed: {nodes}"
+            if leaving.come_back
+            else f"{leaving.before} -> {counted(leaving.after, 'node')}. Leaving: {nodes}"
+        )
+        yield from _table(self._groups(leaving), indent=2)
+        if leaving.staying and not leaving.come_back:
+            idle = sum(self._is_idle(name) for name in leaving.staying)
+            yield f"Idle nodes with lower ordinals: {idle} (a StatefulSet can only give up the highest)."
+        yield from self._policy(leaving)
+
+    def _groups(self, leaving: Leaving) -> list[tuple[list[str], str]]:
+        """Return the nodes of which the same is to be said. A job is told in full once, then by its number."""
+        groups: dict[tuple[tuple[Job, ...], tuple[str, ...]], list[str]] = {}
+        for name in leaving.names:
+            waiting = self.plan.waiting.get(name)
+            groups.setdefault((waiting.jobs if waiting else (), self._condition(name)), []).append(name)
+        told: set[int] = set()
+        lines = []
+        for (jobs, others), names in groups.items():
+            words = [
+                f"job {job.job_id}" if job.job_id in told else f"{named(job)}, {ending(job, self.now, self.zone)}"
+                for job in jobs
+            ]
+            told |= {job.job_id for job in jobs}
+            lines.append((names, "; ".join([*words, *others]) or "idle"))
+        return lines
+
+    def _condition(self, name: str) -> tuple[str, ...]:
+        """Return what is to be said of a node besides its jobs."""
+        reserved = (lasting(each, self.now, self.zone) for each in self.plan.reserved.get(name, ()))
+        pending = (f"pending {named(job)} asks for it" for job in self.plan.pending.get(name, ()))
+        return (*self._state(name), *reserved, *pending)
+
+    def _state(self, name: str) -> Iterator[str]:
+        node, waiting = self.snapshot.nodes.get(name), self.plan.waiting.get(name)
+        if node is None:
+            yield waiting.why if waiting else "slurmd has not started there yet"
+            return
+        if name in self.plan.foreign:
+            yield f"drained by somebody else ({node.reason or 'no reason given'}), stays drained"
+        elif "DRAIN" in node.state:
+            yield "drained by an earlier run"
+        if not node.joined:
+            state = "+".join(sorted(node.state - {"DRAIN", "DYNAMIC_NORM"})).lower()
+            yield f"{state} ({node.reason})" if node.reason and not node.drained else state
+
+    def _is_idle(self, name: str) -> bool:
+        node = self.snapshot.nodes.get(name)
+        return node is not None and _idle(node)
+
+    def _policy(self, leaving: Leaving) -> Iterator[str]:
+        policy = leaving.policy
+        if not policy.wait:
+            yield "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
+            return
+        yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
+        fixed = [
+            job
+            for job in {job.job_id: job for job in self._jobs(leaving)}.values()
+            if policy.on_timeout is OnTimeout.REQUEUE and not job.requeueable
+        ]
+        if fixed:
+            then = "is cancelled" if policy.not_requeueable is NotRequeueable.CANCEL else "puts everything back instead"
+            yield f"Can't be requeued, so that then each of these {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
+
+    def _jobs(self, leaving: Leaving) -> Iterator[Job]:
+        return (job for name in leaving.names if name in self.plan.waiting for job in self.plan.waiting[name].jobs)
+
+
+def _idle(node: Node) -> bool:
+    return "IDLE" in node.state and node.joined and not node.drained and not node.busy_state
+
+
+def _afterwards(policy: DrainSpec) -> str:
+    match policy.on_timeout:
+        case OnTimeout.ABORT:
+            return "abort: everything is put back"
+        case OnTimeout.REQUEUE:
+            return "requeue: the jobs that are left go back to the queue"
+        case OnTimeout.CANCEL:
+            return "cancel: the jobs that are left are cancelled"
+        case OnTimeout.WAIT:
+            return f"wait: up to {span(policy.max_wait.total_seconds())} in all, then everything is put back"
+
+
+def _table(groups: Sequence[tuple[Sequence[str], str]], *, indent: int) -> Iterator[str]:
+    """Yield a line for each group of nodes, the nodes in one column, what is said of them in the other."""
+    shown = [(compress(names), words) for names, words in groups[:_LINES]]
+    width = max((len(nodes) for nodes, _ in shown), default=0)
+    for nodes, words in shown:
+        yield f"{'':{indent}}{nodes:{width}}  {words}"
+    if rest := [name for names, _ in groups[_LINES:] for name in names]:
+        yield f"{'':{indent}}and {counted(len(rest), 'more node')}"
+
+
+def _progress(plan: Plan, leaving: Leaving, now: float, elapsed_seconds: float, zone: tzinfo | None) -> str:
+    holders: dict[int, tuple[Job, list[str]]] = {}
+    others: dict[str, list[str]] = {}
+    waiting = [name for name in leaving.names if name in plan.waiting]
+    for name in waiting:
+        for job in plan.waiting[name].jobs:
+            holders.setdefault(job.job_id, (job, []))[1].append(name)
+        if not plan.waiting[name].jobs:
+            others.setdefault(plan.waiting[name].why, []).append(name)
+    last_first = sorted(holders.values(), key=lambda held: -_end(held[0]))
+    jobs = [f"{compress(names)} {named(job)} {ending(job, now, zone)}" for job, names in last_first]
+    rest = [f"{compress(names)} {why}" for why, names in others.items()]
+    free = f"{len(leaving.names) - len(waiting)} of {counted(len(leaving.names), 'node')} free"
+    parts = [free, listed(jobs, _JOBS_IN_A_LINE), listed(rest, _JOBS_IN_A_LINE), _left(leaving.policy, elapsed_seconds)]
+    return "; ".join(part for part in parts if part)
+
+
+def _end(job: Job) -> float:
+    return float("inf") if job.ends_at is None else job.ends_at
+
+
+def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
+    """Return how long it may go on before something happens, and what."""
+    if not policy.wait:
+        return ""
+    timeout = policy.timeout.total_seconds()
+    if elapsed_seconds < timeout:
+        return f"{span(timeout - elapsed_seconds)} left"
+    if policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
+        return f"the time is up ({policy.on_timeout}): {span(timeout + TREATED_SECONDS - elapsed_seconds)} left"
+    return f"{span(longest_wait_seconds(policy) - elapsed_seconds)} left"
+
+
+def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
+    running = [job for job in jobs if "COMPLETING" not in job.state]
+    completing = [job for job in jobs if "COMPLETING" in job.state]
+    if running:
+        numbers = " ".join(str(job.job_id) for job in running[:_JOBS_IN_A_LINE])
+        yield (
+            f"Wait for the jobs and run again; or end them (scancel {numbers}) or put them back into the queue "
+            f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
+        )
+        yield (
+            "For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
+            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+        )
+    if completing:
+        nodes = compress(name for name, waiting in plan.waiting.items() if {*waiting.jobs} & {*completing})
+        yield (
+            f"Still completing: {listed(map(named, completing), _JOBS_IN_A_LINE)}. Their processes or the epilog do "
+            f"not end: look at {nodes}; what can't be ended there is given up with scontrol update "
+            f"nodename={nodes} state=down reason=..."
+        )
+    lost = [name for name, waiting in plan.waiting.items() if not waiting.jobs]
+    if lost:
+        yield (
+            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost is known again once slurmd "
+            "has started anew: delete its pod when nothing runs in it."
+        )

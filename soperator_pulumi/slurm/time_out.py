@@ -1,0 +1,146 @@
+"""What follows when nodes are not free in time: their jobs are treated, or all of it stops."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.words import counted, named, span
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
+
+TREATED_SECONDS = 300
+"""How long requeued or cancelled jobs may take to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout
+(180 s) as this package's slurm.conf sets them, and a margin."""
+
+_TREATS = frozenset({OnTimeout.REQUEUE, OnTimeout.CANCEL})
+
+
+@dataclass(frozen=True)
+class Held:
+    """The nodes of a node set that are drained and not free."""
+
+    leaving: Leaving
+    names: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    """The jobs on them, each once."""
+
+    @property
+    def policy(self) -> DrainSpec:
+        """The node set's."""
+        return self.leaving.policy
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the policies say now."""
+
+    requeue: tuple[int, ...] = ()
+    cancel: tuple[int, ...] = ()
+    stop: tuple[str, ...] = ()
+    """Why it ends here, a line for each reason; no job is treated then."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What has been done to jobs in this run."""
+
+    treated: Mapping[int, float]
+    """The jobs that were requeued or cancelled, with the seconds since."""
+    unrequeueable: Mapping[int, str]
+    """The jobs that Slurm refused to requeue, with its words."""
+
+
+def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Verdict:
+    """Return what the policies of all node sets say together.
+
+    A job that holds nodes of several node sets is treated when the time is up in all of them: the most patient policy
+    protects it.
+    """
+    late = [each for each in held if each.policy.wait and elapsed_seconds >= each.policy.timeout.total_seconds()]
+    treating = [each for each in late if each.policy.on_timeout in _TREATS]
+    treating_sets = {each.leaving.node_set for each in treating}
+    protected = {job.job_id for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
+    due = {each.leaving.node_set: _due(each, protected, done) for each in treating}
+    stop = [
+        *(words for each in late if (words := _over(each, elapsed_seconds))),
+        *(words for each in treating if (words := _stuck(each, due, protected, elapsed_seconds, done))),
+        *_not_requeueable(treating, due, done),
+    ]
+    if stop:
+        return Verdict(stop=tuple(dict.fromkeys(stop)))
+    requeue = {
+        job.job_id
+        for each in treating
+        if each.policy.on_timeout is OnTimeout.REQUEUE
+        for job in due[each.leaving.node_set]
+        if _requeueable(job, done)
+    }
+    cancel = {job.job_id for jobs in due.values() for job in jobs} - requeue
+    return Verdict(requeue=tuple(sorted(requeue)), cancel=tuple(sorted(cancel)))
+
+
+def longest_wait_seconds(policy: DrainSpec) -> float:
+    """Return after how long a run ends in any case, whatever its jobs do."""
+    longest = max(policy.timeout, policy.max_wait).total_seconds()
+    match policy.on_timeout:
+        case OnTimeout.ABORT:
+            return policy.timeout.total_seconds()
+        case OnTimeout.WAIT:
+            return longest
+        case OnTimeout.REQUEUE | OnTimeout.CANCEL:
+            return longest + TREATED_SECONDS
+
+
+def _due(held: Held, protected: Collection[int], done: Treatment) -> tuple[Job, ...]:
+    """Return the jobs to treat now. One that completes already is on its way out."""
+    return tuple(
+        job
+        for job in held.jobs
+        if job.job_id not in protected and job.job_id not in done.treated and "COMPLETING" not in job.state
+    )
+
+
+def _over(held: Held, elapsed_seconds: float) -> str | None:
+    policy, longest = held.policy, longest_wait_seconds(held.policy)
+    if elapsed_seconds < longest:
+        return None
+    setting = "drain.timeout" if policy.on_timeout is OnTimeout.ABORT else "drain.max_wait"
+    return f"{_not_free(held)} after {span(longest)} ({setting})"
+
+
+def _stuck(
+    held: Held, due: Mapping[str, Sequence[Job]], protected: Collection[int], elapsed_seconds: float, done: Treatment
+) -> str | None:
+    """Return why treated nodes that stay busy end the run: what is left there does not go by itself."""
+    if due[held.leaving.node_set] or any(job.job_id in protected for job in held.jobs):
+        return None
+    treated = [done.treated[job.job_id] for job in held.jobs if job.job_id in done.treated]
+    since = min(treated, default=elapsed_seconds - held.policy.timeout.total_seconds())
+    if since < TREATED_SECONDS:
+        return None
+    return f"{_not_free(held)} {span(TREATED_SECONDS)} after the time for its jobs was up ({_treatment(held)})"
+
+
+def _not_requeueable(treating: Sequence[Held], due: Mapping[str, Sequence[Job]], done: Treatment) -> Iterator[str]:
+    for each in treating:
+        if each.policy.on_timeout is OnTimeout.REQUEUE and each.policy.not_requeueable is NotRequeueable.ABORT:
+            for job in due[each.leaving.node_set]:
+                if not _requeueable(job, done):
+                    why = done.unrequeueable.get(job.job_id) or "it is interactive or was submitted with --no-requeue"
+                    yield (
+                        f"{each.leaving.node_set}: {named(job)} can't be requeued ({why}), "
+                        "and drain.not_requeueable is abort"
+                    )
+
+
+def _requeueable(job: Job, done: Treatment) -> bool:
+    return job.requeueable and job.job_id not in done.unrequeueable
+
+
+def _not_free(held: Held) -> str:
+    count, all_of = len(held.names), len(held.leaving.names)
+    return f"{held.leaving.node_set}: {count} of {counted(all_of, 'node')} {'is' if count == 1 else 'are'} not free"
+
+
+def _treatment(held: Held) -> str:
+    return f"drain.on_timeout: {held.policy.on_timeout}"

@@ -1,0 +1,57 @@
+"""Nodes, jobs and times, as messages about a drain name them."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+
+from soperator_pulumi.slurm.states import Job, Reservation
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def span(seconds: float) -> str:
+    """Return a length of time by its two largest units: `7 d`, `1 h 12 min`, `0 s`."""
+    left = max(0, round(seconds))
+    parts: list[tuple[int, str]] = []
+    for name, size in _UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append((count, name))
+    return " ".join(f"{count} {name}" for count, name in parts[:2] if count) or "0 s"
+
+
+def moment(at: float, now: float, zone: tzinfo | None) -> str:
+    """Return a time of day; with its date when that is not today's."""
+    then, today = (datetime.fromtimestamp(each, UTC).astimezone(zone) for each in (at, now))
+    return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def named(job: Job) -> str:
+    """Return a job with its user and its name."""
+    told = ", ".join(part for part in (job.user, job.name) if part)
+    return f"job {job.job_id} ({told})" if told else f"job {job.job_id}"
+
+
+def ending(job: Job, now: float, zone: tzinfo | None) -> str:
+    """Return when a job leaves its nodes, as far as its time limit says it."""
+    if "COMPLETING" in job.state:
+        return "completing"
+    suspended = "suspended, " if "SUSPENDED" in job.state else ""
+    return suspended + ("no time limit" if job.ends_at is None else f"ends by {moment(job.ends_at, now, zone)}")
+
+
+def lasting(reservation: Reservation, now: float, zone: tzinfo | None) -> str:
+    """Return a reservation with its time."""
+    begins = f" from {moment(reservation.starts_at, now, zone)}" if reservation.starts_at > now else ""
+    return f"reservation {reservation.name}{begins} until {moment(reservation.ends_at, now, zone)}"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return `1 node`, `4 nodes`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def listed(parts: Iterable[str], most: int) -> str:
+    """Return the first parts, and how many more there are."""
+    told = list(parts)
+    more = f" and {len(told) - most} more" if len(told) > most else ""
+    return ", ".join(told[:most]) + more
