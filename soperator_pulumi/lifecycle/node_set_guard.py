@@ -1,0 +1,74 @@
+"""The resource after a node set's StatefulSet that is there as soon as pods can be: none goes while a job is on it.
+
+It waits for nothing when it is created, so that it is recorded also when nodes never join and the deployment fails.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
+
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+
+_COMPARED = ("namespace", "namespace_uid", "owner", "node_set", "selector", "policy")
+
+
+class NodeSetGuardProvider(LiveProvider):
+    """Record on create and update. Deleting drains all nodes of the set, and fails when they are not free."""
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with what is recorded: only a delete looks at the cluster."""
+        return DiffResult(changes=has_unknown(news) or any(olds.get(key) != news.get(key) for key in _COMPARED))
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Record."""
+        place = Place.model_validate(props)
+        return CreateResult(f"{place.namespace}/{props['node_set']}", {**props})
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Record."""
+        return UpdateResult({**news})
+
+
+class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGuard"):
+    """The nodes of one node set, drained and free of jobs before its StatefulSet is deleted."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: str,
+        namespace_uid: pulumi.Input[str],
+        owner: str,
+        node_set: str,
+        selector: Mapping[str, str],
+        policy: Mapping[str, Any],
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register it.
+
+        Args:
+            resource_name: its name.
+            namespace: where the node set is.
+            namespace_uid: the namespace's UID: another namespace of the same name is not acted on.
+            owner: stack and component that the cluster belongs to, as on its objects.
+            node_set: its name, and the StatefulSet's.
+            selector: labels of the node set's pods.
+            policy: `node_set.drain` as JSON.
+            connection: which Kubernetes it is.
+            opts: its options.
+        """
+        inputs = {
+            "namespace": namespace,
+            "namespace_uid": namespace_uid,
+            "owner": owner,
+            "node_set": node_set,
+            "selector": {**selector},
+            "policy": {**policy},
+            **connection.inputs(),
+        }
+        super().__init__(NodeSetGuardProvider(), resource_name, inputs, opts)
