@@ -20,9 +20,6 @@ from soperator_pulumi.spec.drain import Reaction
 
 T = TypeVar("T")
 
-SETTLE_SECONDS = 60
-"""How long after its time-out a run still drains nodes anew that somebody else has put in service, before it stops."""
-
 _RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
 """The same nodes are there again afterwards, so nothing that counts on them is let down."""
 
@@ -100,11 +97,8 @@ def plan(
     pending = _by_node(names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending))
     looks = [_look(each, snapshot, marker, held_by) for each in leaving]
     refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
-    judged = verdict(
-        [look.held() for look in looks if look.settled(elapsed_seconds)],
-        elapsed_seconds,
-        Treatment(treated, unrequeueable),
-    )
+    held = [look.held() for look in looks if look.waiting]
+    judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable))
     stop = (*refusals, *judged.stop)
     return Plan(
         drain={} if stop else _together(look.drain for look in looks),
@@ -140,14 +134,10 @@ class _Look:
     """The reason to give, by node."""
     waiting: Mapping[str, Waiting]
 
-    def settled(self, elapsed_seconds: float) -> bool:
-        """Whether its drains are in force, so that the clock of its policy counts."""
-        return not self.drain or elapsed_seconds >= self.leaving.policy.timeout.total_seconds() + SETTLE_SECONDS
-
     def held(self) -> Held:
         """Return what its policy judges."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
-        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()))
+        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), drained=not self.drain)
 
 
 def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:

@@ -253,7 +253,9 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
             "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
         )
     if completing:
-        nodes = compress(name for name, waiting in plan.waiting.items() if {*waiting.jobs} & {*completing})
+        nodes = compress(
+            name for name, held in plan.waiting.items() if any("COMPLETING" in job.state for job in held.jobs)
+        )
         yield (
             f"Still completing: {listed(map(named, completing), _JOBS_IN_A_LINE)}. Their processes or the epilog do "
             f"not end: look at {nodes}; what can't be ended there is given up with scontrol update "

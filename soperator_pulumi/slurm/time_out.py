@@ -12,22 +12,32 @@ TREATED_SECONDS = 300
 """How long requeued or cancelled jobs may take to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout
 (180 s) as this package's slurm.conf sets them, and a margin."""
 
+SETTLE_SECONDS = 60
+"""How long after the time-out nodes may still be drained anew, as somebody has put them in service meanwhile."""
+
 _TREATS = frozenset({OnTimeout.REQUEUE, OnTimeout.CANCEL})
 
 
 @dataclass(frozen=True)
 class Held:
-    """The nodes of a node set that are drained and not free."""
+    """The nodes of a node set that are not free: one at least."""
 
     leaving: Leaving
     names: tuple[str, ...]
     jobs: tuple[Job, ...]
     """The jobs on them, each once."""
+    drained: bool
+    """Whether all of them are drained: before that, no job has had its time."""
 
     @property
     def policy(self) -> DrainSpec:
         """The node set's."""
         return self.leaving.policy
+
+    def is_late(self, elapsed_seconds: float) -> bool:
+        """Whether the time of its policy is up."""
+        late = elapsed_seconds - self.policy.timeout.total_seconds()
+        return self.policy.wait and late >= (0 if self.drained else SETTLE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
     A job that holds nodes of several node sets is treated when the time is up in all of them: the most patient policy
     protects it.
     """
-    late = [each for each in held if each.policy.wait and elapsed_seconds >= each.policy.timeout.total_seconds()]
+    late = [each for each in held if each.is_late(elapsed_seconds)]
     treating = [each for each in late if each.policy.on_timeout in _TREATS]
     treating_sets = {each.leaving.node_set for each in treating}
     protected = {job.job_id for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}

@@ -1,6 +1,7 @@
 """What people read: the preview, the line while it runs, and the error when it stops."""
 
 from datetime import UTC
+from typing import Any
 
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.plan import plan
@@ -20,7 +21,7 @@ from tests.unit.slurm.planner.situation import (
 TO_1420 = 80 * 60
 
 
-def gpu(*names: int, **more: object) -> Leaving:
+def gpu(*names: int, **more: Any) -> Leaving:
     return leaving(
         ",".join(f"gpu-{each}" for each in names), staying=",".join(f"gpu-{each}" for each in range(names[0])), **more
     )
