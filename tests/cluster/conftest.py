@@ -1,5 +1,6 @@
 """Clusters of the cluster tier: one for everything that leaves it as it was, new ones for the rest."""
 
+import copy
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, bring_images
+from tests.cluster.workers import put_back
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
@@ -57,6 +59,34 @@ def admin(slurm: Slurm) -> Callable[[str], str]:
 
     wait_until(is_ready, what="the admin shell is ready")
     return lambda command: slurm.exec("admin-0", "admin", "/bin/sh", "-c", command)
+
+
+@pytest.fixture(scope="session")
+def three_workers(
+    kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Slurm]:
+    """The cluster behind `workers`."""
+    cluster = a_cluster(name="workers", node_sets=[a_node_set("cpu", replicas=3)])
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("workers"), cluster)
+    slurm.up()
+    yield slurm
+    slurm.destroy()
+
+
+@pytest.fixture
+def workers(three_workers: Slurm) -> Iterator[Slurm]:
+    """A cluster of three idle workers, `cpu-[0-2]`, for tests that scale it. What a test changes is put back."""
+    described = copy.deepcopy(three_workers.cluster)
+    yield three_workers
+    is_back = False
+    try:
+        put_back(three_workers, described)
+        is_back = True
+    finally:
+        if not is_back:  # one test that breaks it is not to break those after it
+            three_workers.destroy()
+            three_workers.cluster = described
+            three_workers.up()
 
 
 _numbers = itertools.count()

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,12 @@ from tools import engine, images, paths, ssh_config
 from tools.kube.debs import Tool, tool
 from tools.ssh_config import Login
 from tools.target import Target
+
+AT_ANY_PRICE = {
+    "SOPERATOR_DRAIN": "{timeout: 0s, on_timeout: cancel, not_requeueable: cancel}",
+    "SOPERATOR_CONTROLLER_LOST": "true",
+}
+"""Environment of a tear-down: whatever runs is cancelled, and a slurmctld that is gone stops nothing."""
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""
@@ -60,7 +66,8 @@ def a_jail(**changes: object) -> dict[str, Any]:
 
 def a_node_set(name: str, **changes: object) -> dict[str, Any]:
     """Return a node set of small pods that tell Slurm to be larger than they are."""
-    return {"name": name, "replicas": 1, "cpus": 2, "memory_gib": 1, "pod_resources": SMALL, **changes}
+    drain = {"timeout": "2m", "grace": "30s"}
+    return {"name": name, "replicas": 1, "cpus": 2, "memory_gib": 1, "pod_resources": SMALL, "drain": drain, **changes}
 
 
 @dataclass
@@ -82,14 +89,20 @@ class Slurm:
         """The core API, for a person's deeds behind Pulumi's back."""
         return self.kubernetes.core
 
-    def deployer(self) -> engine.Deployer:
-        """Return an engine for the stack as it is described now, the CLI where it is on PATH."""
-        deployer, _ = engine.choose(paths.ROOT, "test", self._state, config=self.config, environment=self._environment)
+    def deployer(self, environment: Mapping[str, str] | None = None) -> engine.Deployer:
+        """Return an engine for the stack as it is described now, the CLI where it is on PATH.
+
+        Args:
+            environment: Variables for this one run, besides those that lead to the cluster.
+        """
+        variables = {**self._environment, **(environment or {})}
+        deployer, _ = engine.choose(paths.ROOT, "test", self._state, config=self.config, environment=variables)
         return deployer
 
-    def start_up(self) -> subprocess.Popen[str]:
+    def start_up(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Begin `up` in a process group of its own, for those who want to kill or time it."""
-        given = {"state": str(self._state), "config": self.config, "environment": self._environment}
+        variables = {**self._environment, **(environment or {})}
+        given = {"state": str(self._state), "config": self.config, "environment": variables}
         return subprocess.Popen(
             [sys.executable, "-m", "tests.cluster.run", json.dumps(given)],
             cwd=paths.ROOT,
@@ -99,9 +112,9 @@ class Slurm:
             start_new_session=True,
         )
 
-    def up(self) -> engine.Result:
+    def up(self, environment: Mapping[str, str] | None = None) -> engine.Result:
         """Deploy, and write what ssh needs."""
-        deployer = self.deployer()
+        deployer = self.deployer(environment)
         result = deployer.up()
         self.write_ssh_configs(deployer.outputs())
         return result
@@ -193,10 +206,12 @@ class Slurm:
         return dict(word.split("=", 1) for word in words if "=" in word)["State"]
 
     def destroy(self) -> None:
-        """Take the stack away, and what it keeps: whatever state a test has left it in."""
-        self.deployer().destroy(exclude_protected=True)
-        if self.cluster.get("create_namespace", True):
-            self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+        """Take the stack away, and what it keeps: whatever state a test has left it in, and whatever runs there."""
+        try:
+            self.deployer(AT_ANY_PRICE).destroy(exclude_protected=True)
+        finally:
+            if self.cluster.get("create_namespace", True):
+                self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
 
     @property
     def _ssh(self) -> Tool:

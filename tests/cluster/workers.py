@@ -1,0 +1,149 @@
+"""The nodes and jobs of a test's cluster, as Slurm sees them, and what its users and admins do to them."""
+
+import copy
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
+from tools.engine import Result
+
+OUT_OF_SERVICE = {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "INVALID_REG"}
+"""NOT_RESPONDING is not among them: Slurm says so for a moment of a node that was just resumed."""
+NO_TIME = {"timeout": "1s", "on_timeout": "abort"}
+"""A policy under which a running job stops what is being done."""
+UNTIL_DRAINED = "until scontrol show node $SLURMD_NODENAME | grep -q DRAIN; do sleep 0.5; done; sleep 2"
+"""A job that ends by itself, but only some time after its node was drained: one that is not waited for is lost."""
+AS_LONG_AS_IT_TAKES = {"timeout": "1s", "on_timeout": "wait", "max_wait": "2m"}
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """What `scontrol show nodes` says of a node that tests ask for."""
+
+    state: frozenset[str]
+    reason: str
+    set_by: str
+    """Who has given the reason."""
+    since: int
+    """When, in seconds since 1970."""
+
+    @property
+    def drained(self) -> bool:
+        return "DRAIN" in self.state
+
+    @property
+    def in_service(self) -> bool:
+        return not self.state & OUT_OF_SERVICE
+
+
+def nodes(slurm: Slurm) -> dict[str, SlurmNode]:
+    """Return all nodes that Slurm has, by name."""
+    listed = json.loads(slurm.scontrol("show", "nodes", "--json"))["nodes"]
+    return {
+        each["name"]: SlurmNode(
+            frozenset(each["state"]), each["reason"], each["reason_set_by_user"], each["reason_changed_at"]["number"]
+        )
+        for each in listed
+    }
+
+
+def in_service(slurm: Slurm) -> set[str]:
+    """Return the names of the nodes that take jobs."""
+    return {name for name, node in nodes(slurm).items() if node.in_service}
+
+
+def drained(slurm: Slurm) -> dict[str, SlurmNode]:
+    """Return the nodes that are drained or draining."""
+    return {name: node for name, node in nodes(slurm).items() if node.drained}
+
+
+def pods(slurm: Slurm, node_set: str = "cpu") -> dict[str, Any]:
+    """Return the node set's pods by name, those that are being deleted among them."""
+    listed = slurm.api.list_namespaced_pod(slurm.namespace).items
+    return {pod.metadata.name: pod for pod in listed if pod.metadata.name.rpartition("-")[0] == node_set}
+
+
+def drain(slurm: Slurm, names: Collection[str], reason: str) -> None:
+    """Drain nodes as an admin does."""
+    slurm.scontrol("update", f"nodename={','.join(names)}", "state=drain", f"reason={reason}")
+
+
+def resume(slurm: Slurm, names: Collection[str]) -> None:
+    """Put nodes in service as an admin does."""
+    slurm.scontrol("update", f"nodename={','.join(names)}", "state=resume")
+
+
+def job_on(slurm: Slurm, node: str, command: str = "sleep 600", options: str = "") -> int:
+    """Return a job that runs on a node, though it has not asked for it and may run on any other."""
+    others = in_service(slurm) - {node}
+    if others:
+        drain(slurm, others, "not here")
+    job = slurm.submit(command, options=f"-o /dev/null {options}")
+    assert slurm.wait_for_job(job, "RUNNING")["NodeList"] == node
+    if others:
+        resume(slurm, others)
+    return job
+
+
+def ended_well(slurm: Slurm, job: int) -> bool:
+    """Say whether a job came to its own end, at the first try."""
+    told = slurm.job(job)
+    return (told["JobState"], told["ExitCode"], told["Restarts"]) == ("COMPLETED", "0:0", "0")
+
+
+def ends_by(slurm: Slurm, job: int) -> str:
+    """Return the hour and minute at which a job's time is over."""
+    return slurm.job(job)["EndTime"][11:16]
+
+
+def set_size(slurm: Slurm, replicas: int, **policy: object) -> None:
+    """Describe another size of the first node set, and what becomes of jobs on nodes that leave for it."""
+    node_set = slurm.cluster["node_sets"][0]
+    node_set["replicas"] = replicas
+    node_set["drain"] = {**node_set["drain"], **policy}
+
+
+def scale(slurm: Slurm, replicas: int, **policy: object) -> Result:
+    """Deploy another size of the first node set."""
+    set_size(slurm, replicas, **policy)
+    return slurm.up()
+
+
+@contextmanager
+def started_up(slurm: Slurm) -> Iterator[subprocess.Popen[str]]:
+    """Run `up` beside the test. It is killed, with all that it has started, at the end."""
+    with slurm.start_up() as up:
+        try:
+            yield up
+        finally:
+            kill(up)
+
+
+def kill(up: subprocess.Popen[str]) -> None:
+    """Kill an engine with its program and providers."""
+    if up.poll() is None:
+        os.killpg(up.pid, signal.SIGKILL)
+
+
+def put_back(slurm: Slurm, cluster: dict[str, Any]) -> None:
+    """Bring a cluster back to what it was described as before a test, with every node idle and nothing to run."""
+    slurm.exec("controller-0", "slurmctld", "scancel", "--user=alice")
+    for reservation in json.loads(slurm.scontrol("show", "reservations", "--json"))["reservations"]:
+        slurm.scontrol("delete", f"reservationname={reservation['name']}")
+    if names := drained(slurm):
+        resume(slurm, names)
+    wanted = {f"{each['name']}-{i}" for each in cluster["node_sets"] for i in range(each["replicas"])}
+    alive = {name for each in cluster["node_sets"] for name in pods(slurm, each["name"])}
+    if slurm.cluster != cluster or in_service(slurm) != wanted or alive != wanted:
+        slurm.cluster = copy.deepcopy(cluster)
+        slurm.deployer().refresh()
+        slurm.up()
+    idle = frozenset({"IDLE", "DYNAMIC_NORM"})
+    wait_until(lambda: {name for name, node in nodes(slurm).items() if node.state == idle} == wanted, "all are idle")
