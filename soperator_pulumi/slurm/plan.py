@@ -23,6 +23,9 @@ T = TypeVar("T")
 _RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
 """The same nodes are there again afterwards, so nothing that counts on them is let down."""
 
+_OUT_OF_SERVICE = frozenset({"DRAIN", "FAIL"})
+"""Flags by which somebody keeps jobs away from a node. A drain would take FAIL away."""
+
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
 
@@ -164,7 +167,7 @@ def _reason(node: Node, marker: Marker) -> str | None:
 
 
 def _is_foreign(node: Node, owner: str) -> bool:
-    return "DRAIN" in node.state and Marker.read(node.reason, owner) is None
+    return bool(node.state & _OUT_OF_SERVICE) and Marker.read(node.reason, owner) is None
 
 
 def _last_end(jobs: Collection[Job]) -> float | None:

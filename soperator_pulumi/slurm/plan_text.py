@@ -18,6 +18,9 @@ _LINES = 20
 
 _JOBS_IN_A_LINE = 3
 
+_Group = tuple[list[str], str]
+"""Nodes, and what is said of all of them."""
+
 _ALL_BACK: Mapping[str, str] = MappingProxyType({})
 
 
@@ -78,11 +81,8 @@ def aborted(
     lines = [f"{cluster}: no node is taken away.", *(f"  {words}" for words in plan.stop)]
     if not plan.refused:
         held = {name: plan.waiting[name] for each in leaving for name in each.names if name in plan.waiting}
-        by_words: dict[str, list[str]] = {}
-        for name, waiting in held.items():
-            told = "; ".join(f"{named(job)}, {ending(job, now, zone)}" for job in waiting.jobs) or waiting.why
-            by_words.setdefault(told, []).append(name)
-        lines += _table([(names, words) for words, names in by_words.items()], indent=4)
+        said = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
+        lines += _table(_grouped(said, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
         lines += [f"  {line}" for line in _what_to_do(plan, jobs.values())]
     by_why: dict[str, list[str]] = {}
@@ -90,7 +90,7 @@ def aborted(
         by_why.setdefault(why, []).append(name)
     lines += [
         f"  Still drained: {compress(names)} ({why}). Run again, or: "
-        f"scontrol update nodename={compress(names)} state=resume"
+        f"scontrol update nodename={compress(names)} state=undrain reason=none"
         for why, names in by_why.items()
     ]
     if not kept:
@@ -121,22 +121,12 @@ class _Page:
             yield f"Idle nodes with lower ordinals: {idle} (a StatefulSet can only give up the highest)."
         yield from self._policy(leaving)
 
-    def _groups(self, leaving: Leaving) -> list[tuple[list[str], str]]:
-        """Return the nodes of which the same is to be said. A job is told in full once, then by its number."""
-        groups: dict[tuple[tuple[Job, ...], tuple[str, ...]], list[str]] = {}
-        for name in leaving.names:
-            waiting = self.plan.waiting.get(name)
-            groups.setdefault((waiting.jobs if waiting else (), self._condition(name)), []).append(name)
-        told: set[int] = set()
-        lines = []
-        for (jobs, others), names in groups.items():
-            words = [
-                f"job {job.job_id}" if job.job_id in told else f"{named(job)}, {ending(job, self.now, self.zone)}"
-                for job in jobs
-            ]
-            told |= {job.job_id for job in jobs}
-            lines.append((names, "; ".join([*words, *others]) or "idle"))
-        return lines
+    def _groups(self, leaving: Leaving) -> list[_Group]:
+        """Return the nodes of which the same is to be said."""
+        waiting = self.plan.waiting
+        jobs = {name: waiting[name].jobs if name in waiting else () for name in leaving.names}
+        said = {name: (jobs[name], self._condition(name)) for name in leaving.names}
+        return [(names, words or "idle") for names, words in _grouped(said, self.now, self.zone)]
 
     def _condition(self, name: str) -> tuple[str, ...]:
         """Return what is to be said of a node besides its jobs."""
@@ -196,7 +186,28 @@ def _afterwards(policy: DrainSpec) -> str:
             return f"wait: up to {span(policy.max_wait.total_seconds())} in all, then everything is put back"
 
 
-def _table(groups: Sequence[tuple[Sequence[str], str]], *, indent: int) -> Iterator[str]:
+def _grouped(
+    said: Mapping[str, tuple[tuple[Job, ...], tuple[str, ...]]], now: float, zone: tzinfo | None
+) -> list[_Group]:
+    """Return the nodes of which the same is to be said: their jobs, then the other words.
+
+    A job is told in full once, and by its number wherever else it runs.
+    """
+    groups: dict[tuple[tuple[Job, ...], tuple[str, ...]], list[str]] = {}
+    for name, what in said.items():
+        groups.setdefault(what, []).append(name)
+    told: set[int] = set()
+    lines = []
+    for (jobs, others), names in groups.items():
+        words = [
+            f"job {job.job_id}" if job.job_id in told else f"{named(job)}, {ending(job, now, zone)}" for job in jobs
+        ]
+        told |= {job.job_id for job in jobs}
+        lines.append((names, "; ".join([*words, *others])))
+    return lines
+
+
+def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
     """Yield a line for each group of nodes, the nodes in one column, what is said of them in the other."""
     shown = [(compress(names), words) for names, words in groups[:_LINES]]
     width = max((len(nodes) for nodes, _ in shown), default=0)

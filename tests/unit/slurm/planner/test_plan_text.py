@@ -1,13 +1,15 @@
 """What people read: the preview, the line while it runs, and the error when it stops."""
 
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.plan import plan
-from soperator_pulumi.slurm.plan_text import preview
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.plan_text import aborted, preview, progress
+from soperator_pulumi.slurm.states import Job, Node, Snapshot
 from tests.unit.slurm.planner.situation import (
+    EARLIER,
     HOUR,
     NOW,
     RUN,
@@ -52,3 +54,196 @@ def test_a_preview_says_which_nodes_leave_what_is_on_them_and_until_when() -> No
         "Idle nodes with lower ordinals: 3 (a StatefulSet can only give up the highest).",
         "Drains now, waits up to 2 h, then abort: everything is put back.",
     ]
+
+
+def test_a_preview_says_of_each_node_what_it_is_in() -> None:
+    """Cases 2, 5, 6, 7, 12 and 27."""
+    asks = job(9, state="PENDING", user="bob", name="big", required_nodes=frozenset({"gpu-8"}))
+    jobs = [
+        job(1, "gpu-1", ends_in=30 * HOUR),
+        job(2, "gpu-2", name="", user="bob"),
+        job(3, "gpu-3", state="COMPLETING+CANCELLED"),
+        job(4, "gpu-4", state="SUSPENDED"),
+    ]
+    nodes = [
+        *(node(f"gpu-{each}", "MIXED") for each in (1, 2, 3, 4)),
+        node("gpu-5", "IDLE+DRAIN", "bad fan"),
+        node("gpu-6", "DOWN+NOT_RESPONDING", "Not responding"),
+        node("gpu-7", "IDLE+DRAIN", EARLIER),
+        node("gpu-8"),
+    ]
+    lines = previewed(gpu(*range(1, 11), never_started="gpu-10"), snapshot(nodes, jobs))
+
+    assert previewed(gpu(8), snapshot(nodes, [asks]))[1] == "  gpu-8  pending job 9 (bob, big) asks for it"
+    assert lines[1:11] == [
+        "  gpu-1   job 1 (alice, train.sh), ends by 2026-11-25 19:00",
+        "  gpu-2   job 2 (bob), no time limit",
+        "  gpu-3   job 3 (alice, train.sh), completing",
+        "  gpu-4   job 4 (alice, train.sh), suspended, no time limit",
+        "  gpu-5   drained by somebody else (bad fan), stays drained",
+        "  gpu-6   down+not_responding (Not responding)",
+        "  gpu-7   drained by an earlier run",
+        "  gpu-8   idle",
+        "  gpu-9   slurmctld does not know it",
+        "  gpu-10  slurmd has not started there yet",
+    ]
+
+
+def test_a_job_on_many_nodes_is_told_once() -> None:
+    """Case 16."""
+    nodes = [node(f"gpu-{each}", "ALLOCATED") for each in (1, 2, 3)]
+    jobs = [job(1, "gpu-1,gpu-2,gpu-3", ends_in=HOUR), job(2, "gpu-3", ends_in=HOUR)]
+    node_set = gpu(1, 2, 3)
+
+    assert previewed(node_set, snapshot(nodes, jobs))[1:3] == [
+        "  gpu-[1-2]  job 1 (alice, train.sh), ends by 14:00",
+        "  gpu-3      job 1; job 2 (alice, train.sh), ends by 14:00",
+    ]
+    assert stopped(node_set, nodes, jobs).count("job 1 (alice") == 1
+
+
+def test_a_thousand_busy_nodes_are_no_thousand_lines() -> None:
+    node_set = gpu(*range(1000))
+    nodes = [node(name, "ALLOCATED") for name in node_set.names]
+    jobs = [job(ordinal, name, ends_in=HOUR) for ordinal, name in enumerate(node_set.names)]
+
+    lines = previewed(node_set, snapshot(nodes, jobs))
+
+    assert len(lines) < 30
+    assert "  and 980 more nodes" in lines
+    assert stopped(node_set, nodes, jobs).count("\n") < 30
+
+
+def test_a_preview_says_what_follows_when_the_time_is_up() -> None:
+    said = snapshot([node("gpu-1", "MIXED")], [job(7, "gpu-1", name="bash", requeueable=False)])
+    texts = {
+        ("abort", "abort"): ["Drains now, waits up to 1 h 30 min, then abort: everything is put back."],
+        ("cancel", "abort"): ["Drains now, waits up to 1 h 30 min, then cancel: the jobs that are left are cancelled."],
+        ("wait", "abort"): [
+            "Drains now, waits up to 1 h 30 min, then wait: up to 7 d in all, then everything is put back."
+        ],
+        ("requeue", "cancel"): [
+            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left go back to the queue.",
+            "Can't be requeued, so that then each of these is cancelled: job 7 (alice, bash).",
+        ],
+        ("requeue", "abort"): [
+            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left go back to the queue.",
+            "Can't be requeued, so that then each of these puts everything back instead: job 7 (alice, bash).",
+        ],
+    }
+    for (on_timeout, not_requeueable), last in texts.items():
+        node_set = gpu(1, timeout="90m", on_timeout=on_timeout, not_requeueable=not_requeueable)
+        assert previewed(node_set, said)[3:] == last
+    assert previewed(gpu(1, wait=False), said)[3:] == [
+        "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
+    ]
+
+
+def test_a_preview_of_renewed_nodes_says_so() -> None:
+    assert previewed(gpu(1, 2, renewed=True), snapshot([node("gpu-1"), node("gpu-2")])) == [
+        "hpc/gpu: 2 nodes to be renewed: gpu-[1-2]",
+        "  gpu-[1-2]  idle",
+        "Drains now, waits up to 2 h, then abort: everything is put back.",
+    ]
+
+
+def test_a_preview_says_what_would_stop_it() -> None:
+    said = snapshot([node("gpu-1")], (), [reservation("maint-7", "gpu-1")])
+
+    assert previewed(gpu(1, reservations="refuse"), said)[-1].startswith("Stops here: gpu: reservation maint-7 names")
+
+
+def running(elapsed_seconds: float, **policy: Any) -> str:
+    """Return the line while two of four nodes are not free."""
+    node_set = gpu(60, 61, 62, 63, **policy)
+    said = snapshot(
+        [
+            *(node(f"gpu-{each}", "IDLE+DRAIN", RUN) for each in (60, 63)),
+            *(node(f"gpu-{each}", "MIXED+DRAIN", RUN) for each in (61, 62)),
+        ],
+        [job(4711, "gpu-61", ends_in=TO_1420)],
+    )
+    now = plan([node_set], said, RUN, elapsed_seconds=elapsed_seconds, now=NOW)
+    return progress(now, [node_set], NOW, cluster="hpc", elapsed_seconds=elapsed_seconds, zone=UTC)
+
+
+def test_while_it_runs_a_line_says_what_is_left_and_how_long_it_may_take() -> None:
+    waited = 48 * 60
+
+    assert running(waited) == (
+        "hpc/gpu: 2 of 4 nodes free; gpu-61 job 4711 (alice, train.sh) ends by 14:20; "
+        "gpu-62 Slurm says drain+mixed; 1 h 12 min left"
+    )
+    assert running(waited, wait=False).endswith("Slurm says drain+mixed")
+    assert running(3 * HOUR, on_timeout="wait").endswith("; 6 d 21 h left")
+    assert running(2 * HOUR + 60, on_timeout="cancel").endswith("; the time is up (cancel): 4 min left")
+
+
+def test_of_many_jobs_the_line_names_those_that_end_last() -> None:
+    node_set = gpu(1)
+    jobs = [job(each, "gpu-1", ends_in=each * 60) for each in range(1, 10)]
+    now = plan([node_set], snapshot([node("gpu-1", "MIXED+DRAIN", RUN)], jobs), RUN, elapsed_seconds=0, now=NOW)
+
+    line = progress(now, [node_set], NOW, cluster="hpc", elapsed_seconds=0, zone=UTC)
+
+    assert line.startswith("hpc/gpu: 0 of 1 node free; gpu-1 job 9 (alice, train.sh) ends by 13:09, gpu-1 job 8")
+    assert " and 6 more; 2 h left" in line
+
+
+def stopped(
+    node_set: Leaving, nodes: list[Node], jobs: list[Job], *, kept: dict[str, str] | None = None, elapsed: float = HOUR
+) -> str:
+    """Return the error after the time is up and all nodes have been drained."""
+    drained = [replace(each, state=each.state | {"DRAIN"}, reason=str(RUN)) for each in nodes]
+    late = elapsed + node_set.policy.timeout.total_seconds()
+    over = plan([node_set], snapshot(drained, jobs), RUN, elapsed_seconds=late, now=NOW)
+    return aborted(over, [node_set], NOW, cluster="hpc", kept=kept or {}, zone=UTC)
+
+
+def test_the_error_names_jobs_users_and_end_times_and_what_to_do() -> None:
+    """Case 4."""
+    nodes = [node("gpu-60"), node("gpu-61", "MIXED"), node("gpu-62", "MIXED")]
+    jobs = [job(4711, "gpu-61", ends_in=TO_1420), job(4712, "gpu-62", user="bob", name="bash", requeueable=False)]
+
+    assert stopped(gpu(60, 61, 62), nodes, jobs).splitlines() == [
+        "hpc: no node is taken away.",
+        "  gpu: 2 of 3 nodes are not free after 2 h (drain.timeout)",
+        "    gpu-61  job 4711 (alice, train.sh), ends by 14:20",
+        "    gpu-62  job 4712 (bob, bash), no time limit",
+        (
+            "  Wait for the jobs and run again; or end them (scancel 4711 4712) or put them back into the queue "
+            "(scontrol requeue 4711,4712); or raise the node set's drain.timeout."
+        ),
+        (
+            "  For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
+            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+        ),
+        "  Everything is put back: what was drained for it is in service again.",
+    ]
+
+
+def test_the_error_says_what_can_be_done_about_a_job_that_does_not_end() -> None:
+    """Case 6."""
+    text = stopped(gpu(1), [node("gpu-1", "COMPLETING")], [job(3, "gpu-1", state="COMPLETING+CANCELLED")])
+
+    assert "Still completing: job 3 (alice, train.sh). Their processes or the epilog do not end: look at gpu-1" in text
+    assert "scontrol update nodename=gpu-1 state=down" in text
+    assert "scancel" not in text
+
+
+def test_the_error_says_what_can_be_done_about_a_node_that_slurm_has_lost() -> None:
+    """Case 27."""
+    text = stopped(gpu(1), [], [])
+
+    assert "    gpu-1  slurmctld does not know it" in text
+    assert "delete its pod when nothing runs in it" in text
+
+
+def test_the_error_names_what_could_not_be_put_back() -> None:
+    text = stopped(gpu(1), [node("gpu-1", "MIXED")], [job(3, "gpu-1")], kept={"gpu-1": "slurmctld does not answer"})
+
+    assert "Everything is put back" not in text
+    assert text.endswith(
+        "  Still drained: gpu-1 (slurmctld does not answer). Run again, or: "
+        "scontrol update nodename=gpu-1 state=undrain reason=none"
+    )

@@ -1,0 +1,194 @@
+"""What follows when nodes are not free in time, by policy."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.plan import Plan
+from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.time_out import SETTLE_SECONDS, TREATED_SECONDS, longest_wait_seconds
+from soperator_pulumi.spec.drain import DrainSpec
+from tests.unit.slurm.planner.situation import HOUR, RUN, job, leaving, node, planned
+
+RUNNING = job(1, "gpu-1", ends_in=HOUR)
+INTERACTIVE = job(2, "gpu-1", name="bash", requeueable=False)
+WEEK = 7 * 24 * HOUR
+
+
+def after(hours: float, jobs: Job | list[Job] = RUNNING, *, more_seconds: float = 0, **policy: Any) -> Plan:
+    """Return the plan for gpu-1 with jobs and gpu-2 without, `hours` after both have been drained."""
+    treated = policy.pop("treated", None)
+    unrequeueable = policy.pop("unrequeueable", None)
+    return planned(
+        leaving(**policy),
+        [node("gpu-1", "MIXED+DRAIN", RUN), node("gpu-2", "IDLE+DRAIN", RUN)],
+        jobs if isinstance(jobs, list) else [jobs],
+        elapsed=hours * HOUR + more_seconds,
+        treated=treated,
+        unrequeueable=unrequeueable,
+    )
+
+
+@pytest.mark.parametrize("on_timeout", ["abort", "requeue", "cancel", "wait"])
+def test_before_the_time_is_up_jobs_go_on(on_timeout: str) -> None:
+    before = after(1.99, on_timeout=on_timeout)
+
+    assert before.waiting.keys() == {"gpu-1"}
+    assert (before.stop, before.requeue, before.cancel) == ((), (), ())
+
+
+def test_abort_stops_and_touches_no_job() -> None:
+    """Case 4: with the default, too, a drain ends."""
+    over = after(2)
+
+    assert over.stop == ("gpu: 1 of 2 nodes is not free after 2 h (drain.timeout)",)
+    assert (over.drain, over.requeue, over.cancel) == ({}, (), ())
+
+
+def test_wait_goes_on_to_its_limit_and_stops_then() -> None:
+    """Case 5: also with a job that has no time limit."""
+    assert not after(2, on_timeout="wait").stop
+    assert not after(7 * 24 - 0.01, on_timeout="wait").stop
+    assert after(7 * 24, on_timeout="wait").stop == ("gpu: 1 of 2 nodes is not free after 7 d (drain.max_wait)",)
+
+
+def test_requeue_requeues_and_cancel_cancels_each_job_once() -> None:
+    assert after(2, on_timeout="requeue").requeue == (1,)
+    assert after(2, on_timeout="cancel").cancel == (1,)
+    assert after(2, on_timeout="requeue", treated={1: 0.0}).requeue == ()
+    assert after(2, on_timeout="cancel", treated={1: 0.0}).cancel == ()
+
+
+def test_a_job_on_several_nodes_is_treated_once() -> None:
+    """Case 16: no job is counted by node."""
+    over = planned(
+        leaving(on_timeout="requeue"),
+        [node(name, "ALLOCATED+DRAIN", RUN) for name in ("gpu-1", "gpu-2")],
+        [job(1, "gpu-1,gpu-2,gpu-0")],
+        elapsed=2 * HOUR,
+    )
+
+    assert over.requeue == (1,)
+
+
+def test_a_treated_job_that_does_not_go_stops_it_after_a_while() -> None:
+    """Case 6: neither requeue nor cancel helps against a process that nobody can kill."""
+    assert not after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS - 1}).stop
+    assert after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS}).stop == (
+        "gpu: 1 of 2 nodes is not free 5 min after the time for its jobs was up (drain.on_timeout: cancel)",
+    )
+
+
+@pytest.mark.parametrize("on_timeout", ["requeue", "cancel"])
+def test_a_job_that_completes_is_not_treated_and_may_not_take_for_ever(on_timeout: str) -> None:
+    """Cases 6 and 10."""
+    completing = job(1, "gpu-1", state="COMPLETING+CANCELLED", requeueable=False)
+    over = after(2, completing, on_timeout=on_timeout)
+
+    assert (over.stop, over.requeue, over.cancel) == ((), (), ())
+    assert after(2, completing, on_timeout=on_timeout, more_seconds=TREATED_SECONDS).stop
+
+
+def test_a_job_that_came_late_is_treated_as_well() -> None:
+    late = after(2, [RUNNING, job(9, "gpu-1")], on_timeout="cancel", treated={1: TREATED_SECONDS + 1})
+
+    assert late.cancel == (9,)
+    assert not late.stop
+
+
+def test_one_job_that_can_not_be_requeued_stops_it_before_any_job_is_touched() -> None:
+    over = after(2, [RUNNING, INTERACTIVE], on_timeout="requeue")
+
+    assert (over.requeue, over.cancel) == ((), ())
+    assert over.stop == (
+        (
+            "gpu: job 2 (alice, bash) can't be requeued (it is interactive or was submitted with --no-requeue), "
+            "and drain.not_requeueable is abort"
+        ),
+    )
+
+
+def test_jobs_that_can_not_be_requeued_are_cancelled_when_the_policy_says_so() -> None:
+    over = after(2, [RUNNING, INTERACTIVE], on_timeout="requeue", not_requeueable="cancel")
+
+    assert (over.requeue, over.cancel, over.stop) == ((1,), (2,), ())
+
+
+def test_a_job_that_slurm_refused_to_requeue_counts_as_one_that_can_not_be() -> None:
+    refused = {1: "Requested operation is presently disabled"}
+
+    assert "presently disabled" in after(2, on_timeout="requeue", unrequeueable=refused).stop[0]
+    assert after(2, on_timeout="requeue", not_requeueable="cancel", unrequeueable=refused).cancel == (1,)
+
+
+def test_without_waiting_the_time_is_never_up() -> None:
+    later = after(24 * 30, on_timeout="cancel", wait=False)
+
+    assert (later.stop, later.cancel) == ((), ())
+    assert later.free == {"gpu-2"}
+
+
+def test_without_any_time_idle_nodes_are_drained_before_it_is_judged() -> None:
+    first = planned(leaving(timeout="0s"), [node("gpu-1"), node("gpu-2", "ALLOCATED")], [job(1, "gpu-2")])
+
+    assert first.drain
+    assert not first.stop
+    assert after(0, timeout="0s").stop
+
+
+def test_somebody_who_resumes_nodes_again_and_again_does_not_make_it_endless() -> None:
+    resumed = [node("gpu-1", "IDLE"), node("gpu-2", "IDLE+DRAIN", RUN)]
+
+    assert not planned(leaving(), resumed, elapsed=2 * HOUR).stop
+    assert planned(leaving(), resumed, elapsed=2 * HOUR + SETTLE_SECONDS).stop
+
+
+@pytest.mark.parametrize("on_timeout", ["abort", "requeue", "cancel", "wait"])
+def test_whatever_jobs_do_there_is_an_end(on_timeout: str) -> None:
+    policy = DrainSpec.model_validate({"on_timeout": on_timeout})
+    hours = longest_wait_seconds(policy) / HOUR
+
+    assert after(hours, [job(each, "gpu-1") for each in range(3)], on_timeout=on_timeout).stop
+
+
+def two(*policies: Leaving, jobs: list[Job], hours: float) -> Plan:
+    """Return the plan of node sets with one leaving node each, drained and with jobs."""
+    return planned(
+        policies,
+        [node(name, "MIXED+DRAIN", RUN) for each in policies for name in each.names],
+        jobs,
+        elapsed=hours * HOUR,
+    )
+
+
+def test_what_stops_one_node_set_stops_all() -> None:
+    sets = (leaving("gpu-1", timeout="1h"), leaving("cpu-1", timeout="30m", on_timeout="cancel"))
+    over = two(*sets, jobs=[job(1, "gpu-1"), job(2, "cpu-1")], hours=1)
+
+    assert [words.partition(":")[0] for words in over.stop] == ["gpu"]
+    assert over.cancel == ()
+
+
+def test_a_node_set_that_is_free_has_no_time_to_be_up() -> None:
+    sets = [leaving("gpu-1", timeout="1m"), leaving("cpu-1")]
+    nodes = [node("gpu-1", "IDLE+DRAIN", RUN), node("cpu-1", "MIXED+DRAIN", RUN)]
+
+    assert not planned(sets, nodes, [job(1, "cpu-1")], elapsed=HOUR).stop
+
+
+def test_each_node_set_has_its_own_time() -> None:
+    sets = (leaving("gpu-1", on_timeout="requeue"), leaving("cpu-1", timeout="30m", on_timeout="cancel"))
+    jobs = [job(1, "gpu-1"), job(2, "cpu-1")]
+
+    assert (two(*sets, jobs=jobs, hours=1).requeue, two(*sets, jobs=jobs, hours=1).cancel) == ((), (2,))
+    assert two(*sets, jobs=jobs, hours=2).requeue == (1,)
+
+
+def test_the_most_patient_policy_protects_a_job_that_holds_nodes_of_several_node_sets() -> None:
+    impatient = leaving("cpu-1", timeout="10m", on_timeout="cancel")
+    across = [job(1, "gpu-1,cpu-1")]
+
+    assert two(impatient, leaving("gpu-1", on_timeout="wait"), jobs=across, hours=24).cancel == ()
+    assert two(impatient, leaving("gpu-1", on_timeout="requeue"), jobs=across, hours=1).cancel == ()
+    assert two(impatient, leaving("gpu-1", on_timeout="requeue"), jobs=across, hours=2).requeue == (1,)
