@@ -4,13 +4,38 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.emptying import Emptied, empty
+from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.slurm.marker import Operation
 
 
 class DrainGateProvider(LiveProvider):
     """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare what is recorded: nothing is looked at, as nothing is done."""
+        return DiffResult(changes=has_unknown(news) or Emptied.of(news, olds) != Emptied.model_validate(olds))
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Record the namespace."""
+        return CreateResult(f"{props['namespace']}/drain-gate", self._record(props, None))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Record the namespace."""
+        return UpdateResult(self._record(news, olds))
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """Free all nodes of the cluster, in one pass."""
+        place = Emptied.model_validate(props)
+        kube = self.kube(props, deleting=True)
+        empty(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
+
+    def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**news, "namespace_uid": Emptied.of(news, olds).uid(self.kube(news))}
 
 
 class DrainGate(pulumi.dynamic.Resource, module="soperator", name="DrainGate"):

@@ -62,7 +62,7 @@ class LiveNodeSet:
         A pod that Kubernetes is already taking away for good is none.
         """
         kept = range(first, self.replicas)
-        found = (self._ordinal(pod.name) for pod in self.pods.values() if not pod.going)
+        found = (self.ordinal(pod.name) for pod in self.pods.values() if not pod.going)
         ordinals = {*kept, *(each for each in found if each is not None and each >= first)}
         return tuple(f"{self.name}-{ordinal}" for ordinal in sorted(ordinals))
 
@@ -93,8 +93,9 @@ class LiveNodeSet:
         """Return the nodes where no slurmd is: no job can be there, unless slurmctld knows the node."""
         return frozenset(name for name in names if name not in self.pods or not self.pods[name].runs(WORKER_CONTAINER))
 
-    def _ordinal(self, pod: str) -> int | None:
-        found = re.fullmatch(rf"{re.escape(self.name)}-(0|[1-9]\d*)", pod)
+    def ordinal(self, name: str) -> int | None:
+        """Return the ordinal of a pod or node by its name; None when it is none of this node set."""
+        found = re.fullmatch(rf"{re.escape(self.name)}-(0|[1-9]\d*)", name)
         return int(found[1]) if found else None
 
 

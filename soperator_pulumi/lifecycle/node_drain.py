@@ -4,13 +4,51 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
+from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.surplus import Surplus, Wanted
 
 
 class NodeDrainProvider(LiveProvider):
-    """Drain on create and update what the live node set has too many."""
+    """Drain on create and update what the live node set has too many. Delete records of nodes whose pods are gone."""
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with the live node set, and print what will happen to its nodes."""
+        if has_unknown(news):
+            return DiffResult(changes=True)
+        wanted, recorded = Wanted.of(news, olds), Wanted.model_validate(olds)
+        try:
+            acts = self._surplus(news, wanted, recorded).preview()
+        except KubernetesError as error:
+            say(f"{wanted.cluster}/{wanted.node_set}: its nodes cannot be looked at: {error}")
+            acts = True
+        return DiffResult(changes=acts or wanted != recorded)
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Drain what there is too many: the node set may be older than this resource."""
+        return CreateResult(f"{props['namespace']}/{props['node_set']}", self._apply(props, None))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Drain what there is too many, and put back what is wanted again."""
+        return UpdateResult(self._apply(news, olds))
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """Remove the records of the nodes: the StatefulSet has been deleted before."""
+        wanted = Wanted.model_validate(props)
+        Surplus(self.kube(props, deleting=True), wanted, wanted, say, MachineClock()).clean_up()
+
+    def _apply(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
+        wanted = Wanted.of(news, olds)
+        surplus = self._surplus(news, wanted, None if olds is None else Wanted.model_validate(olds))
+        uid, replicas = surplus.free()
+        return {**news, "namespace_uid": uid, "replicas": replicas}
+
+    def _surplus(self, props: Mapping[str, Any], wanted: Wanted, recorded: Wanted | None) -> Surplus:
+        return Surplus(self.kube(props), wanted, recorded, say, MachineClock())
 
 
 class NodeDrain(pulumi.dynamic.Resource, module="soperator", name="NodeDrain"):

@@ -1,6 +1,8 @@
 """Where a cluster of ours is: its namespace, known again by the UID that Kubernetes has given it."""
 
 import os
+from collections.abc import Mapping
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +27,12 @@ class Place(BaseModel):
     """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
     selector: dict[str, str]
     """Labels of the worker pods that it is about."""
+
+    @classmethod
+    def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
+        """Read inputs; where they do not say which namespace it is, it is the recorded one of the same name."""
+        known = olds if olds is not None and olds["namespace"] == news["namespace"] else {}
+        return cls.model_validate({**news, "namespace_uid": news.get("namespace_uid") or known.get("namespace_uid")})
 
     @property
     def cluster(self) -> str:

@@ -32,6 +32,11 @@ class MachineClock:
         time.sleep(seconds)
 
 
+def wall_time() -> float:
+    """Return the seconds since 1970, as Slurm counts."""
+    return time.time()
+
+
 Say = Callable[[str], None]
 
 

@@ -1,0 +1,142 @@
+"""Freeing nodes of jobs, and putting them back into service."""
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+from soperator_pulumi.lifecycle.freeing import Freed, Freeing
+from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
+from soperator_pulumi.lifecycle.putting_back import by_reason_before, resume
+from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
+from soperator_pulumi.slurm import SlurmClient, plan_text
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.plan import plan
+from soperator_pulumi.slurm.plan import put_back as to_put_back
+from soperator_pulumi.slurm.states import Snapshot
+
+__all__ = ["Draining", "Freed"]
+
+
+class Draining:
+    """Frees nodes of one cluster, as often as wanted."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        owner: str,
+        cluster: str,
+        say: Say,
+        clock: Clock,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            slurm: The cluster's slurmctld.
+            owner: Whose drains they are; stands in their reasons.
+            cluster: The cluster's name, for messages.
+            say: Shows a line.
+            clock: Waits, and bounds waits.
+            now: Returns the seconds since 1970, as Slurm counts; by default the machine's.
+        """
+        self._slurm = slurm
+        self._owner = owner
+        self._cluster = cluster
+        self._say = say
+        self._clock = clock
+        self._now = now or wall_time
+
+    @classmethod
+    def at(cls, kube: Kube, place: Place, say: Say, clock: Clock) -> "Draining":
+        """Return what frees nodes of the cluster at `place`."""
+        return cls(slurm_of(kube, place, clock), owner=place.owner, cluster=place.cluster, say=say, clock=clock)
+
+    def snapshot(self) -> Snapshot:
+        """Return what slurmctld says of nodes and jobs.
+
+        Raises:
+            SlurmError: it does not answer as it should.
+            TransportError: it is not reached.
+        """
+        return self._slurm.snapshot(reservations=False)
+
+    def preview(self, leaving: Sequence[Leaving], operation: Operation = Operation.SCALE_DOWN) -> list[str]:
+        """Return what would be done, in lines. It only reads.
+
+        Raises:
+            SlurmError: slurmctld does not answer as it should.
+            TransportError: it is not reached.
+        """
+        snapshot, now = self._slurm.snapshot(), self._now()
+        planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now)
+        return plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
+
+    def free(
+        self, leaving: Sequence[Leaving], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
+    ) -> Freed:
+        """Free the nodes, in one pass for all node sets: what stops one stops all.
+
+        Returns when they are free, or drained where the policy does not wait.
+
+        Args:
+            leaving: The nodes, and the policy of each node set.
+            operation: What they are freed for.
+            first: Called with what slurmctld says at the first look, before anything is drained.
+
+        Raises:
+            DrainError: it was stopped. What carried a drain of ours is in service again, or the message names it.
+        """
+        run = Freeing(
+            self._slurm,
+            leaving,
+            self._marker(operation),
+            cluster=self._cluster,
+            say=self._say,
+            clock=self._clock,
+            now=self._now,
+        )
+        return run.free(first)
+
+    def put_back(self, names: Iterable[str], operations: Collection[Operation]) -> frozenset[str]:
+        """Put those nodes back into service that exactly a drain of ours for one of `operations` holds; return them.
+
+        Raises:
+            SlurmError: slurmctld does not answer as it should; what is left shows at the next look.
+            TransportError: it is not reached.
+        """
+        snapshot = self.snapshot()
+        found = to_put_back(names, snapshot, self._owner, operations)
+        resume(self._slurm, found, snapshot, self._owner)
+        return found
+
+    def resume(self, names: Iterable[str], snapshot: Snapshot) -> None:
+        """Put back into service nodes that a drain of ours holds, as a snapshot of just now says.
+
+        Raises:
+            SlurmError: slurmctld refuses.
+            TransportError: nothing is known about what was done.
+        """
+        resume(self._slurm, names, snapshot, self._owner)
+
+    def mark(self, names: Iterable[str], snapshot: Snapshot, operation: Operation) -> None:
+        """Have drains of ours be for another operation: somebody else resumes these nodes then.
+
+        Raises:
+            SlurmError: slurmctld refuses.
+            TransportError: nothing is known about what was done.
+        """
+        marker = self._marker(operation)
+        for before, some in by_reason_before(names, snapshot, self._owner).items():
+            self._slurm.drain(some, str(replace(marker, before=before)))
+
+    def _marker(self, operation: Operation) -> Marker:
+        return Marker(self._owner, operation, secrets.token_hex(3))
+
+
+def slurm_of(kube: Kube, place: Place, clock: Clock) -> SlurmClient:
+    """Return the slurmctld of the cluster at `place`."""
+    return SlurmClient(kube.transport(place.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER), pause=clock.sleep)

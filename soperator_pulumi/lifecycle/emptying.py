@@ -1,0 +1,117 @@
+"""Freeing all nodes of node sets before they are deleted, also where there is no controller to ask any more."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.lifecycle.drain_override import policy_of
+from soperator_pulumi.lifecycle.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.freeing import ANSWER_SECONDS
+from soperator_pulumi.lifecycle.kube import Kube, pods_path
+from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets, stateful_sets_path
+from soperator_pulumi.lifecycle.place import CONTROLLER_LOST, Place, controller_lost
+from soperator_pulumi.lifecycle.pods import Pod
+from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.marker import Operation
+
+_LOST_SECONDS = 30
+"""How long a controller may take to answer that the user has given up."""
+
+
+class Emptied(Place):
+    """Node sets that are to be free, as resources of ours have them in their inputs and outputs."""
+
+    policies: dict[str, dict[str, Any]]
+    """`drain` of each node set, by its name."""
+
+
+def empty(
+    kube: Kube,
+    place: Place,
+    policies: Mapping[str, Mapping[str, Any]],
+    operation: Operation,
+    *,
+    say: Say,
+    clock: Clock,
+    staying: Collection[str] = (),
+) -> None:
+    """Free all nodes of the live node sets at `place` but those of `staying`, in one pass.
+
+    A node set without a recorded policy has the default one; SOPERATOR_DRAIN counts for all. Where no controller
+    answers it goes on only if slurmd has never run in any of the pods, or SOPERATOR_CONTROLLER_LOST says so.
+
+    Raises:
+        DrainError: they are not free, and must not be deleted.
+        KubernetesError: it is not reached, or it is another namespace than the one that is recorded.
+        SpecError: SOPERATOR_DRAIN has problems.
+    """
+    if not _is_there(kube, place, say):
+        return
+    live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying and each.names()}
+    leaving = [each.leaving(policy_of(policies.get(name)), 0) for name, each in live.items()]
+    if not leaving or not _answers(kube, place, live, say, clock):
+        return
+    freed = Draining.at(kube, place, say, clock).free(leaving, operation)
+    if freed.busy:
+        raise DrainError(
+            f"{place.cluster}: drained, but not free yet: "
+            + "; ".join(f"{name} {why}" for name, why in freed.busy.items())
+            + ".\n  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
+        )
+
+
+def _is_there(kube: Kube, place: Place, say: Say) -> bool:
+    """Whether the namespace is there; a lost one is none only when the user says so."""
+    try:
+        place.uid(kube)
+    except KubernetesError as error:
+        if not controller_lost() or kube.get(f"/api/v1/namespaces/{place.namespace}") is not None:
+            raise
+        say(f"{place.cluster}: goes on without its namespace, as {CONTROLLER_LOST} says: {error}")
+        return False
+    return True
+
+
+def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say, clock: Clock) -> bool:
+    """Whether the controller answers; False when it does not and no job can be lost, or the user has given it up.
+
+    Raises:
+        DrainError: it does not, and jobs could be lost.
+    """
+    slurm, began = slurm_of(kube, place, clock), clock.now()
+    never = not any(each.ever_ran for each in live.values())
+    patience = 0 if never else _LOST_SECONDS if controller_lost() else ANSWER_SECONDS
+    told = False
+    for left in until(began + patience, clock, longest=5.0):
+        if slurm.is_up():
+            return True
+        if (why := _why_gone(kube, place)) is not None:
+            break
+        if not told and left:
+            told = True
+            say(f"{place.cluster}: slurmctld does not answer, waits for it {left:.0f} s at most")
+    words = f"slurmctld does not answer: {why or 'its pod is there, but it says nothing'}"
+    if never:
+        say(f"{place.cluster}: {words}. slurmd has never run in any pod of its node sets, so no job can be there.")
+        return False
+    if controller_lost():
+        say(f"{place.cluster}: {words}. Goes on without asking for jobs, as {CONTROLLER_LOST} says.")
+        return False
+    running = [name for each in live.values() for name in each.names() if each.ever_ran]
+    raise DrainError(
+        f"{place.cluster}: nothing is deleted: {words}, and jobs may run on {compress(running)}.\n"
+        f"  Mend the controller and run again. If it is gone for good, and with it all jobs that it knew, run once "
+        f"with {CONTROLLER_LOST}=true."
+    )
+
+
+def _why_gone(kube: Kube, place: Place) -> str | None:
+    """Return why there is no use in waiting for the controller; None when it may answer soon."""
+    body = kube.get(f"{pods_path(place.namespace)}/{CONTROLLER_POD}")
+    if body is not None:
+        pod = Pod.of(body)
+        return f"its pod {pod.why_not_ready(kube)}" if pod.stuck else None
+    found = kube.get(f"{stateful_sets_path(place.namespace)}/{CONTROLLER_STATEFUL_SET}") or {}
+    return None if found.get("spec", {}).get("replicas") else "there is no controller"

@@ -1,0 +1,285 @@
+"""One run at freeing nodes of jobs: drains them, waits with progress, and treats jobs as the policies say.
+
+What to do at each look is the planner's to say (`slurm.plan`). Here it is done, whatever slurmctld and the way to it do
+meanwhile: an answer that does not come, is odd or is older than one seen before changes nothing, and the next look
+decides again. Nothing that failed is repeated blindly.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from soperator_pulumi.errors import (
+    DrainError,
+    JobEndedError,
+    NotRunningError,
+    SlurmError,
+    TransportError,
+    UnknownJobError,
+    UnknownNodeError,
+)
+from soperator_pulumi.lifecycle.progress import Clock, Say
+from soperator_pulumi.lifecycle.putting_back import PuttingBack, way_out
+from soperator_pulumi.slurm import SlurmClient, plan_text
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker
+from soperator_pulumi.slurm.plan import Plan, plan
+from soperator_pulumi.slurm.refusals import refusal
+from soperator_pulumi.slurm.states import Reservation, Snapshot
+from soperator_pulumi.slurm.time_out import longest_wait_seconds
+
+ANSWER_SECONDS = 300
+"""How long slurmctld may take until it answers at all: after a restart it recovers its state."""
+
+_FIRST_PAUSE_SECONDS = 0.2
+_LOOK_SECONDS = 5.0
+_TELL_SECONDS = 60.0
+_ATTEMPTS = 3
+"""How often a job is treated while the answer is lost, before it counts as done."""
+
+_Treat = Callable[[Collection[int]], dict[int, str]]
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What became of nodes that were to be freed."""
+
+    free: frozenset[str]
+    """Their pods may be taken away."""
+    busy: Mapping[str, str] = field(default_factory=dict)
+    """The others, drained, with what keeps each; only where the policy does not wait."""
+
+
+class Freeing:
+    """What a run has seen and done so far."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        leaving: Sequence[Leaving],
+        marker: Marker,
+        *,
+        cluster: str,
+        say: Say,
+        clock: Clock,
+        now: Callable[[], float],
+    ) -> None:
+        """Prepare; the parameters are those of `Draining`.
+
+        Args:
+            slurm: The cluster's slurmctld.
+            leaving: The nodes, and the policy of each node set.
+            marker: Of this run.
+            cluster: The cluster's name, for messages.
+            say: Shows a line.
+            clock: Waits, and bounds waits.
+            now: Returns the seconds since 1970.
+        """
+        self._slurm = slurm
+        self._leaving = [*leaving]
+        self._names = frozenset(name for each in leaving for name in each.names)
+        self._marker = marker
+        self._cluster = cluster
+        self._say = say
+        self._clock = clock
+        self._now = now
+        self._back = PuttingBack(slurm, self._names, marker, clock)
+        self._began = clock.now()
+        """When slurmctld answered first: the policies' time counts from then."""
+        self._silent: float | None = None
+        """Since when it has not answered."""
+        self._newest = 0.0
+        """The time of the node table as it was seen last."""
+        self._reservations: tuple[Reservation, ...] | None = None
+        self._taken: frozenset[str] = frozenset()
+        """The nodes with this run's drain that were seen with another run's since."""
+        self._treated: dict[int, float] = {}
+        self._lost: Counter[int] = Counter()
+        """How often the answer was lost, by job."""
+        self._unrequeueable: dict[int, str] = {}
+        self._told: tuple[object, float] = (None, 0.0)
+
+    def free(self, first: Callable[[Snapshot], None] | None = None) -> Freed:
+        """Free them.
+
+        Args:
+            first: Called with what slurmctld says at the first look, before anything is drained.
+
+        Raises:
+            DrainError: it was stopped.
+        """
+        pause, at_once = _FIRST_PAUSE_SECONDS, False
+        while self._names:
+            acted = False
+            if (snapshot := self._look()) is not None:
+                if first is not None:
+                    first(snapshot)
+                    first = None
+                planned = self._planned(snapshot)
+                if planned.stop:
+                    raise self._aborted(planned)
+                acted = self._act(planned)
+                if not acted and self._enough(planned):
+                    return Freed(planned.free, {name: each.why for name, each in planned.waiting.items()})
+                self._tell(planned)
+            if acted and not at_once:
+                pause, at_once = _FIRST_PAUSE_SECONDS, True
+                continue  # what was done shows at once
+            at_once = False
+            self._clock.sleep(pause)
+            pause = min(pause * 1.3, _LOOK_SECONDS)
+        return Freed(frozenset())
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def _look(self) -> Snapshot | None:
+        """Return what slurmctld says; None when that is nothing to go by.
+
+        Raises:
+            DrainError: it has not answered for too long.
+        """
+        try:
+            snapshot = self._slurm.snapshot(reservations=self._reservations is None)
+        except (SlurmError, TransportError) as error:
+            self._unanswered(str(error))
+            return None
+        if snapshot.node_table_time < self._newest:
+            self._unanswered("an answer came that is older than one before")
+            return None
+        if self._reservations is None:
+            self._reservations, self._began = snapshot.reservations, self._clock.now()
+        if self._silent is not None:
+            self._say(f"{self._cluster}: slurmctld answers again")
+        self._newest, self._silent = snapshot.node_table_time, None
+        if self._taken_over(snapshot):
+            return None
+        known = snapshot.nodes.keys()
+        # Slurm has known it once: from now on its record says what is there, and without a record nothing does.
+        self._leaving = [replace(each, never_started=each.never_started - known) for each in self._leaving]
+        return replace(snapshot, reservations=self._reservations)
+
+    def _taken_over(self, snapshot: Snapshot) -> bool:
+        """Whether another run seems to drain the same nodes now: this one was cut off and a new one goes on.
+
+        Raises:
+            DrainError: it does.
+        """
+        taken = self._back.note(snapshot)
+        if both := taken & self._taken:
+            raise DrainError(
+                f"{self._cluster}: another run drains {compress(sorted(both))} now, so this one ends. "
+                "It has put nothing back: that is the other run's to do."
+            )
+        self._taken = taken
+        return bool(taken)
+
+    def _unanswered(self, why: str) -> None:
+        """Go on without an answer, with a line, as long as the policies allow.
+
+        Raises:
+            DrainError: they do not.
+        """
+        now = self._clock.now()
+        first = self._silent is None
+        self._silent = now if self._silent is None else self._silent
+        ends = self._silent + ANSWER_SECONDS
+        if self._reservations is not None:  # it has answered before
+            ends = max(ends, self._began + max(longest_wait_seconds(each.policy) for each in self._leaving))
+        if now >= ends:
+            raise DrainError(
+                f"{self._cluster}: no node is taken away: slurmctld has not answered for {now - self._silent:.0f} s "
+                f"({why.rstrip('.')}). {self._back.left_drained()}"
+            )
+        if first or now - self._told[1] >= _TELL_SECONDS:
+            self._told = (None, now)
+            self._say(f"{self._cluster}: slurmctld does not answer, waits for it {ends - now:.0f} s at most: {why}")
+
+    def _planned(self, snapshot: Snapshot) -> Plan:
+        now = self._clock.now()
+        return plan(
+            self._leaving,
+            snapshot,
+            self._marker,
+            elapsed_seconds=now - self._began,
+            now=self._now(),
+            treated={job_id: now - since for job_id, since in self._treated.items()},
+            unrequeueable=self._unrequeueable,
+        )
+
+    # -- doing ----------------------------------------------------------------------------------------------------
+
+    def _act(self, planned: Plan) -> bool:
+        """Do what is to be done now, and return whether that was anything.
+
+        Raises:
+            DrainError: Slurm refuses.
+        """
+        for reason, names in planned.drain.items():
+            try:
+                self._slurm.drain(names, reason)
+            except (TransportError, NotRunningError, UnknownNodeError):
+                continue  # it may be done, or one of them has just gone: the next look tells
+            except SlurmError as error:
+                words = f"Slurm refuses to drain {compress(names)}: {str(error).rstrip('.')}"
+                raise self._aborted(replace(planned, stop=(words,), refused=True)) from error
+        self._unrequeueable |= self._treat(planned.requeue, self._slurm.requeue, "requeues")
+        self._treat(planned.cancel, self._slurm.cancel, "cancels")
+        return bool(planned.drain or planned.requeue or planned.cancel)
+
+    def _treat(self, job_ids: Collection[int], call: _Treat, what: str) -> dict[int, str]:
+        """Requeue or cancel jobs, and return those that Slurm refused, with its words."""
+        if not job_ids:
+            return {}
+        self._say(f"{self._cluster}: {what} job{'s' if len(job_ids) > 1 else ''} {', '.join(map(str, job_ids))}")
+        try:
+            failures = call(job_ids)
+        except (TransportError, NotRunningError):
+            # Some may be done: what holds a node even so at the next look is treated again, a few times.
+            self._lost.update(job_ids)
+            self._note_treated(each for each in job_ids if self._lost[each] >= _ATTEMPTS)
+            return {}
+        refused = {each: words for each, words in failures.items() if not _has_ended(words)}
+        for each, words in refused.items():
+            self._say(f"{self._cluster}: job {each}: {words}")
+        self._note_treated(job_ids)
+        return refused
+
+    def _note_treated(self, job_ids: Iterable[int]) -> None:
+        self._treated |= dict.fromkeys(job_ids, self._clock.now())
+
+    def _enough(self, planned: Plan) -> bool:
+        """Whether all are free, or those that are not belong to node sets whose policy does not wait."""
+        awaited = {name for each in self._leaving if each.policy.wait for name in each.names}
+        return not awaited & planned.waiting.keys()
+
+    def _aborted(self, planned: Plan) -> DrainError:
+        """Put everything back, and return what is to be said."""
+        return DrainError(self._words(planned, self._back.put_back()))
+
+    # -- saying ---------------------------------------------------------------------------------------------------
+
+    def _words(self, planned: Plan, kept: Mapping[str, str]) -> str:
+        return plan_text.aborted(planned, self._leaving, self._now(), cluster=self._cluster, kept=kept)
+
+    def _tell(self, planned: Plan) -> None:
+        """Say how far it is, when that has changed, or is long ago.
+
+        Each line ends with how to go on or undo, as it may be the last one before the run is interrupted.
+        """
+        now, state = self._clock.now(), {name: waiting.why for name, waiting in planned.waiting.items()}
+        if self._told[0] == state and now - self._told[1] < _TELL_SECONDS:
+            return
+        self._told = (state, now)
+        elapsed = now - self._began
+        text = plan_text.progress(planned, self._leaving, self._now(), cluster=self._cluster, elapsed_seconds=elapsed)
+        if text:
+            self._say(text)
+            self._say(self._way_out())
+
+    def _way_out(self) -> str:
+        return way_out(self._marker.operation, self._leaving)
+
+
+def _has_ended(words: str) -> bool:
+    return isinstance(refusal(words), (JobEndedError, UnknownJobError))

@@ -1,0 +1,123 @@
+"""Undoing the drains of a run: only its own, only where they still are in force, and in words where that fails."""
+
+from collections.abc import Iterable, Sequence
+
+from soperator_pulumi.errors import SlurmError, TransportError
+from soperator_pulumi.lifecycle.progress import Clock, until
+from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.plan import put_back as to_put_back
+from soperator_pulumi.slurm.states import Snapshot
+
+PUT_BACK_SECONDS = 120
+"""How long it is tried: slurmctld may just be restarting."""
+
+_SET_BY_RUNS = frozenset(Operation) - {Operation.POD_STOP}
+
+
+class PuttingBack:
+    """What a run knows of its drains."""
+
+    def __init__(self, slurm: SlurmClient, names: frozenset[str], marker: Marker, clock: Clock) -> None:
+        """Prepare.
+
+        Args:
+            slurm: The cluster's slurmctld.
+            names: The nodes that the run is about.
+            marker: Of the run.
+            clock: Bounds the attempts.
+        """
+        self._slurm = slurm
+        self._names = names
+        self._marker = marker
+        self._clock = clock
+        self._newest = 0.0
+        self._ours: frozenset[str] = frozenset()
+        """The nodes that a drain of ours held at the last look."""
+        self._drained: frozenset[str] = frozenset()
+        """The nodes that were seen with a drain of this run."""
+        self._stopping: frozenset[str] = frozenset()
+        """The nodes that a stopping pod of theirs had drained before this run did."""
+
+    def note(self, snapshot: Snapshot) -> frozenset[str]:
+        """Note whose drains there are, and return the nodes whose drain of this run has become another run's."""
+        self._newest = snapshot.node_table_time
+        drained = {name: snapshot.nodes[name] for name in self._names & snapshot.nodes.keys()}
+        markers = {
+            name: marker
+            for name, node in drained.items()
+            if "DRAIN" in node.state and (marker := Marker.read(node.reason, self._marker.owner))
+        }
+        self._ours = frozenset(markers)
+        self._drained |= {name for name, each in markers.items() if each.run == self._marker.run}
+        self._stopping |= {name for name, each in markers.items() if each.operation is Operation.POD_STOP}
+        return frozenset(
+            name for name in self._drained & markers.keys() if markers[name].run not in {"", self._marker.run}
+        )
+
+    def put_back(self) -> dict[str, str]:
+        """Put the nodes back into service that a drain of ours holds, and return those that stay drained, with why.
+
+        A node that its own stopping pod had drained gets that reason again: the same worker undoes it when it is back.
+        """
+        why = "not looked at"
+        for _ in until(self._clock.now() + PUT_BACK_SECONDS, self._clock, longest=5.0):
+            try:
+                snapshot = self._slurm.snapshot(reservations=False)
+                if snapshot.node_table_time < self._newest:
+                    why = "slurmctld's answers are older than one before"
+                    continue
+                others = self.note(snapshot)
+                self._ours = to_put_back(self._names, snapshot, self._marker.owner, _SET_BY_RUNS) - others
+                if not self._ours:
+                    break
+                self._undo(self._ours, snapshot)
+            except (SlurmError, TransportError) as error:
+                why = str(error).rstrip(".")
+        return dict.fromkeys(sorted(self._ours), why)
+
+    def left_drained(self) -> str:
+        """Return which nodes stay drained when nothing can be put back, and what to do, in sentences."""
+        if not self._ours:
+            return "Nothing was drained. Run again when it answers."
+        nodes = compress(sorted(self._ours))
+        return (
+            f"These nodes stay drained: {nodes}. Run again when it answers, which goes on; or put them back: "
+            f"scontrol update nodename={nodes} state=undrain"
+        )
+
+    def _undo(self, names: frozenset[str], snapshot: Snapshot) -> None:
+        if stopping := names & self._stopping:
+            self._slurm.drain(stopping, str(Marker(self._marker.owner, Operation.POD_STOP)))
+        resume(self._slurm, names - self._stopping, snapshot, self._marker.owner)
+
+
+def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: str) -> None:
+    """Put nodes with drains of ours back into service, with the reason that they had before."""
+    for before, some in by_reason_before(names, snapshot, owner).items():
+        slurm.resume(some)
+
+
+def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> dict[str, list[str]]:
+    """Return nodes with drains of ours by the reason that they had before."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        marker = Marker.read(snapshot.nodes[name].reason, owner)
+        found.setdefault(marker.before if marker else "", []).append(name)
+    return found
+
+
+def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
+    """Return how an interrupted run is gone on with or undone, in one line."""
+    sets = ", ".join(each.node_set for each in leaving if each.names)
+    undo = {
+        Operation.SCALE_DOWN: ", ".join(f"replicas: {each.before} of {each.node_set}" for each in leaving)
+        + " and `pulumi up` undo them",
+        Operation.REMOVAL: f"node set {sets} in the spec again and `pulumi up` undo them",
+        Operation.DESTROY: "`pulumi up` undoes them",
+        Operation.REPLACEMENT: "the change taken back and `pulumi up` undo them",
+    }.get(operation)
+    going_on = "pulumi destroy" if operation is Operation.DESTROY else "pulumi up"
+    return f"Interrupted, these drains stay: `{going_on}` goes on{f'; {undo}' if undo else ''}."
