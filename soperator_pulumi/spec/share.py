@@ -25,6 +25,10 @@ class Share:
         """Return how many of `total` nodes it is: never more than there are; a percentage rounds down, perhaps to 0."""
         return self.amount * total // _WHOLE if self.percent else min(self.amount, total)
 
+    def written(self) -> int | str:
+        """Return it as a spec has it: `3` or `"10%"`."""
+        return str(self) if self.percent else self.amount
+
     def __str__(self) -> str:
         return f"{self.amount}%" if self.percent else str(self.amount)
 
@@ -32,7 +36,7 @@ class Share:
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Read a number or a percentage; dumped, it is the same again."""
         return core_schema.no_info_plain_validator_function(
-            cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls._written)
+            cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
         )
 
     @classmethod
@@ -47,6 +51,3 @@ class Share:
             if whole == value:
                 return cls(whole)
         raise refused(_WANTED)
-
-    def _written(self) -> int | str:
-        return str(self) if self.percent else self.amount

@@ -190,8 +190,9 @@ def test_probes_of_slurm_ask_the_daemon_by_its_own_command() -> None:
         ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"]),
     ):
         container = containers_of(pod_of(deployment, name))[daemon]
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        for probe in ("readinessProbe", "livenessProbe"):
             assert container[probe]["exec"]["command"] == command
+        assert " ".join(command) in " ".join(container["startupProbe"]["exec"]["command"])
 
 
 def test_a_workers_container_is_restarted_only_long_after_slurm_gave_the_node_up() -> None:
@@ -249,13 +250,13 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
         {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
     ]
     slurmd = containers_of(pod_of(a_deployment(jail={"submounts": submounts}), "hpc-cpu"))["slurmd"]
-    *lines, last = slurmd["command"][5].splitlines()
+    lines = slurmd["command"][5].splitlines()
     closed = dict(reversed(line.split()[1:]) for line in lines if line.startswith("close "))
     assert closed.keys() == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
     for path, options in closed.items():
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
         assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
-    assert last == 'exec slurmd "$@"'
+    assert lines[-1].startswith("exec slurmd ")
 
 
 def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:

@@ -111,6 +111,7 @@ def test_what_jobs_see_is_what_their_nodes_pod_has_and_not_yet_what_the_spec_say
 
     without, with_data = a_deployment(), a_deployment(jail={"submounts": [DATA]})
     assert files(without) == files(with_data), "a running node would look for a volume that its pod has not"
-    note = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"][5].splitlines()[-2]
+    script = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"][5].splitlines()
+    note = next(line for line in script if line.endswith("> /run/slurm/jail-binds"))
     assert note == "printf '%s\\n' bind=/data:ro bind=/dev/shm bind=/home bind=/tmp > /run/slurm/jail-binds"
     assert "binds=/run/slurm/jail-binds" in files(with_data)

@@ -1,0 +1,127 @@
+"""The pods of a node set: slurmd, with what it may do, sees and asks for.
+
+Jobs leave the worker's own root for the jail before anything of theirs runs. That nothing of theirs could run outside
+of it has a second reason: nothing that they could execute is there. The image's programs are root's alone, and every
+volume is mounted so that nothing in it can be executed; the plugin takes that away for what a job sees in the jail.
+"""
+
+from pulumi_kubernetes.core.v1 import (
+    ContainerArgs,
+    ContainerPortArgs,
+    ExecActionArgs,
+    LifecycleArgs,
+    LifecycleHandlerArgs,
+)
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import (
+    INIT,
+    LAST_WORDS,
+    asks,
+    give_modes,
+    hardened,
+    mounting_profile,
+    munge_socket,
+    prepare,
+    requirements,
+)
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.cluster.pods import Role
+from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
+from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_script, started_script, stop_script
+from soperator_pulumi.render import jail_binds, layout, node_conf
+from soperator_pulumi.spec import Constrain, NodeSetSpec, PodResources, ResourceAmounts, SubmountRole
+
+CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
+"""What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
+(FOWNER), scancel (KILL), and PMIx's files in a directory that is the user's already, as directories in a cgroup v1
+hierarchy, which have the mode 0555 (DAC_OVERRIDE)."""
+
+JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
+"""What moving a job into the jail takes: mounting, changing the root, and giving up these three for good."""
+
+CGROUP_CAPABILITIES = ("SYS_NICE",)
+"""What it needs besides to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without
+it every task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
+
+_LOG_DIR = "/var/log/slurm"
+
+_OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
+"""slurmd's own, closed to users; other empty directories are everybody's."""
+
+
+def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
+    """Return what a node set's pods have of their own.
+
+    Args:
+        parts: The cluster's.
+        node_set: The node set.
+        owner: Stack and component that the cluster belongs to: drains of the pods carry it.
+    """
+    spec = parts.spec
+    constrained = spec.slurm.constrain is Constrain.CGROUP
+    guaranteed = node_set.pod_resources is None
+    places = with_submounts(_mounts(parts), spec, SubmountRole.WORKER)
+    cgroups = [mounts.machine_directory("cgroup", CGROUPS, CGROUPS)] if constrained else []
+    added = (*JAIL_CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ()))
+    start = start_script(places, jail_binds(spec, SubmountRole.WORKER))
+    stop = stop_script(owner, cgroups=CGROUPS if constrained else None)
+    daemon = ContainerArgs(
+        name="slurmd",
+        image=spec.images.worker,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "/bin/sh", "-ec", start, "slurmd", node_conf(spec, node_set)],
+        lifecycle=LifecycleArgs(
+            pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=["/bin/sh", "-c", stop])),
+        ),
+        ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
+        security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
+        resources=requirements(node_set.pod_resources or _all_of(node_set)),
+        startup_probe=asks("/bin/sh", "-c", started_script(owner), period=1, failures=300, timeout=10),
+        readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
+        # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
+        liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),
+        termination_message_path=LAST_WORDS,
+        volume_mounts=[place.in_container() for place in [*places, *cgroups]],
+    )
+    open_directories = [place for place in places if place.needs_mode and place.path not in _OWN_DIRECTORIES]
+    own_directories = [place for place in places if place.path in _OWN_DIRECTORIES]
+    return Role(
+        component="worker",
+        node_set=node_set.name,
+        daemon=daemon,
+        mounts=[*places, *cgroups],
+        scheduling=node_set,
+        prepare=prepare(
+            spec,
+            spec.images.worker,
+            give_modes(open_directories, own_directories),
+            [*open_directories, *own_directories],
+            guaranteed=guaranteed,
+        ),
+        guaranteed=guaranteed,
+        grace_seconds=int(node_set.drain.grace.total_seconds()),
+    )
+
+
+def _all_of(node_set: NodeSetSpec) -> PodResources:
+    """Return requests and limits of what Slurm schedules, which is what makes a pod Guaranteed."""
+    amounts = ResourceAmounts(cpu=str(node_set.cpus), memory=f"{node_set.memory_mib}Mi")
+    return PodResources(requests=amounts, limits=amounts)
+
+
+def _mounts(parts: Parts) -> list[Mount]:
+    return [
+        munge_socket(),
+        mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
+        mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
+        mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
+        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+        # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
+        mounts.memory("shm", layout.SHARED_MEMORY_DIR, None),
+        mounts.memory("run", layout.RUN_DIR, "16Mi"),
+        mounts.scratch("spool", layout.SPOOL_DIR),
+        mounts.scratch("log", _LOG_DIR),
+    ]

@@ -1,0 +1,121 @@
+"""What runs in a worker's container besides slurmd itself: as it starts, once it answers, and before it stops.
+
+A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
+it drains its own node before it stops, and undoes exactly that drain when the same node is there again. It never
+deletes a node, and never touches a drain of someone else.
+"""
+
+import shlex
+from collections.abc import Sequence
+
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.render import layout
+from soperator_pulumi.slurm.marker import Marker, Operation
+
+CGROUPS = "/sys/fs/cgroup"
+PROCESSES = "/proc"
+
+_LOOK_SECONDS = 2
+_UNANSWERED_LOOKS = 10
+
+_CLOSE = """\
+close() {
+    mount -o "remount,bind,$1" "$2" && return
+    echo "slurmd is not started, as jobs could run programs in $2 outside of the jail." \\
+        "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
+    exit 1
+}
+"""
+
+_CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
+"""How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
+
+_WEIGH = """\
+node=$(hostname)
+ordinal=${node##*-}
+weight=1
+while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
+"""
+"""Slurm fills nodes of a lower weight first, and a StatefulSet gives up its highest ordinals: a scale-down then mostly
+takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs the scheduler nothing, and do not
+depend on how many nodes there are, so that scaling restarts none."""
+
+_ASK = """\
+node=$(hostname)
+ask() {
+    shown=$(scontrol show node "$node" 2>&1) || return
+    state=$(printf '%s\\n' "$shown" | sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p')
+    reason=$(printf '%s\\n' "$shown" | sed -n 's/^ *Reason=\\(.*\\) \\[[^]]*\\]$/\\1/p')
+}
+unknown() {
+    case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
+}
+"""
+
+
+def start_script(places: Sequence[Mount], binds: Sequence[str]) -> str:
+    """Return the script that starts slurmd, with what its node registers with as its first argument.
+
+    Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
+    volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    """
+    remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
+    note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+    controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
+    # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
+    slurmd = f'exec slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
+    return _CLOSE + "".join(remounts) + note + _WEIGH + slurmd
+
+
+def started_script(owner: str) -> str:
+    """Return the script of the startup probe: slurmd answers, and a drain of its own pod's stop is undone.
+
+    It fails as long as slurmctld does not answer: whether the node is drained is not known. What was an admin's state
+    of the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is not replaced.
+    """
+    return f"""\
+{_ASK}
+scontrol show slurmd >/dev/null || exit
+ask || {{ unknown && exit; echo "$shown" >&2; exit 1; }}
+[ "$reason" = {_pod_stop(owner)} ] || exit 0
+case $state in *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;; esac
+"""
+
+
+def stop_script(owner: str, *, cgroups: str | None, processes: str = PROCESSES) -> str:
+    """Return the script that runs before slurmd is told to stop, for at most the pod's grace period.
+
+    It drains the node, unless no job starts on it as it is (draining a failed node would bring it back later, and a
+    reason that somebody gave would be lost), and returns when no job is on it. While slurmctld does not answer it asks
+    again; when no job runs here either, only for as long as it takes to replace the controller's pod.
+
+    Args:
+        owner: Stack and component that the cluster belongs to.
+        cgroups: Where the machine's cgroups are, of which the node's are removed then; None where it has none.
+        processes: Where the processes of the container are.
+    """
+    # slurmd leaves them; rmdir takes only what no process is in, and slurmstepd makes anew what it misses.
+    remove = f'find {cgroups}/*/slurm_"$node" -depth -type d -exec rmdir {{}} \\; 2>/dev/null\n' if cgroups else ""
+    return f"""\
+{_ASK}
+unanswered=0
+while :; do
+    if ask; then
+        unanswered=0
+        case $state in
+            *+DRAIN* | *+FAIL* | DOWN*) jobs=$(squeue -h -o %A -w "$node") && [ -z "$jobs" ] && break ;;
+            *) scontrol update nodename="$node" state=drain reason={_pod_stop(owner)} && continue ;;
+        esac
+    else
+        unknown && break
+        unanswered=$((unanswered + 1))
+        [ $unanswered -ge {_UNANSWERED_LOOKS} ] && ! grep -qx slurmstepd {processes}/[0-9]*/comm 2>/dev/null && break
+    fi
+    sleep {_LOOK_SECONDS}
+done
+{remove}exit 0
+"""
+
+
+def _pod_stop(owner: str) -> str:
+    return shlex.quote(str(Marker(owner, Operation.POD_STOP)))

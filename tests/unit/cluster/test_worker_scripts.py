@@ -1,0 +1,217 @@
+"""The scripts of a worker's container, run with a Slurm that answers from files; the cluster tier runs the real one."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.cluster.mounts import scratch
+from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
+from soperator_pulumi.slurm.marker import Marker, Operation
+
+OWNER = "project.test.hpc"
+POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
+
+SCONTROL = """\
+#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$*" in
+    "show slurmd") exit "$(cat slurmd)" ;;
+    "show node cpu-4")
+        looks=$(($(cat looks) + 1))
+        echo $looks > looks
+        [ -e answers ] && [ $looks -le "$(cat answers)" ] && { echo "Unable to contact slurm controller"; exit 1; }
+        [ -e node ] || { echo "Node cpu-4 not found"; exit 1; }
+        cat node ;;
+    "update nodename=cpu-4 state=drain reason="*)
+        sed -i "s/State=IDLE/State=IDLE+DRAIN/; s/^ *Reason=.*//" node
+        echo "   Reason=${4#reason=} [root@2026-11-21T17:00:00]" >> node ;;
+esac
+"""
+
+SQUEUE = """\
+#!/bin/sh
+echo "squeue $*" >> "$CALLS"
+[ -s jobs ] || exit 0
+head -n 1 jobs
+sed -i 1d jobs
+"""
+
+
+class Worker:
+    """A container's programs, each of which answers from a file and notes how it was called."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.calls = root / "calls"
+        self.calls.touch()
+        self.write(slurmd="0", looks="0")
+        programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": "#!/bin/sh\n", "scontrol": SCONTROL}
+        programs |= {"squeue": SQUEUE, "mount": "#!/bin/sh\n", "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        for name, text in programs.items():
+            program = root / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(text)
+            program.chmod(0o755)
+
+    def write(self, **files: str) -> None:
+        for name, content in files.items():
+            (self.root / name).write_text(content)
+
+    def node(self, state: str, reason: str = "") -> None:
+        self.write(node=f"NodeName=cpu-4 Arch=x86_64\n   State={state} ThreadsPerCore=1\n")
+        if reason:
+            with (self.root / "node").open("a") as node:
+                node.write(f"   Reason={reason} [root@2026-11-21T17:00:00]\n   Comment=State=IDLE+DRAIN\n")
+
+    def run(self, script: str, *arguments: str, flags: str = "-c") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/sh", flags, script, "slurmd", *arguments],
+            cwd=self.root,
+            env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "CALLS": str(self.calls)},
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+
+    def changes(self) -> list[str]:
+        return [call for call in self.calls.read_text().splitlines() if call.startswith("update ")]
+
+    def stop(self, cgroups: str | None = None) -> None:
+        processes = self.root / "proc"
+        processes.mkdir(exist_ok=True)
+        assert self.run(stop_script(OWNER, cgroups=cgroups, processes=str(processes))).returncode == 0
+
+    def started(self) -> int:
+        return self.run(started_script(OWNER)).returncode
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
+    return Worker(tmp_path)
+
+
+def test_a_pod_that_stops_drains_its_node_with_our_reason(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.stop()
+    assert worker.changes() == [f"update nodename=cpu-4 state=drain reason={POD_STOP}"]
+
+
+def test_a_node_that_is_going_to_be_resumed_is_not_drained_yet(worker: Worker) -> None:
+    worker.node("IDLE+UNDRAIN")
+    worker.stop()
+    assert len(worker.changes()) == 1
+
+
+@pytest.mark.parametrize("reason", ["disk is broken", "soperator-pulumi project.test.hpc: scale-down 1a2b3c", ""])
+def test_a_drain_that_is_there_is_not_touched_by_a_pod_that_stops(worker: Worker, reason: str) -> None:
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", reason)
+    worker.stop()
+    assert worker.changes() == []
+
+
+@pytest.mark.parametrize("state", ["IDLE+FAIL", "DOWN+DYNAMIC_NORM", "DOWN*+DYNAMIC_NORM"])
+def test_a_node_on_which_no_job_starts_keeps_its_state_and_reason(worker: Worker, state: str) -> None:
+    worker.node(state, "disk is broken")
+    worker.stop()
+    assert worker.changes() == []
+
+
+def test_a_pod_that_stops_waits_for_the_jobs_on_it(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.write(jobs="7\n7\n7\n")
+    worker.stop()
+    asked = [call for call in worker.calls.read_text().splitlines() if call.startswith("squeue ")]
+    assert asked == ["squeue -h -o %A -w cpu-4"] * 4
+
+
+def test_a_pod_that_stops_asks_again_while_slurmctld_does_not_answer(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.write(answers="5")
+    worker.stop()
+    assert len(worker.changes()) == 1
+
+
+def test_a_pod_without_jobs_does_not_wait_for_a_slurmctld_that_is_gone(worker: Worker) -> None:
+    worker.write(answers="1000")
+    worker.stop()
+    assert int((worker.root / "looks").read_text()) == 10
+
+
+def test_a_pod_with_jobs_waits_for_slurmctld_as_long_as_they_run(worker: Worker) -> None:
+    step = worker.root / "proc" / "42"
+    step.mkdir(parents=True)
+    (step / "comm").write_text("slurmstepd\n")
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.write(answers="25")
+    worker.stop()
+    assert int((worker.root / "looks").read_text()) > 25
+    assert len(worker.changes()) == 1
+
+
+def test_a_pod_whose_node_slurm_does_not_know_stops_at_once(worker: Worker) -> None:
+    worker.stop()
+    assert worker.calls.read_text() == "show node cpu-4\n"
+
+
+def test_a_pod_that_stops_removes_its_nodes_cgroups_and_no_others(worker: Worker) -> None:
+    cgroups = worker.root / "cgroup"
+    for node in ("cpu-4", "cpu-40", "cpu-5"):
+        (cgroups / "memory" / f"slurm_{node}" / "system").mkdir(parents=True)
+    worker.node("IDLE+DRAIN", "disk is broken")
+    worker.stop(cgroups=str(cgroups))
+    assert {each.name for each in (cgroups / "memory").iterdir()} == {"slurm_cpu-40", "slurm_cpu-5"}
+
+
+def test_a_worker_that_is_there_again_undoes_its_own_drain(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", POD_STOP)
+    assert worker.started() == 0
+    assert worker.changes() == ["update nodename=cpu-4 state=undrain reason=none"]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "disk is broken",
+        "soperator-pulumi project.test.hpc: scale-down 1a2b3c",
+        "soperator-pulumi project.test.hpc2: pod-stop",
+        "soperator-pulumi project.test.hpc: pod-stop, but really broken",
+        f"not {POD_STOP}",
+        "",
+    ],
+)
+def test_a_worker_that_is_there_again_undoes_no_drain_of_anybody_else(worker: Worker, reason: str) -> None:
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", reason)
+    assert worker.started() == 0
+    assert worker.changes() == []
+
+
+def test_a_reason_of_ours_on_a_node_that_is_not_drained_is_left(worker: Worker) -> None:
+    worker.node("DOWN*+DYNAMIC_NORM", POD_STOP)
+    assert worker.started() == 0
+    assert worker.changes() == []
+
+
+def test_a_worker_has_started_when_slurmd_answers_and_slurm_does_not_know_the_node_yet(worker: Worker) -> None:
+    assert worker.started() == 0
+
+
+def test_a_worker_has_not_started_while_slurmd_or_slurmctld_does_not_answer(worker: Worker) -> None:
+    worker.write(slurmd="1")
+    worker.node("IDLE")
+    assert worker.started() != 0
+    worker.write(slurmd="0", answers="1000")
+    assert worker.started() != 0
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "weight"), [(0, 1), (1, 2), (2, 2), (3, 3), (6, 3), (7, 4), (14, 4), (511, 10), (1000, 10)]
+)
+def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
+    worker: Worker, ordinal: int, weight: int
+) -> None:
+    (worker.root / "bin" / "hostname").write_text(f"#!/bin/sh\necho big-gpu-{ordinal}\n")
+    script = start_script([scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{worker.root}/")
+    arguments = worker.run(script, "Feature=big-gpu CPUs=4 RealMemory=1024", flags="-ec").stdout.splitlines()
+    assert arguments[-2:] == ["--conf", f"Feature=big-gpu CPUs=4 RealMemory=1024 Weight={weight}"]
