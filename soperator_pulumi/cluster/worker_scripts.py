@@ -16,7 +16,7 @@ CGROUPS = "/sys/fs/cgroup"
 PROCESSES = "/proc"
 
 _LOOK_SECONDS = 2
-_UNANSWERED_LOOKS = 10
+_UNANSWERED_SECONDS = 30
 
 _CLOSE = """\
 close() {
@@ -98,18 +98,18 @@ def stop_script(owner: str, *, cgroups: str | None, processes: str = PROCESSES) 
     remove = f'find {cgroups}/*/slurm_"$node" -depth -type d -exec rmdir {{}} \\; 2>/dev/null\n' if cgroups else ""
     return f"""\
 {_ASK}
-unanswered=0
+heard=$(date +%s)
 while :; do
     if ask; then
-        unanswered=0
+        heard=$(date +%s)
         case $state in
             *+DRAIN* | *+FAIL* | DOWN*) jobs=$(squeue -h -o %A -w "$node") && [ -z "$jobs" ] && break ;;
             *) scontrol update nodename="$node" state=drain reason={_pod_stop(owner)} && continue ;;
         esac
     else
         unknown && break
-        unanswered=$((unanswered + 1))
-        [ $unanswered -ge {_UNANSWERED_LOOKS} ] && ! grep -qx slurmstepd {processes}/[0-9]*/comm 2>/dev/null && break
+        [ $(($(date +%s) - heard)) -lt {_UNANSWERED_SECONDS} ] ||
+            grep -qx slurmstepd {processes}/[0-9]*/comm 2>/dev/null || break
     fi
     sleep {_LOOK_SECONDS}
 done

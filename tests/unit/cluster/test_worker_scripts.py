@@ -38,6 +38,12 @@ sed -i 1d jobs
 """
 
 
+SLEEP = """\
+#!/bin/sh
+echo $(($(cat clock) + $1)) > clock
+"""
+
+
 class Worker:
     """A container's programs, each of which answers from a file and notes how it was called."""
 
@@ -45,8 +51,9 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
-        self.write(slurmd="0", looks="0")
-        programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": "#!/bin/sh\n", "scontrol": SCONTROL}
+        self.write(slurmd="0", looks="0", clock="0")
+        programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
+        programs |= {"scontrol": SCONTROL}
         programs |= {"squeue": SQUEUE, "mount": "#!/bin/sh\n", "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
         for name, text in programs.items():
             program = root / "bin" / name
@@ -136,7 +143,7 @@ def test_a_pod_that_stops_asks_again_while_slurmctld_does_not_answer(worker: Wor
 def test_a_pod_without_jobs_does_not_wait_for_a_slurmctld_that_is_gone(worker: Worker) -> None:
     worker.write(answers="1000")
     worker.stop()
-    assert int((worker.root / "looks").read_text()) == 10
+    assert int((worker.root / "clock").read_text()) == 30
 
 
 def test_a_pod_with_jobs_waits_for_slurmctld_as_long_as_they_run(worker: Worker) -> None:
