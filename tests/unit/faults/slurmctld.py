@@ -16,10 +16,19 @@ EPOCH = 1_790_000_000.0
 """The world's time 0 as Slurm counts, in seconds since 1970."""
 
 SLURMD_TIMEOUT_SECONDS = 30.0
+MIN_JOB_AGE_SECONDS = 60.0
+"""So long a job that has ended is still in the table."""
+
+PING_SECONDS = 1.0
+"""After a drain is taken away slurmctld first asks whether slurmd is there."""
+SAVE_SECONDS = 5.0
+"""What changed in this time before a crash may be lost."""
+
 SLOTS = 2
 """Jobs that a node can run at a time."""
 
 _UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
+_UNEXPECTED = Answer(1, "", "Unexpected message received")
 _UNKNOWN = "Invalid node name specified"
 _FOREVER = float("inf")
 
@@ -33,6 +42,9 @@ class Record:
     name: str
     down: bool = False
     drain: bool = False
+    fail: bool = False
+    """An admin's `state=fail`: no job starts here either."""
+    pinged_at: float = 0.0
     reason: str = ""
     set_at: float = 0.0
     weight: int = 1
@@ -84,6 +96,8 @@ class Slurmctld:
     """Whether a slurmd of this name is alive."""
     on_command: Callable[[str, frozenset[str]], None] = lambda _verb, _names: None
     """Called before drain, resume, delete, requeue and cancel change anything."""
+    on_change: Callable[[int], None] = lambda _job: None
+    """Called when a job starts or ends."""
     now: float = 0.0
     nodes: dict[str, Record] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
@@ -96,6 +110,8 @@ class Slurmctld:
     changed_at: float = 0.0
     newest_job: int = 0
     requeue_fails: bool = False
+    unsaved: list[tuple[float, str, bool, str]] = field(default_factory=list)
+    """When a node's drain changed, and what it was before."""
     finished: list[Job] = field(default_factory=list)
 
     # -- what runs by itself ------------------------------------------------------------------------------------
@@ -135,7 +151,7 @@ class Slurmctld:
         if job.completing and job.gone_at <= self.now:
             job.completing, job.nodes = False, ()
             self._changed()
-        if job.finished:
+        if job.finished and self.now > job.gone_at + MIN_JOB_AGE_SECONDS:
             del self.jobs[job.job_id]
             self.finished.append(job)
 
@@ -159,6 +175,7 @@ class Slurmctld:
         job.configuring = job.configuring_seconds > 0
         job.ends_at = self.now + job.seconds
         job.starts += 1
+        self.on_change(job.job_id)
         for name in chosen:
             self.processes.setdefault(name, set()).add(job.job_id)
         self._changed()
@@ -169,7 +186,7 @@ class Slurmctld:
     def _takes_jobs(self, name: str) -> bool:
         record = self.nodes[name]
         working = sum(1 for job in self._on(name) if job.state != "SUSPENDED")
-        return not (record.drain or record.down) and name not in self.silent_since and working < SLOTS
+        return not (record.drain or record.fail or record.down) and name not in self.silent_since and working < SLOTS
 
     def _on(self, name: str) -> list[Job]:
         return [job for job in self.jobs.values() if name in job.nodes]
@@ -193,6 +210,8 @@ class Slurmctld:
     def end(self, job: Job, state: str, *, requeue: bool = False, at_once: bool = False) -> None:
         """End a job's work: it completes for a while, then its nodes are free."""
         job.configuring = False
+        self.on_change(job.job_id)
+        job.gone_at = self.now
         if not job.nodes:
             job.state = "PENDING" if requeue else state
             return
@@ -226,6 +245,15 @@ class Slurmctld:
     def crash(self, seconds: float) -> None:
         self.up, self.back_at = False, self.now + seconds
 
+    def forget_newest(self) -> list[str]:
+        """Lose what was not saved yet, and return the nodes whose drain is what it was before."""
+        lost = [entry for entry in self.unsaved if entry[0] > self.now - SAVE_SECONDS and entry[1] in self.nodes]
+        for _, name, drain, reason in reversed(lost):
+            self.nodes[name].drain, self.nodes[name].reason = drain, reason
+        self.unsaved = []
+        self._changed()
+        return [name for _, name, _, _ in lost]
+
     def lose_state(self) -> None:
         """Start anew with nothing known: nodes, jobs, reservations. Processes go on until their slurmd registers."""
         for job in self.jobs.values():
@@ -256,31 +284,40 @@ class Slurmctld:
             if job_id in self.jobs:
                 self.jobs[job_id].by_others = True
 
+    def fail(self, name: str) -> None:
+        self._about_to_change(name).fail = True
+        self._changed()
+
     def could_be_on(self, name: str) -> set[int]:
         """Return the jobs that are on a node in truth, or that slurmctld places there."""
         return self.processes.get(name, set()) | {job.job_id for job in self._on(name)}
 
     def drain(self, names: Iterable[str], reason: str | None) -> None:
         for name in names:
-            record = self.nodes[name]
-            record.drain, record.set_at = True, self.now
+            record = self._about_to_change(name)
+            record.drain, record.fail, record.set_at = True, False, self.now
             record.reason = record.reason if reason is None else reason
         self._changed()
 
     def resume(self, names: Iterable[str], *, undrain: bool = False) -> None:
         for name in names:
-            record = self.nodes[name]
-            record.drain = False
+            record = self._about_to_change(name)
+            record.drain, record.pinged_at = False, self.now + PING_SECONDS
             if not undrain:
                 record.reason = ""
                 record.down = record.down and name in self.silent_since
         self._changed()
 
+    def _about_to_change(self, name: str) -> Record:
+        record = self.nodes[name]
+        self.unsaved = [*self.unsaved[-9:], (self.now, name, record.drain, record.reason)]
+        return record
+
     def delete(self, name: str) -> str:
         """Return the words of a refusal; empty when the record is deleted."""
         if name not in self.nodes:
             return _UNKNOWN
-        if self._on(name):
+        if any(job.state != "SUSPENDED" for job in self._on(name)):
             return "Requested nodes are busy"
         del self.nodes[name]
         self.silent_since.pop(name, None)
@@ -292,7 +329,7 @@ class Slurmctld:
     def run(self, command: Sequence[str]) -> Answer:
         """Answer a command line."""
         if not self.up:
-            return _UNREACHABLE
+            return _UNEXPECTED if command[1] == "requeue" else _UNREACHABLE
         match [*command]:
             case ["scontrol", "ping" | "reconfigure"]:
                 return Answer(0, "", "")
@@ -306,7 +343,7 @@ class Slurmctld:
                 return self._update(expand(where[9:]), what, more)
             case ["scontrol", "delete", where] if where.startswith("nodename="):
                 return self._delete(expand(where[9:]))
-            case ["scontrol", "requeue", ids]:
+            case ["scontrol", "requeue", "Incomplete", ids]:
                 return self._each("requeue", ids, self._requeue)
             case ["scancel", *ids]:
                 return self._each("cancel", ",".join(ids), self._cancel)
@@ -339,38 +376,33 @@ class Slurmctld:
         failures = {name: words for name in reversed(names) if (words := self.delete(name))}
         if not failures:
             return Answer(0, "", "")
-        if len(names) == 1:
-            return Answer(1, "", f"delete_node nodename={names[0]}: {failures[names[0]]}")
-        left = ",".join(name for name in names if name in failures)
-        return Answer(1, "", f"scontrol: error: failed to delete nodes {left}")
+        left, last = ",".join(name for name in names if name in failures), [*failures.values()][-1]
+        words = f"scontrol: error: failed to delete nodes {left}\ndelete_node nodename={','.join(names)}: {last}"
+        return Answer(1, "", words)
 
     def _each(self, verb: str, ids: str, act: Callable[[Job | None], str]) -> Answer:
         wanted = [int(each) for each in ids.split(",")]
-        self.on_command(verb, frozenset(str(each) for each in wanted if each in self.jobs))
+        touched = (self.jobs[each] for each in wanted if each in self.jobs)
+        self.on_command(verb, frozenset(str(job.job_id) for job in touched if job.nodes and not job.completing))
         words = [said for each in wanted if (said := act(self.jobs.get(each)))]
         self.schedule()
         return Answer(1 if words else 0, "", "\n".join(words))
 
     def _requeue(self, job: Job | None) -> str:
         if job is None:
-            return "Invalid job id specified"
+            return "Invalid job id specified for job 0"
+        if not job.nodes or job.completing:
+            return ""  # "Incomplete" passes over what has ended, and what waits
         if not (job.requeue and job.batch):
             return f"Requested operation is presently disabled for job {job.job_id}"
-        if job.completing:
-            return f"Job/step already completing or completed for job {job.job_id}"
-        if job.state == "PENDING":
-            return f"Job is pending execution for job {job.job_id}"
         if self.requeue_fails:
             return f"Unspecified error for job {job.job_id}"
         self.end(job, "PENDING", requeue=True)
         return ""
 
     def _cancel(self, job: Job | None) -> str:
-        if job is None:
-            return "scancel: error: Kill job error on job id: Invalid job id specified"
-        if job.completing:
-            return "scancel: error: Kill job error: Job/step already completing or completed"
-        self.end(job, "CANCELLED")
+        if job is not None and not job.finished and not job.completing:
+            self.end(job, "CANCELLED")
         return ""
 
     def _node(self, record: Record) -> Json:
@@ -379,7 +411,8 @@ class Slurmctld:
         base = "ALLOCATED" if working >= SLOTS else "MIXED" if working else "IDLE"
         flags = {
             "DRAIN": record.drain,
-            "NOT_RESPONDING": record.name in self.silent_since,
+            "FAIL": record.fail,
+            "NOT_RESPONDING": record.name in self.silent_since or self.now < record.pinged_at,
             "COMPLETING": any(job.completing for job in jobs),
             "RESERVED": any(record.name in names for names in self.reservations.values()),
         }

@@ -1,0 +1,194 @@
+"""The order in which Pulumi acts: same, create or update in the order of dependencies, deletions last and in reverse.
+
+Steps come one after the other; of what Pulumi does at the same time for several node sets either may come first. State
+is written after each step, so a run that is killed leaves its last step done and not recorded.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from soperator_pulumi.spec import DrainSpec
+from tests.unit.faults.faults import Faults
+from tests.unit.faults.kubernetes import NAMESPACE, OWNER, worker_labels
+from tests.unit.faults.stage import STAGE, provider
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """A node set as a program declares it."""
+
+    replicas: int
+    policy: DrainSpec
+    template: str = "a"
+    identity: str = "1"
+    max_unavailable: int | str = 1
+    wait_until_ready: bool = True
+    max_unready: int = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the user wants."""
+
+    node_sets: Mapping[str, NodeSet]
+    other_way_round: bool = False
+    """Whether the last node set comes first."""
+
+
+@dataclass
+class Engine:
+    """A stack: its state, and the runs on it."""
+
+    faults: Faults
+    state: dict[str, Json] = field(default_factory=dict)
+    """Outputs by name, in the order of creation."""
+    previewing: bool = False
+
+    def preview(self, program: Program) -> None:
+        """Ask for the differences; nothing is to change."""
+        STAGE.faults = self.faults
+        for name, inputs in self._wanted(program):
+            kind = name.partition(" ")[0]
+            if kind != "StatefulSet" and name in self.state:
+                provider(kind).diff(name, self.state[name], inputs)
+
+    def up(self, program: Program, *, refresh: bool = False) -> None:
+        """Bring about what the program wants; with `refresh` the state is made what is there before."""
+        STAGE.faults = self.faults
+        if refresh:
+            self._refresh()
+        wanted = self._wanted(program)
+        for name, inputs in wanted:
+            self._step(name, self._with_outputs(name, inputs))
+        for name in reversed([name for name in self.state if name not in {each for each, _ in wanted}]):
+            self._delete(name)
+
+    def destroy(self) -> None:
+        """Delete everything."""
+        STAGE.faults = self.faults
+        for name in reversed([*self.state]):
+            self._delete(name)
+
+    def _refresh(self) -> None:
+        for name, outputs in [*self.state.items()]:
+            kind, _, node_set = name.partition(" ")
+            live = self.faults.world.kubernetes.sets.get(node_set)
+            if kind != "StatefulSet":
+                self.state[name] = provider(kind).read(name, outputs).outs or {}
+            elif live is None:
+                del self.state[name]
+            else:
+                self.state[name] = {**outputs, "replicas": float(live.replicas)}
+
+    def _wanted(self, program: Program) -> list[tuple[str, Json]]:
+        recorded = self.state.get("RemovedNodeSets", {}).get("namespace_uid")
+        place = {"namespace": NAMESPACE, "namespace_uid": recorded or _namespace_uid(self), "owner": OWNER}
+        policies = {name: each.policy.model_dump(mode="json") for name, each in program.node_sets.items()}
+        every = {**place, "selector": worker_labels(), "policies": policies}
+        chains = [_chain(place, name, each, policies[name]) for name, each in program.node_sets.items()]
+        steps = [step for chain in (reversed(chains) if program.other_way_round else chains) for step in chain]
+        waits = [step for step in steps if step[0].startswith("NodesReady")]
+        guarded = [step for step in steps if step not in waits]
+        return [("RemovedNodeSets", every), *guarded, ("DrainGate", every), *waits]
+
+    def _with_outputs(self, name: str, inputs: Json) -> Json:
+        kind, _, node_set = name.partition(" ")
+        if kind not in {"StatefulSet", "NodesReady"}:
+            return inputs
+        return {**inputs, "replicas": self.state[f"NodeDrain {node_set}"]["replicas"]}
+
+    def _step(self, name: str, inputs: Json) -> None:
+        kind, _, node_set = name.partition(" ")
+        if kind == "StatefulSet":
+            self._put(node_set, name, inputs)
+            return
+        plugin = provider(kind)
+        checked = plugin.check(self.state.get(name, {}), inputs)
+        assert not checked.failures
+        olds = self.state.get(name)
+        if olds is None:
+            self._says(f"+ {name}")
+            self.state[name] = plugin.create(checked.inputs).outs or {}
+        elif plugin.diff(name, olds, checked.inputs).changes:
+            self._says(f"~ {name}")
+            self.state[name] = plugin.update(name, olds, checked.inputs).outs or {}
+
+    def _put(self, node_set: str, name: str, inputs: Json) -> None:
+        """Act as pulumi-kubernetes does: what it cannot change in place is deleted first, by its fixed name."""
+        olds = self.state.get(name)
+        if olds == inputs:
+            return
+        kubernetes, world = self.faults.world.kubernetes, self.faults.world
+        if olds is not None and olds["identity"] != inputs["identity"]:
+            self._says(f"+- {name}")
+            self._interruptible(lambda: kubernetes.delete_set(node_set))
+            self.state[name] = {}
+            while any(pod.node_set == node_set for pod in kubernetes.pods.values()):
+                world.sleep(1.0)
+        replicas, wanted = int(inputs["replicas"]), inputs
+        self._says(f"~ {name} {replicas}")
+        self._interruptible(
+            lambda: kubernetes.put_set(
+                node_set, replicas, wanted["template"], wanted["identity"], wanted["grace_seconds"]
+            )
+        )
+        self.state[name] = inputs
+
+    def _delete(self, name: str) -> None:
+        kind, _, node_set = name.partition(" ")
+        self._says(f"- {name}")
+        if kind == "StatefulSet":
+            self._interruptible(lambda: self.faults.world.kubernetes.delete_set(node_set))
+        else:
+            provider(kind).delete(name, self.state[name])
+        del self.state[name]
+
+    def _interruptible(self, act: Any) -> None:
+        """Do one request of Pulumi's own; the engine may be killed before and after it."""
+        kind = self.faults.next()
+        if kind == "killed before":
+            self.faults.die()
+        act()
+        self.faults.world.settle()
+        if kind == "killed after":
+            self.faults.die()
+
+    def _says(self, step: str) -> None:
+        self.faults.world.tell(step)
+
+
+def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tuple[str, Json]]:
+    own = {**place, "node_set": name, "selector": worker_labels(name), "policy": policy}
+    replicas = float(node_set.replicas)  # numbers arrive so
+    return [
+        (f"NodeDrain {name}", {**own, "replicas": replicas, "identity": node_set.identity}),
+        (
+            f"StatefulSet {name}",
+            {
+                "replicas": replicas,
+                "template": node_set.template,
+                "identity": node_set.identity,
+                "grace_seconds": node_set.policy.grace.total_seconds(),
+            },
+        ),
+        (f"NodeSetGuard {name}", own),
+        (
+            f"NodesReady {name}",
+            {
+                **own,
+                "replicas": replicas,
+                "template": node_set.template,
+                "timeout_seconds": 60.0,
+                "max_unready": node_set.max_unready,
+                "wait_until_ready": node_set.wait_until_ready,
+                "rolling_update": {"max_unavailable": node_set.max_unavailable},
+            },
+        ),
+    ]
+
+
+def _namespace_uid(engine: Engine) -> str | None:
+    return engine.faults.world.kubernetes.namespace_uid

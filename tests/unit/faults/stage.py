@@ -1,0 +1,88 @@
+"""The real providers, on the model: their cluster, their clock and what they print are the trace's."""
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+from soperator_pulumi import lifecycle
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
+from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
+from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
+from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
+from tests.unit.faults.faults import Faults, FaultyKube
+
+PROVIDERS: Mapping[str, type[LiveProvider]] = {
+    "RemovedNodeSets": RemovedNodeSetsProvider,
+    "NodeDrain": NodeDrainProvider,
+    "NodeSetGuard": NodeSetGuardProvider,
+    "NodesReady": NodesReadyProvider,
+    "DrainGate": DrainGateProvider,
+}
+
+
+@dataclass
+class Stage:
+    """What the providers are connected to now."""
+
+    faults: Faults | None = None
+
+    @property
+    def now_on(self) -> Faults:
+        assert self.faults is not None
+        return self.faults
+
+    def clock(self) -> Any:
+        return self.now_on.world
+
+    def say(self, text: str) -> None:
+        self.now_on.world.say(text)
+
+    def wall_time(self) -> float:
+        return self.now_on.world.wall()
+
+    def kube(self, _provider: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
+        del deleting
+        return FaultyKube(self.now_on)
+
+
+STAGE = Stage()
+
+
+def _kube(provider: LiveProvider, props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
+    return STAGE.kube(provider, props, deleting=deleting)
+
+
+def provider(kind: str) -> LiveProvider:
+    """Return a provider of a kind, as in a new process of its plugin."""
+    return PROVIDERS[kind]()
+
+
+@contextmanager
+def set_up() -> Iterator[Stage]:
+    """Put the model in the place of machine and cluster, in all modules that use them."""
+    found = pkgutil.iter_modules(lifecycle.__path__, f"{lifecycle.__name__}.")
+    modules: list[ModuleType] = [import_module(each.name) for each in found]
+    replaced = {"MachineClock": STAGE.clock, "say": STAGE.say, "wall_time": STAGE.wall_time}
+    patches = [
+        mock.patch.object(module, name, new)
+        for module in modules
+        for name, new in replaced.items()
+        if hasattr(module, name)
+    ]
+    patches.append(mock.patch.object(LiveProvider, "kube", _kube))
+    for patch in patches:
+        patch.start()
+    try:
+        yield STAGE
+    finally:
+        for patch in patches:
+            patch.stop()
+        STAGE.faults = None

@@ -1,0 +1,298 @@
+"""A trace: a cluster, what its user wants one run after another, what happens meanwhile, and that the end is good."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from unittest import mock
+
+from soperator_pulumi.errors import DrainError, SoperatorError
+from soperator_pulumi.lifecycle.place import CONTROLLER_LOST
+from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Reaction
+from tests.unit.faults import outside
+from tests.unit.faults.engine import Engine, NodeSet, Program
+from tests.unit.faults.faults import ALL, Choices, Faults, KilledError
+from tests.unit.faults.invariants import ViolationError, drained_by_us
+from tests.unit.faults.world import World
+
+NAMES = ("gpu", "cpu")
+_SIZES = (3, 2, 1, 4, 0)
+_TIMEOUTS_SECONDS = (60, 10, 0, 600)
+_STRIDES_SECONDS = (5.0, 1.0, 20.0, 60.0)
+_RUNS = 3
+_FINAL_RUNS = 6
+_JOB_SECONDS = 40.0
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Which part of all that may happen a series of traces is about."""
+
+    kinds: Sequence[str] = ALL
+    node_sets: int | None = None
+    policies: Sequence[DrainSpec] | None = None
+    changes: Sequence[str] | None = None
+    runs: int | None = None
+
+
+EVERYTHING = Focus()
+
+
+@dataclass
+class Trace:
+    """One trace, from its bytes."""
+
+    data: bytes
+    focus: Focus = EVERYTHING
+    world: World = field(default_factory=World)
+    choices: Choices = field(init=False)
+    faults: Faults = field(init=False)
+    engine: Engine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.choices = Choices(self.data)
+        self.faults = Faults(self.world, self.choices, self.focus.kinds)
+        self.engine = Engine(self.faults)
+
+    def run(self) -> None:
+        """Play it, and judge it.
+
+        Raises:
+            ViolationError: something happened that must not; the message is the trace's story.
+        """
+        try:
+            self._play()
+        except ViolationError as error:
+            raise ViolationError(f"{error}\n" + "\n".join(self.world.log)) from None
+        except Exception as error:
+            error.add_note("\n".join(self.world.log))
+            raise
+        if self.world.watch.violations:  # somebody swallowed it
+            raise ViolationError("\n".join([*self.world.watch.violations, *self.world.log]))
+
+    def _play(self) -> None:
+        choices, world = self.choices, self.world
+        world.stride = choices.of(_STRIDES_SECONDS)
+        program = self._first_program()
+        self._expect(self._up(program), "the first up")
+        for _ in range(choices.byte() % 5):
+            outside.submit(world, choices.byte())
+        world.settle()
+        destroyed = False
+        for _ in range(self.focus.runs or 1 + choices.byte() % _RUNS):
+            destroyed, program = self._run(program)
+            if destroyed:
+                break
+        self._end(program, destroyed=destroyed)
+
+    # -- runs -----------------------------------------------------------------------------------------------------
+
+    def _first_program(self) -> Program:
+        count = self.focus.node_sets or 1 + self.choices.byte() % 2
+        return Program({name: self._node_set() for name in NAMES[:count]}, bool(self.choices.byte() & 1))
+
+    def _node_set(self) -> NodeSet:
+        return NodeSet(self.choices.of(_SIZES), self._policy())
+
+    def _policy(self) -> DrainSpec:
+        choices = self.choices
+        if self.focus.policies is not None:
+            return choices.of(self.focus.policies)
+        timeout = timedelta(seconds=choices.of(_TIMEOUTS_SECONDS))
+        rare = choices.byte()
+        return DrainSpec(
+            timeout=timeout,
+            on_timeout=choices.of(tuple(OnTimeout)),
+            max_wait=timeout + timedelta(seconds=900),
+            not_requeueable=(NotRequeueable.ABORT, NotRequeueable.CANCEL)[rare & 1],
+            reservations=(Reaction.REPORT, Reaction.REFUSE)[(rare & 6) == 6],
+            pending_jobs=(Reaction.REPORT, Reaction.REFUSE)[(rare & 24) == 24],
+            wait=(rare & 96) != 96,
+            grace=timedelta(seconds=60),
+        )
+
+    def _run(self, program: Program) -> tuple[bool, Program]:
+        """Do one run, with all that goes wrong; return whether all is destroyed, and the program."""
+        choices, world = self.choices, self.world
+        what = choices.of(self.focus.changes or CHANGES)
+        if what == "namespace anew":
+            self._in_the_wrong_place(program)
+            return False, program
+        if what != "destroy":
+            program = self._changed(program, what)
+        world.tell(f"== {what}: { {name: each.replicas for name, each in program.node_sets.items()} }")
+        self._note_policies(program)
+        self.faults.on = True
+        in_service = {name for name, node in world.slurm.nodes.items() if not node.drain}
+        try:
+            if what == "destroy":
+                outcome = self._attempt(self.engine.destroy)
+            else:
+                if choices.byte() & 1:
+                    self._previewed(program)
+                outcome = self._up(program, refresh=bool(choices.byte() & 1))
+        finally:
+            self.faults.on = False
+        if (
+            isinstance(outcome, DrainError)
+            and not self.faults.happened
+            and all(policy.wait for policy in world.watch.policies.values())
+        ):
+            left = drained_by_us(world.slurm, in_service - world.watch.disturbed)
+            if left:
+                raise ViolationError(f"aborted, and {left} stay drained")
+        return what == "destroy" and outcome is None, program
+
+    def _changed(self, program: Program, what: str) -> Program:
+        sets = dict(program.node_sets)
+        if what == "remove" and len(sets) > 1:
+            del sets[self.choices.of(sorted(sets))]
+        elif what == "add":
+            sets |= {name: self._node_set() for name in NAMES if name not in sets}
+        else:
+            for name, node_set in sets.items():
+                sets[name] = self._resized(node_set, what)
+        return Program(sets, program.other_way_round)
+
+    def _resized(self, node_set: NodeSet, what: str) -> NodeSet:
+        changes: dict[str, object] = {}
+        if what in {"scale", "scale and roll"}:
+            changes["replicas"] = self.choices.of(_SIZES)
+        if what in {"roll", "scale and roll"}:
+            changes["template"] = self.choices.of(("b", "a", "c"))
+            changes["max_unavailable"] = self.choices.of((1, 2, "50%"))
+        if what == "replace":
+            changes["identity"] = self.choices.of(("2", "1"))
+        if what == "policy":
+            changes["policy"] = self._policy()
+        return NodeSet(**{**vars(node_set), **changes})
+
+    def _up(self, program: Program, *, refresh: bool = False) -> SoperatorError | KilledError | None:
+        self._note_policies(program)
+        return self._attempt(lambda: self.engine.up(program, refresh=refresh))
+
+    def _attempt(self, operation: Callable[[], None]) -> SoperatorError | KilledError | None:
+        """Run, and return how it ended: None when well."""
+        self.faults.begin_run()
+        self.world.watch.begin_run(self.world.time)
+        try:
+            operation()
+        except (SoperatorError, KilledError) as error:
+            self.world.tell(f"== {type(error).__name__}: {error}")
+            self._judge_run()
+            return error
+        self.world.tell("== done")
+        self._judge_run()
+        return None
+
+    def _judge_run(self) -> None:
+        if self.world.watch.violations:
+            raise ViolationError("\n".join(self.world.watch.violations))
+        self.world.watch.ends_run()
+
+    def _previewed(self, program: Program) -> None:
+        """Preview: whatever it meets, it changes nothing."""
+        self.world.watch.previewing = True
+        self._attempt(lambda: self.engine.preview(program))
+        self.world.watch.previewing = False
+
+    def _in_the_wrong_place(self, program: Program) -> None:
+        """Run with a kubeconfig of another cluster, where everything has the same names."""
+        kubernetes, watch = self.world.kubernetes, self.world.watch
+        right, kubernetes.namespace_uid, watch.wrong_place = kubernetes.namespace_uid, "uid-of-another", True
+        self.world.tell("== in the wrong place")
+        smaller = {name: NodeSet(**{**vars(each), "replicas": 0}) for name, each in program.node_sets.items()}
+        operations = (lambda: self.engine.up(Program(smaller)), self.engine.destroy)
+        self._attempt(self.choices.of(operations))
+        kubernetes.namespace_uid, watch.wrong_place = right, False
+
+    def _note_policies(self, program: Program) -> None:
+        self.world.watch.policies |= {name: each.policy for name, each in program.node_sets.items()}
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _end(self, program: Program, *, destroyed: bool) -> None:
+        """Without further faults everything becomes as it is wanted, and no protected job is lost."""
+        self.world.tell("== the end")
+        if destroyed:
+            self._require(not self.world.kubernetes.sets, "a StatefulSet is left")
+            return
+        outcome = None
+        for _ in range(_FINAL_RUNS):
+            self._calm()
+            outcome = self._up(program, refresh=True)
+            if outcome is None and not self._lacks(program):
+                break
+        self._expect(outcome, "the last up")
+        self._require(not (lacks := self._lacks(program)), "; ".join(lacks))
+        self._calm()
+        self._require_kept_jobs()
+
+    def _calm(self) -> None:
+        """Let others mend what is theirs, and jobs come to their end."""
+        outside.mend(self.world)
+        for job in self.world.slurm.jobs.values():
+            job.ends_at = min(job.ends_at, self.world.time + _JOB_SECONDS)
+        self.world.advance(3 * _JOB_SECONDS)
+
+    def _lacks(self, program: Program) -> list[str]:
+        """Return what is not as the program wants it."""
+        kubernetes, slurm = self.world.kubernetes, self.world.slurm
+        wanted = {f"{name}-{ordinal}" for name, each in program.node_sets.items() for ordinal in range(each.replicas)}
+        ready = {pod.name for pod in kubernetes.pods.values() if pod.ready and pod.going_since is None}
+        old = [
+            pod.name
+            for pod in kubernetes.pods.values()
+            if pod.node_set in program.node_sets
+            and pod.revision != f"{pod.node_set}-{program.node_sets[pod.node_set].template}"
+        ]
+        # What somebody else drained stays drained also without a pod: its drain is in force when the node is back.
+        kept = {name for name, node in slurm.nodes.items() if (node.drain or node.fail) and name not in wanted}
+        kept -= set(drained_by_us(slurm, kept))
+        checks = {
+            f"StatefulSets {sorted(kubernetes.sets)}": sorted(kubernetes.sets) == sorted(program.node_sets),
+            f"pods {sorted(kubernetes.pods)} instead of {sorted(wanted)}": kubernetes.pods.keys() == wanted,
+            f"not ready: {sorted(wanted - ready)}": wanted <= ready,
+            f"of an older template: {old}": not old,
+            f"records {sorted(slurm.nodes)} instead of {sorted(wanted)}": slurm.nodes.keys() - kept == wanted,
+            f"still drained by us: {drained_by_us(slurm, wanted)}": not drained_by_us(slurm, wanted),
+        }
+        return [what for what, holds in checks.items() if not holds]
+
+    def _require_kept_jobs(self) -> None:
+        """Nobody's job ended but by its own work, by a policy, or by others."""
+        slurm = self.world.slurm
+        lost = [job.job_id for job in slurm.finished if job.state == "NODE_FAIL" and not job.by_others]
+        self._require(not lost, f"jobs {lost} were lost")
+
+    def _expect(self, outcome: SoperatorError | KilledError | None, what: str) -> None:
+        self._require(outcome is None, f"{what} failed: {outcome}")
+
+    def _require(self, holds: object, otherwise: str) -> None:
+        if not holds:
+            raise ViolationError(otherwise)
+
+
+CHANGES = (
+    "scale",
+    "scale",
+    "scale",
+    "nothing",
+    "remove",
+    "destroy",
+    "roll",
+    "replace",
+    "scale and roll",
+    "add",
+    "policy",
+    "namespace anew",
+)
+
+
+def play(data: bytes, focus: Focus = EVERYTHING) -> Trace:
+    """Play a trace, and return it."""
+    with mock.patch.dict(os.environ):
+        os.environ.pop(CONTROLLER_LOST, None)
+        trace = Trace(data, focus)
+        trace.run()
+    return trace

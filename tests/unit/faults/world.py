@@ -1,0 +1,77 @@
+"""The world of a trace: slurmctld and Kubernetes side by side, and the time that passes in both."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.unit.faults.invariants import Watch
+from tests.unit.faults.kubernetes import Kubernetes, Pod
+from tests.unit.faults.slurmctld import EPOCH, Slurmctld
+
+_STEP_SECONDS = 2.0
+_STEPS = 6
+
+
+@dataclass
+class World:
+    """Everything that our code acts on. It is also the clock that our code is given."""
+
+    time: float = 0.0
+    stride: float = 1.0
+    """At least this long is every sleep: a slow machine looks seldom."""
+    slurm: Slurmctld = field(default_factory=Slurmctld)
+    kubernetes: Kubernetes = field(init=False)
+    watch: Watch = field(init=False)
+    later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    """What happened, in order: the story of a trace that fails."""
+
+    def __post_init__(self) -> None:
+        self.kubernetes = Kubernetes(self.slurm)
+        self.watch = Watch(self.slurm, self.kubernetes)
+        self.slurm.answers_slurmd = self.kubernetes.answers_slurmd
+        self.slurm.on_command = self.watch.slurm_changes
+        self.slurm.on_change = self._changed
+        self.kubernetes.on_leave = self.watch.pods_leave
+        self.kubernetes.on_pod = self._pod_changed
+
+    def now(self) -> float:
+        return self.time
+
+    def wall(self) -> float:
+        """Seconds since 1970."""
+        return EPOCH + self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(max(seconds, self.stride))
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self.log.append(f"{self.time:8.1f}      says: {text}")
+
+    def tell(self, text: str) -> None:
+        """Note what happened."""
+        self.log.append(f"{self.time:8.1f}  {text}")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass for all."""
+        end = self.time + seconds
+        step = max(_STEP_SECONDS, seconds / _STEPS)
+        while self.time < end:
+            self.time = min(end, self.time + step)
+            due = [happens for at, happens in self.later if at <= self.time]
+            self.later = [each for each in self.later if each[0] > self.time]
+            for happens in due:
+                happens()
+            self.settle()
+
+    def settle(self) -> None:
+        """Let everything react to what is there now."""
+        self.slurm.step(self.time)
+        self.kubernetes.step(self.time)
+
+    def _changed(self, job: int) -> None:
+        self.watch.placed[job] = self.watch.happens()
+
+    def _pod_changed(self, pod: Pod) -> None:
+        self.watch.appeared[pod.name] = self.watch.happens()
