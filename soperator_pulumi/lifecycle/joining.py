@@ -1,14 +1,17 @@
 """Waiting until the nodes of a node set have joined Slurm, and saying of each missing one what it lacks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
-from soperator_pulumi.lifecycle.pods import Pod, find_pods
+from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
+from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.slurm import Node, SlurmClient
+from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD
+from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.states import Node
 
 _COUNTED_SECONDS = 5
 _TELL_SECONDS = 10
@@ -21,127 +24,171 @@ class Roll:
     """Who of a node set is there, at one moment."""
 
     size: int
-    missing: Mapping[str, str]
-    """What each node that has not joined lacks, by name; empty where nobody has looked."""
+    """How many nodes there are to be."""
+    live: LiveNodeSet
+    """What Kubernetes says."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    """What Slurm says of all nodes of this name, by name."""
+    trouble: str = ""
+    """Why slurmctld does not answer; empty when it does."""
 
     @property
-    def joined(self) -> int:
-        """Number of nodes that have joined."""
-        return self.size - len(self.missing)
+    def names(self) -> tuple[str, ...]:
+        """The nodes that there are to be."""
+        return tuple(f"{self.live.name}-{ordinal}" for ordinal in range(self.size))
 
-    def lines(self) -> list[str]:
-        """Return the missing nodes, those with the same trouble in one line."""
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in self.missing.items():
-            by_reason.setdefault(reason, []).append(name)
-        return [f"{named(names)}: {reason}" for reason, names in by_reason.items() if reason]
+    def joined(self, name: str) -> bool:
+        """Whether its pod is ready and Slurm can use it or holds it drained."""
+        pod, node = self.live.pods.get(name), self.nodes.get(name)
+        return pod is not None and pod.ready and not pod.going and node is not None and node.joined
+
+    def missing_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of these nodes that have not joined."""
+        return tuple(name for name in names if not self.joined(name))
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """Those whose pods are of an older template: Kubernetes does not replace them, for their jobs' sake."""
+        newest = str((self.live.stateful_set or {}).get("status", {}).get("updateRevision", ""))
+        pods = (self.live.pods.get(name) for name in self.names)
+        return tuple(pod.name for pod in pods if pod and newest and not pod.going and pod.revision not in {"", newest})
+
+    @property
+    def surplus(self) -> tuple[str, ...]:
+        """Nodes that Slurm has beyond the size."""
+        return tuple(name for name in self.nodes if name not in set(self.names))
 
 
+@dataclass(frozen=True)
 class Joining:
     """The nodes of one node set, as Kubernetes and Slurm see them."""
 
-    def __init__(
-        self, kube: Kube, *, namespace: str, node_set: str, selector: Mapping[str, str], say: Say, clock: Clock
-    ) -> None:
-        self._kube = kube
-        self._namespace = namespace
-        self._node_set = node_set
-        self._selector = {**selector}
-        self._say = say
-        self._clock = clock
+    kube: Kube
+    place: Place
+    node_set: str
+    size: int
+    """How many nodes there are to be, which is how many pods the StatefulSet is to have."""
+    slurm: SlurmClient
+    say: Say
+    clock: Clock
 
-    def roll(self, replicas: int, *, explained: bool = True) -> Roll:
-        """Return who is there. A node has joined when its pod is ready and Slurm can use it or holds it drained.
-
-        Looking for the reasons costs calls for each missing node, so it is done only when they are told.
-        """
-        names = [f"{self._node_set}-{ordinal}" for ordinal in range(replicas)]
-        if not names:
-            return Roll(0, {})
-        pods = {pod.name: pod for pod in find_pods(self._kube, self._namespace, self._selector)}
-        trouble = ""
-        nodes: dict[str, Node] = {}
-        try:
-            nodes = {node.name: node for node in self._slurm().nodes()}
-        except (SlurmError, TransportError) as error:
-            trouble = self._why_no_answer(error)
-        missing = [name for name in names if trouble or not _joined(pods.get(name), nodes.get(name))]
-        reasons = {
-            name: self._reason(pods.get(name), nodes.get(name), trouble) if position < _EXPLAINED else "not looked at"
-            for position, name in enumerate(missing if explained else [])
-        }
-        return Roll(replicas, reasons or dict.fromkeys(missing, ""))
-
-    def outdated(self) -> list[str]:
-        """Return the nodes whose pods are of an older template: Kubernetes does not replace them, for their jobs' sake.
-
-        The API server counts a template that has just been applied a moment later: that is waited for.
-        """
-        newest = ""
-        for _ in until(self._clock.now() + _COUNTED_SECONDS, self._clock):
-            found = self._kube.get(f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{self._node_set}") or {}
-            status = found.get("status", {})
-            newest = str(status.get("updateRevision", ""))
-            if status.get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0):
-                break
-        pods = find_pods(self._kube, self._namespace, self._selector) if newest else []
-        return [pod.name for pod in pods if not pod.going and pod.revision not in {"", newest}]
-
-    def wait(self, replicas: int, timeout_seconds: float) -> None:
-        """Wait until all nodes have joined, with a line whenever something changes.
+    def look(self) -> Roll:
+        """Return who is there.
 
         Raises:
-            NotReadyError: they have not after `timeout_seconds`; what each lacks.
+            KubernetesError: the pods cannot be looked at.
         """
-        began = self._clock.now()
+        try:
+            nodes = self.slurm.nodes()
+        except (SlurmError, TransportError) as error:
+            return Roll(self.size, self._live(), trouble=self._why_no_answer(error))
+        return self.look_with({node.name: node for node in nodes})
+
+    def look_with(self, nodes: Mapping[str, Node]) -> Roll:
+        """Return who is there, by what Slurm has just said of all nodes.
+
+        Raises:
+            KubernetesError: the pods cannot be looked at.
+        """
+        live = self._live()
+        return Roll(self.size, live, {name: node for name, node in nodes.items() if live.ordinal(name) is not None})
+
+    def require_size(self, roll: Roll) -> None:
+        """Refuse to wait for pods that Kubernetes will not make.
+
+        Raises:
+            NotReadyError: the StatefulSet has another number of replicas, or there is none.
+        """
+        if words := self.other_size(roll.live):
+            raise NotReadyError(words)
+
+    def other_size(self, live: LiveNodeSet) -> str:
+        """Return what is wrong with the StatefulSet's size, and what to do; empty when it is as it should be."""
+        if live.stateful_set is None:
+            return f"{self.node_set}: somebody deleted its StatefulSet. Run `pulumi up --refresh`, which makes it anew."
+        if live.replicas != self.size:
+            return (
+                f"{self.node_set}: its StatefulSet has {live.replicas} replicas instead of {self.size}: somebody "
+                f"changed them beside Pulumi (`kubectl scale`, an autoscaler). Run `pulumi up --refresh`, which sets "
+                f"{self.size} again, or write what it is to be into the node set's replicas first."
+            )
+        return ""
+
+    def reasons(self, roll: Roll, names: Sequence[str]) -> list[str]:
+        """Return what each of these nodes lacks, those with the same trouble in one line. Costs calls for each."""
+        by_reason: dict[str, list[str]] = {}
+        for position, name in enumerate(names):
+            reason = self._reason(roll, name) if position < _EXPLAINED else "not looked at"
+            by_reason.setdefault(reason, []).append(name)
+        return [f"{named(those)}: {reason}" for reason, those in by_reason.items()]
+
+    def wait(self, names: Sequence[str], timeout_seconds: float) -> Roll:
+        """Wait until these nodes have joined, with a line whenever something changes, and return the last look.
+
+        Raises:
+            NotReadyError: the StatefulSet has another size, at once.
+            KubernetesError: the pods cannot be looked at.
+        """
+        began = self.clock.now()
         told_at, told_count = began, -1
-        for left in until(began + timeout_seconds, self._clock):
-            now = self._clock.now()
-            long = now - began >= _TELL_SECONDS
-            roll = self.roll(replicas, explained=left <= 0 or (long and now - told_at >= _TELL_SECONDS))
-            if not roll.missing:
-                self._say(f"{self._node_set}: {replicas} of {replicas} nodes have joined")
-                return
-            if roll.joined != told_count or now - told_at >= _TELL_SECONDS:
-                told_at, told_count = now, roll.joined
-                self._say(f"{self._node_set}: {roll.joined} of {replicas} nodes have joined, {left:.0f} s left")
-                for line in roll.lines():
-                    self._say(f"  {line}")
-        raise NotReadyError(
-            f"{self._node_set}: {len(roll.missing)} of {replicas} nodes have not joined Slurm "
-            f"after {timeout_seconds:.0f} s:\n"
-            + "".join(f"  {line}\n" for line in roll.lines())
-            + "Mend what is named and run again, lower the node set's replicas, or raise its ready_timeout_seconds."
-        )
+        for left in until(began + timeout_seconds, self.clock):
+            now = self.clock.now()
+            roll = self.look()
+            self.require_size(roll)
+            missing = roll.missing_of(names)
+            joined = len(names) - len(missing)
+            if not missing:
+                break
+            if joined != told_count or now - told_at >= _TELL_SECONDS:
+                explained = now - began >= _TELL_SECONDS and now - told_at >= _TELL_SECONDS
+                told_at, told_count = now, joined
+                self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined, {left:.0f} s left")
+                for line in self.reasons(roll, missing) if explained else []:
+                    self.say(f"  {line}")
+        if names and not missing:
+            self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined")
+        return roll
+
+    def not_joined(self, roll: Roll, names: Sequence[str], seconds: float) -> str:
+        """Return which of these nodes have not joined, and why, in lines; empty when all have."""
+        missing = roll.missing_of(names)
+        if not missing:
+            return ""
+        head = f"{self.node_set}: {len(missing)} of {len(names)} nodes have not joined Slurm after {seconds:.0f} s:"
+        return "\n".join([head, *(f"  {line}" for line in self.reasons(roll, missing))])
+
+    def _live(self) -> LiveNodeSet:
+        """Return the pods. What has just been applied the API server counts a moment later: that is awaited."""
+        for _ in until(self.clock.now() + _COUNTED_SECONDS, self.clock):
+            live = LiveNodeSet.read(self.kube, self.place, self.node_set)
+            found = live.stateful_set or {}
+            if found.get("status", {}).get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0):
+                break
+        return live
 
     def _why_no_answer(self, error: SoperatorError) -> str:
         """Return what keeps slurmctld from answering: its pod, or else what the attempt met."""
-        body = self._kube.get(f"{pods_path(self._namespace)}/{CONTROLLER_POD}")
+        body = self.kube.get(f"{pods_path(self.place.namespace)}/{CONTROLLER_POD}")
         pod = None if body is None else Pod.of(body)
         if pod is None or pod.ready:
             return f"slurmctld does not answer: {str(error).rstrip('.')}"
-        return f"slurmctld does not answer: pod {pod.name} {pod.why_not_ready(self._kube)}"
+        return f"slurmctld does not answer: pod {pod.name} {pod.why_not_ready(self.kube)}"
 
-    def _slurm(self) -> SlurmClient:
-        return SlurmClient(self._kube.transport(self._namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
-
-    def _reason(self, pod: Pod | None, node: Node | None, trouble: str) -> str:
+    def _reason(self, roll: Roll, name: str) -> str:
+        pod, node = roll.live.pods.get(name), roll.nodes.get(name)
         if pod is None:
             return "its pod does not exist yet"
-        if not pod.ready:
-            return f"its pod {pod.why_not_ready(self._kube)}"
-        if trouble:
-            return trouble
+        if not pod.ready or pod.going:
+            return f"its pod {pod.why_not_ready(self.kube)}"
+        if roll.trouble:
+            return roll.trouble
         if node is None:
             return "slurmd runs, but has not registered with slurmctld"
         return f"Slurm says {node.condition}"
 
 
-def _joined(pod: Pod | None, node: Node | None) -> bool:
-    return pod is not None and pod.ready and node is not None and node.joined
-
-
-def named(names: list[str]) -> str:
+def named(names: Iterable[str]) -> str:
     """Return names for a message: the first few, and how many more there are."""
-    told = ", ".join(names[:_NAMES_TOLD])
-    return f"{told} and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else told
+    every = list(names)
+    told = ", ".join(every[:_NAMES_TOLD])
+    return f"{told} and {len(every) - _NAMES_TOLD} more" if len(every) > _NAMES_TOLD else told

@@ -10,8 +10,11 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.emptying import empty
 from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.slurm.marker import Operation
 
 _COMPARED = ("namespace", "namespace_uid", "owner", "node_set", "selector", "policy")
 
@@ -31,6 +34,16 @@ class NodeSetGuardProvider(LiveProvider):
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Record."""
         return UpdateResult({**news})
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """Drain all nodes of the set.
+
+        Raises:
+            DrainError: they are not free, so that its StatefulSet must not be deleted.
+        """
+        policies = {str(props["node_set"]): props.get("policy") or {}}
+        place = Place.model_validate(props)
+        empty(self.kube(props, deleting=True), place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
 
 
 class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGuard"):

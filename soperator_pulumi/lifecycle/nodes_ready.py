@@ -1,83 +1,109 @@
-"""The resource after a node set's StatefulSet: it is up to date when the nodes have joined Slurm."""
+"""The resource after a node set's StatefulSet: it is up to date when the nodes have joined Slurm, all with new pods."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
-from pydantic import BaseModel, ConfigDict
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
+from pydantic import Field
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.joining import Joining, named
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
+from soperator_pulumi.lifecycle.drain_override import policy_of
+from soperator_pulumi.lifecycle.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.joining import Joining
+from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
+from soperator_pulumi.lifecycle.place import Place
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.lifecycle.rolling import Rolling
+from soperator_pulumi.lifecycle.upkeep import Drift, Upkeep
+from soperator_pulumi.spec import RollingUpdateSpec, Share
+
+_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})
 
 
-class NodeSetSize(BaseModel):
-    """What is waited for. Numbers arrive as floats."""
+class Wanted(Place):
+    """What a node set is to be. Numbers arrive as floats; what an older release recorded lacks the later fields."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    namespace: str
+    owner: str = ""
     node_set: str
     replicas: int
-    selector: dict[str, str]
-    """Labels of the node set's pods."""
     timeout_seconds: int
+    template: str = ""
+    max_unready: Share = Share(0)
+    wait_until_ready: bool = True
+    policy: dict[str, Any] = Field(default_factory=dict)
+    rolling_update: RollingUpdateSpec = RollingUpdateSpec()
 
 
 class NodesReadyProvider(LiveProvider):
-    """Wait on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
+    """Settle on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with who is there now."""
+        if has_unknown(news.get("namespace_uid")):
+            news = {**news, "namespace_uid": olds.get("namespace_uid")}
         if has_unknown(news):
             return DiffResult(changes=True)
-        wanted, recorded = NodeSetSize.model_validate(news), NodeSetSize.model_validate(olds)
-        if wanted != recorded:
-            return DiffResult(changes=True)
-        try:
-            joining = self._joining(news, wanted)
-            roll = joining.roll(wanted.replicas)
-            outdated = joining.outdated()
-        except KubernetesError as error:
-            say(f"{wanted.node_set}: its nodes cannot be looked at: {error}")
-            return DiffResult(changes=True)
-        if roll.missing:
-            say(f"{wanted.node_set}: {roll.joined} of {roll.size} nodes have joined")
-            for line in roll.lines():
-                say(f"  {line}")
-        if outdated:
-            say(
-                f"{wanted.node_set}: {named(outdated)} still as before the last change of the pods' template. "
-                "A pod takes the new one when it is deleted: drain its node first."
-            )
-        return DiffResult(changes=bool(roll.missing))
+        changed = any(olds.get(key) != news.get(key) for key in {*olds, *news} - _NOT_COMPARED)
+        drift = self._drift(news, resized=olds.get("replicas") != news.get("replicas"))
+        return DiffResult(changes=changed or drift.changes)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Wait for the nodes."""
-        wanted = self._wait(props)
+        wanted = self._settle(props)
         return CreateResult(f"{wanted.namespace}/{wanted.node_set}", {**props})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Wait for the nodes."""
-        self._wait(news)
+        """Remove records without pods, renew changed pods, wait for the nodes."""
+        self._settle(news)
         return UpdateResult({**news})
 
-    def _wait(self, props: Mapping[str, Any]) -> NodeSetSize:
-        wanted = NodeSetSize.model_validate(props)
-        self._joining(props, wanted).wait(wanted.replicas, wanted.timeout_seconds)
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Show how the live node set differs from what is recorded; its size becomes what is recorded."""
+        if self._drift(props, resized=False).unseen:
+            return ReadResult(id_, props)
+        wanted = Wanted.model_validate(props)
+        live = LiveNodeSet.read(self.kube(props), wanted, wanted.node_set)
+        return ReadResult(id_, {**props, "replicas": live.replicas})
+
+    def _settle(self, props: Mapping[str, Any]) -> Wanted:
+        wanted = Wanted.model_validate(props)
+        wanted.uid(self.kube(props))
+        self._upkeep(props, wanted).settle()
         return wanted
 
-    def _joining(self, props: Mapping[str, Any], wanted: NodeSetSize) -> Joining:
-        return Joining(
-            self.kube(props),
-            namespace=wanted.namespace,
-            node_set=wanted.node_set,
-            selector=wanted.selector,
-            say=say,
-            clock=MachineClock(),
+    def _drift(self, props: Mapping[str, Any], *, resized: bool) -> Drift:
+        """Return how the node set differs, and say it."""
+        wanted = Wanted.model_validate(props)
+        try:
+            wanted.uid(self.kube(props))
+            drift = self._upkeep(props, wanted).drift(wanted.template, resized=resized)
+        except KubernetesError as error:
+            drift = Drift([f"{wanted.node_set}: its nodes cannot be looked at: {error}"], changes=True, unseen=True)
+        for line in drift.lines:
+            say(line)
+        return drift
+
+    def _upkeep(self, props: Mapping[str, Any], wanted: Wanted) -> Upkeep:
+        kube, clock = self.kube(props), MachineClock()
+        slurm = slurm_of(kube, wanted, clock)
+        joining = Joining(kube, wanted, wanted.node_set, wanted.replicas, slurm, say, clock)
+        return Upkeep(
+            joining,
+            Rolling(
+                joining,
+                Draining.at(kube, wanted, say, clock),
+                policy_of(wanted.policy),
+                wanted.rolling_update.max_unavailable,
+                wanted.timeout_seconds,
+            ),
+            Records(kube, slurm, wanted.namespace, wanted.owner),
+            wanted.timeout_seconds,
+            wanted.max_unready,
+            wanted.wait_until_ready,
         )
 
 

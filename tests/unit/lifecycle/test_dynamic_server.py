@@ -19,8 +19,22 @@ from pulumi.runtime.rpc import UNKNOWN
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
-from tests.unit.lifecycle.test_providers import CONFIG_FILES, NODES, PREREQUISITES
+from soperator_pulumi.spec import DrainSpec, RollingUpdateSpec
+from tests.unit.lifecycle.test_providers import CONFIG_FILES, PREREQUISITES
 
+NODES = {
+    "namespace": "hpc",
+    "namespace_uid": "1",
+    "owner": "hpc",
+    "node_set": "cpu",
+    "selector": {"app.kubernetes.io/instance": "hpc"},
+    "timeout_seconds": 600,
+    "template": "a",
+    "max_unready": 1,
+    "wait_until_ready": True,
+    "policy": DrainSpec().model_dump(mode="json"),
+    "rolling_update": RollingUpdateSpec().model_dump(mode="json"),
+}
 NOWHERE = """\
 current-context: main
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]

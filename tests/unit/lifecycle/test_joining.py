@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.lifecycle.draining import slurm_of
 from soperator_pulumi.lifecycle.joining import Joining
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
+from soperator_pulumi.lifecycle.place import Place
+from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, World
 
 CPU = {**SELECTOR, "app.kubernetes.io/component": "worker", "soperator-pulumi/node-set": "cpu"}
 
@@ -26,26 +28,44 @@ def world() -> World:
     return world
 
 
-def joining(world: World) -> Joining:
-    return Joining(world, namespace=NAMESPACE, node_set="cpu", selector=CPU, say=world.said.append, clock=world.clock)
+def joining(world: World, size: int = 2) -> Joining:
+    """Return who waits for a node set that the StatefulSet has as many pods of."""
+    world.objects[f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"] = a_stateful_set(size)
+    place = Place(namespace=NAMESPACE, owner="hpc", selector=CPU)
+    slurm = slurm_of(world, place, world.clock)
+    return Joining(world, place, "cpu", size, slurm, world.said.append, world.clock)
+
+
+def a_stateful_set(replicas: int) -> dict[str, Any]:
+    return {"metadata": {"generation": 1}, "spec": {"replicas": replicas}, "status": {"observedGeneration": 1}}
+
+
+def names(size: int) -> list[str]:
+    return [f"cpu-{ordinal}" for ordinal in range(size)]
+
+
+def missing(world: World, size: int = 2) -> list[str]:
+    """Return what is said of the nodes that have not joined."""
+    waiting = joining(world, size)
+    roll = waiting.look()
+    return waiting.reasons(roll, roll.missing_of(roll.names))
 
 
 def test_nodes_that_are_there_are_not_waited_for(world: World) -> None:
-    joining(world).wait(2, 600)
+    joining(world).wait(names(2), 600)
     assert world.said == ["cpu: 2 of 2 nodes have joined"]
     assert world.clock.time == 0
 
 
-def test_a_node_set_of_no_nodes_asks_nobody() -> None:
-    world = World()
-    assert joining(world).roll(0).missing == {}
-    assert world.commands == []
+def test_a_look_takes_one_command(world: World) -> None:
+    joining(world).look()
+    assert world.commands == ["scontrol show nodes --json"]
 
 
 def test_a_node_that_comes_late_is_waited_for(world: World) -> None:
     late = world.nodes.pop()
     world.clock.after(7, lambda: world.nodes.append(late))
-    joining(world).wait(2, 600)
+    joining(world).wait(names(2), 600)
     assert world.said[0] == "cpu: 1 of 2 nodes have joined, 600 s left"
     assert 7 <= world.clock.time < 9
 
@@ -53,7 +73,7 @@ def test_a_node_that_comes_late_is_waited_for(world: World) -> None:
 @pytest.mark.parametrize("state", [("IDLE", "DRAIN"), ("MIXED",), ("ALLOCATED", "COMPLETING"), ("IDLE", "RESERVED")])
 def test_a_node_that_works_or_that_somebody_drained_has_joined(world: World, state: tuple[str, ...]) -> None:
     world.nodes[1] = a_node("cpu-1", *state)
-    assert joining(world).roll(2).missing == {}
+    assert missing(world) == []
 
 
 @pytest.mark.parametrize(
@@ -61,14 +81,14 @@ def test_a_node_that_works_or_that_somebody_drained_has_joined(world: World, sta
 )
 def test_a_node_that_slurm_cannot_use_has_not_joined(world: World, state: tuple[str, ...]) -> None:
     world.nodes[1] = a_node("cpu-1", *state, reason="Low RealMemory")
-    (reason,) = joining(world).roll(2).missing.values()
-    assert reason.startswith("Slurm says ")
+    (reason,) = missing(world)
+    assert reason.startswith("cpu-1: Slurm says ")
     assert reason.endswith("(Low RealMemory)")
 
 
 def test_a_record_of_a_node_whose_pod_has_not_started_is_not_a_node(world: World) -> None:
     world.add_pod("cpu-1", "worker", "creating", node_set="cpu")
-    assert joining(world).roll(2).missing == {"cpu-1": "its pod starts"}
+    assert missing(world) == ["cpu-1: its pod starts"]
 
 
 @pytest.mark.parametrize(
@@ -82,23 +102,21 @@ def test_a_record_of_a_node_whose_pod_has_not_started_is_not_a_node(world: World
 def test_each_missing_node_says_what_it_lacks(world: World, state: str, reason: str) -> None:
     world.add_pod("cpu-1", "worker", state, node_set="cpu")
     world.logs["cpu-1"] = "starting\nfatal: no cgroup\n"
-    assert joining(world).roll(2).lines() == [f"cpu-1: {reason}"]
+    assert missing(world) == [f"cpu-1: {reason}"]
 
 
 def test_nodes_that_lack_the_same_stand_in_one_line(world: World) -> None:
-    assert joining(world).roll(10).lines() == [
-        "cpu-2, cpu-3, cpu-4, cpu-5, cpu-6 and 3 more: its pod does not exist yet"
-    ]
+    assert missing(world, 10) == ["cpu-2, cpu-3, cpu-4, cpu-5, cpu-6 and 3 more: its pod does not exist yet"]
 
 
 def test_a_pod_whose_slurmd_is_not_known_to_slurmctld_is_told_apart(world: World) -> None:
     world.nodes.pop()
-    assert joining(world).roll(2).lines() == ["cpu-1: slurmd runs, but has not registered with slurmctld"]
+    assert missing(world) == ["cpu-1: slurmd runs, but has not registered with slurmctld"]
 
 
 def test_a_controller_that_does_not_answer_is_named_as_the_reason(world: World) -> None:
     world.add_pod("controller-0", "controller", "unschedulable")
-    assert joining(world).roll(1).lines() == [
+    assert missing(world, 1) == [
         (
             "cpu-0: slurmctld does not answer: pod controller-0 waits for a machine: "
             "0/3 nodes are available: 3 Insufficient cpu."
@@ -106,20 +124,44 @@ def test_a_controller_that_does_not_answer_is_named_as_the_reason(world: World) 
     ]
 
 
-def test_after_the_time_is_up_the_error_names_nodes_reasons_and_what_to_do(world: World) -> None:
+def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: World) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
-    with pytest.raises(NotReadyError) as raised:
-        joining(world).wait(2, 30)
-    assert str(raised.value) == (
-        "cpu: 1 of 2 nodes have not joined Slurm after 30 s:\n"
-        "  cpu-1: its pod slurmd: ErrImagePull: not found\n"
-        "Mend what is named and run again, lower the node set's replicas, or raise its ready_timeout_seconds."
+    waiting = joining(world)
+    roll = waiting.wait(names(2), 30)
+    assert waiting.not_joined(roll, names(2), 30) == (
+        "cpu: 1 of 2 nodes have not joined Slurm after 30 s:\n  cpu-1: its pod slurmd: ErrImagePull: not found"
     )
+
+
+@pytest.mark.parametrize(
+    ("live", "words"),
+    [
+        (1, "has 1 replicas instead of 2: somebody changed them beside Pulumi"),
+        (3, "has 3 replicas instead of 2: somebody changed them beside Pulumi"),
+        (None, "somebody deleted its StatefulSet"),
+    ],
+)
+def test_a_stateful_set_of_another_size_is_told_at_once_with_what_to_run(
+    world: World, live: int | None, words: str
+) -> None:
+    waiting = joining(world)
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"
+    world.objects.pop(path)
+    if live is not None:
+        world.objects[path] = a_stateful_set(live)
+    with pytest.raises(NotReadyError, match=words) as raised:
+        waiting.wait(names(2), 600)
+    assert "`pulumi up --refresh`" in str(raised.value)
+    assert world.clock.time == 0
+
+
+def test_a_pod_that_is_being_deleted_has_not_joined_though_it_is_ready(world: World) -> None:
+    world.objects[f"{PODS}/cpu-1"]["metadata"]["deletionTimestamp"] = "now"
+    assert missing(world) == ["cpu-1: its pod is being deleted"]
 
 
 def test_reasons_are_told_while_waiting_but_not_in_the_first_seconds(world: World) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
-    with pytest.raises(NotReadyError):
-        joining(world).wait(2, 25)
+    joining(world).wait(names(2), 25)
     assert world.said[0] == "cpu: 1 of 2 nodes have joined, 25 s left"
     assert world.said[2] == "  cpu-1: its pod slurmd: ErrImagePull: not found"

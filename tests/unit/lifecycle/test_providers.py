@@ -12,7 +12,7 @@ from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.cluster.host_key import host_key
-from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, NotReadyError
+from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.connection import Access, access
@@ -21,7 +21,6 @@ from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
-from tests.unit.lifecycle.test_joining import CPU, a_node
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 
@@ -46,14 +45,6 @@ CONFIG_FILES = {
     "context": None,
 }
 CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/slurm-config"
-NODES = {
-    "namespace": NAMESPACE,
-    "node_set": "cpu",
-    "replicas": 1.0,
-    "selector": CPU,
-    "timeout_seconds": 600.0,
-    "kubeconfig": None,
-}
 PREREQUISITES = {
     "where": "soperator:cluster",
     "namespace": NAMESPACE,
@@ -210,59 +201,7 @@ def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) 
     assert raised.value.__suppress_context__
 
 
-# -- NodesReady and PodsReady -----------------------------------------------------------------------------------
-
-
-def test_nodes_that_have_joined_are_no_change(world: World) -> None:
-    world.add_pod("controller-0", "controller")
-    world.add_pod("cpu-0", "worker", node_set="cpu")
-    world.nodes = [a_node("cpu-0", "IDLE")]
-    outputs = NodesReadyProvider().create(dict(NODES)).outs
-    assert outputs == NODES
-    assert NodesReadyProvider().diff("", NODES, {**NODES, "kubeconfig": "other"}).changes is False
-
-
-def test_more_nodes_than_recorded_are_a_change_without_looking(world: World) -> None:
-    world.unreachable = True
-    assert NodesReadyProvider().diff("", NODES, {**NODES, "replicas": 2.0}).changes is True
-
-
-def test_nodes_that_are_missing_are_a_change_and_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.add_pod("controller-0", "controller")
-    assert NodesReadyProvider().diff("", NODES, NODES).changes is True
-    assert "cpu-0: its pod does not exist yet" in capsys.readouterr().out
-
-
-def test_nodes_whose_pods_are_of_an_older_template_are_told_and_are_no_change(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("soperator_pulumi.lifecycle.nodes_ready.MachineClock", lambda: world.clock)
-    world.add_pod("controller-0", "controller")
-    for name, revision in (("cpu-0", "a"), ("cpu-1", "b")):
-        pod = world.add_pod(name, "worker", node_set="cpu")
-        pod["metadata"]["labels"]["controller-revision-hash"] = revision
-        world.nodes.append(a_node(name, "IDLE"))
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"
-    counted = {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, "updateRevision": "b"}}
-    world.objects[path] = {"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "updateRevision": "a"}}
-    world.clock.after(1, lambda: world.objects.update({path: counted}))
-    two = {**NODES, "replicas": 2.0}
-    assert NodesReadyProvider().diff("", two, two).changes is False
-    assert "cpu: cpu-0 still as before the last change of the pods' template" in capsys.readouterr().out
-
-
-def test_nodes_of_a_cluster_that_is_not_reached_count_as_changed(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.unreachable = True
-    assert NodesReadyProvider().diff("", NODES, NODES).changes is True
-    assert "its nodes cannot be looked at" in capsys.readouterr().out
-
-
-def test_removing_a_node_set_asks_nobody(world: World) -> None:
-    world.unreachable = True
-    NodesReadyProvider().delete("", NODES)
-    PodsReadyProvider().delete("", NODES)
+# -- PodsReady ----------------------------------------------------------------------------------------------------
 
 
 def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,12 +212,6 @@ def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: 
     world.objects[PATH] = a_stateful_set(readyReplicas=0)
     assert PodsReadyProvider().diff("", props, props).changes is True
     assert "login: 0 of 2 pods are ready" in capsys.readouterr().out
-
-
-def test_a_wait_that_ends_in_vain_fails_the_resource(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("soperator_pulumi.lifecycle.nodes_ready.MachineClock", lambda: world.clock)
-    with pytest.raises(NotReadyError):
-        NodesReadyProvider().create(dict(NODES))
 
 
 # -- Prerequisites ----------------------------------------------------------------------------------------------

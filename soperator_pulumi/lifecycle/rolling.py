@@ -1,0 +1,255 @@
+"""Renewing a node set's pods whose template has changed: in waves, each node drained before and resumed after.
+
+Nothing is remembered: which pods are old Kubernetes says, and whose drains are ours the drains themselves say. So a run
+that was killed, at whatever moment, is gone on with by the next one.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.lifecycle.draining import Draining
+from soperator_pulumi.lifecycle.freeing import ANSWER_SECONDS
+from soperator_pulumi.lifecycle.joining import Joining, Roll, named
+from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
+from soperator_pulumi.lifecycle.progress import until
+from soperator_pulumi.lifecycle.putting_back import PUT_BACK_SECONDS
+from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.states import Job, Snapshot
+from soperator_pulumi.slurm.waves import next_wave
+from soperator_pulumi.spec import DrainSpec, Share
+
+PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
+"""Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down
+may be one that is to leave once its jobs have ended (`drain.wait: false`)."""
+
+_WAVES_TOLD = 10
+_ASK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """The pods of one node set."""
+
+    joining: Joining
+    draining: Draining
+    policy: DrainSpec
+    max_unavailable: Share
+    timeout_seconds: float
+    """How long a renewed node may take to join, from when its old pod is gone."""
+
+    def outdated(self, roll: Roll) -> tuple[str, ...]:
+        """Return the nodes to renew: those of an older template that are not about to leave."""
+        markers = self._markers(roll)
+        leaving = {name for name, marker in markers.items() if marker.operation is Operation.SCALE_DOWN}
+        return tuple(name for name in roll.outdated if name not in leaving)
+
+    def held(self, roll: Roll) -> dict[str, Operation]:
+        """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
+        markers = self._markers(roll).items()
+        held = {name: marker.operation for name, marker in markers if marker.operation in PUT_BACK}
+        return {name: why for name, why in held.items() if roll.joined(name) and name not in roll.outdated}
+
+    def put_back(self, roll: Roll) -> Roll:
+        """Resume those, and return how it looks then.
+
+        Raises:
+            NotReadyError: slurmctld has not done it for two minutes.
+            KubernetesError: the pods cannot be looked at.
+        """
+        trouble = "slurmctld still has them drained"
+        for _ in until(self.joining.clock.now() + PUT_BACK_SECONDS, self.joining.clock):
+            held = self.held(roll)
+            if not held:
+                return roll
+            try:
+                back = self.draining.put_back(held, PUT_BACK)
+            except (SlurmError, TransportError) as error:
+                trouble = str(error)  # whether it was done the next look tells
+            else:
+                if back:
+                    self.joining.say(f"{self.joining.node_set}: {compress(sorted(back))} in service again")
+            roll = self.joining.look()
+        raise NotReadyError(
+            f"{self.joining.node_set}: {named(held)} cannot be put back into service: {trouble}\n"
+            "Run again when slurmctld answers."
+        )
+
+    def preview(self, roll: Roll, names: Sequence[str]) -> list[str]:
+        """Return what renewing these nodes will do, in lines: what runs on them, and in what order they go."""
+        try:
+            lines = self.draining.preview([self._leaving(roll, names)], Operation.ROLLING_UPDATE)
+            waves = self._waves(roll, names)
+        except (SlurmError, TransportError) as error:
+            return [
+                f"{self.joining.node_set}: {compress(names)} will be renewed; what is on them is not known: {error}"
+            ]
+        order = ", then ".join(compress(wave) for wave in waves[:_WAVES_TOLD])
+        more = f", and {len(waves) - _WAVES_TOLD} more waves" if len(waves) > _WAVES_TOLD else ""
+        return [*lines, f"At most {self._budget(roll)} at a time (rolling_update.max_unavailable): {order}{more}."]
+
+    def run(self, roll: Roll) -> Roll:
+        """Renew what is outdated, wave by wave, and return how it looks then.
+
+        Where the policy does not wait, nodes with jobs stay drained: a later run goes on with them.
+
+        Raises:
+            DrainError: the nodes of a wave did not become free; they are in service again.
+            NotReadyError: renewed nodes do not join; the others are in service.
+            KubernetesError: the pods cannot be looked at, or not deleted.
+        """
+        roll = self.put_back(roll)
+        while outdated := self.outdated(roll):
+            snapshot, roll = self._ask()
+            wave = self._wave(roll, self.outdated(roll), snapshot)
+            if not wave:
+                roll = self._await(self._out_of_service(roll))
+                continue
+            self.joining.say(
+                f"{self.joining.node_set}: {len(roll.names) - len(outdated)} of {len(roll.names)} nodes have the new "
+                f"pods; renews {compress(wave)}"
+            )
+            free = self._free(roll, wave)
+            if not free:
+                return self.joining.look()
+            self._delete_pods(free)
+            roll = self._await(sorted(free))
+        return roll
+
+    # -- which are next -------------------------------------------------------------------------------------------
+
+    def _wave(self, roll: Roll, outdated: Sequence[str], snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the nodes to renew now; none when as many as may be are out of service, and have to join first."""
+        busy = _busy(snapshot.jobs)
+        markers = self._markers(roll)
+        # Whoever drained a node has taken it out of service; that is not counted against what the update may.
+        foreign = {name for name in outdated if name in roll.nodes and roll.nodes[name].drained} - markers.keys()
+        out = frozenset(self._out_of_service(roll)) | (foreign - busy.keys())
+        wave = next_wave(outdated, out, len(roll.names), self.max_unavailable, busy)
+        # Idle ones do not wait for the jobs of others.
+        return tuple(name for name in wave if name not in busy) or wave
+
+    def _out_of_service(self, roll: Roll) -> list[str]:
+        """Return the nodes that are missing, or drained by us, and stay."""
+        markers = self._markers(roll)
+        staying = [name for name in roll.names if markers.get(name) is None or markers[name].operation in PUT_BACK]
+        return [name for name in staying if name in markers or not roll.joined(name)]
+
+    def _waves(self, roll: Roll, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return in what order nodes would be renewed as things are now."""
+        snapshot, roll = self._ask()
+        left, waves = list(names), list[tuple[str, ...]]()
+        while left:
+            wave = self._wave(roll, left, snapshot) or tuple(left[: self._budget(roll)])
+            waves.append(wave)
+            left = [name for name in left if name not in wave]
+            renewed = {
+                name: replace(roll.nodes[name], state=frozenset({"IDLE"})) for name in wave if name in roll.nodes
+            }
+            roll = replace(roll, nodes={**roll.nodes, **renewed})
+        return waves
+
+    def _budget(self, roll: Roll) -> int:
+        return max(1, self.max_unavailable.of(len(roll.names)))
+
+    def _markers(self, roll: Roll) -> Mapping[str, Marker]:
+        """Return the nodes that a drain of ours holds."""
+        markers = {
+            name: Marker.read(node.reason, self.joining.place.owner)
+            for name, node in roll.nodes.items()
+            if "DRAIN" in node.state
+        }
+        return {name: marker for name, marker in markers.items() if marker}
+
+    def _ask(self) -> tuple[Snapshot, Roll]:
+        """Return what Slurm and Kubernetes say now. Waves are chosen by nothing less: no answer is no information.
+
+        Raises:
+            SlurmError: slurmctld has not answered for five minutes.
+            TransportError: it was not reached.
+        """
+        deadline = self.joining.clock.now() + ANSWER_SECONDS
+        while True:
+            try:
+                snapshot = self.joining.slurm.snapshot(reservations=False)
+            except (SlurmError, TransportError):
+                if self.joining.clock.now() >= deadline:
+                    raise
+                self.joining.clock.sleep(_ASK_SECONDS)
+            else:
+                return snapshot, self.joining.look_with(snapshot.nodes)
+
+    # -- one wave -------------------------------------------------------------------------------------------------
+
+    def _leaving(self, roll: Roll, names: Sequence[str]) -> Leaving:
+        every = roll.live.renewed(self.policy)
+        staying = tuple(name for name in roll.names if name not in names)
+        return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & {*names})
+
+    def _free(self, roll: Roll, wave: Sequence[str]) -> frozenset[str]:
+        """Free the nodes of a wave, and return those that are.
+
+        Raises:
+            DrainError: they did not become free.
+        """
+        try:
+            freed = self.draining.free([self._leaving(roll, wave)], Operation.ROLLING_UPDATE)
+        except DrainError as error:
+            self._leave_in_service(roll)
+            left = len(self.outdated(roll))
+            raise DrainError(
+                f"{error}\n  The rolling update of {self.joining.node_set} stops here: {len(roll.names) - left} of "
+                f"{len(roll.names)} nodes have the new pods, the others go on with theirs. Run again to go on."
+            ) from error
+        for name, why in freed.busy.items():
+            self.joining.say(f"{self.joining.node_set}: {name} stays drained and is renewed by a later run: {why}")
+        return freed.free
+
+    def _delete_pods(self, names: Collection[str]) -> None:
+        """Delete the pods that are still old ones: waiting may have taken hours."""
+        live = LiveNodeSet.read(self.joining.kube, self.joining.place, self.joining.node_set)
+        for name in Roll(self.joining.size, live).outdated:
+            if name in names:
+                self.joining.kube.delete(live.pods[name].path)
+
+    def _await(self, names: Sequence[str]) -> Roll:
+        """Wait until renewed nodes have joined, and put them back into service.
+
+        Raises:
+            NotReadyError: they have not in time.
+        """
+        seconds = self.policy.grace.total_seconds() + self.timeout_seconds
+        roll = self.joining.wait(names, seconds)
+        if words := self.joining.not_joined(roll, names, seconds):
+            self.put_back(roll)
+            self._leave_in_service(roll)
+            raise NotReadyError(
+                f"{words}\nThe rolling update stops here: {len(self.outdated(roll))} of {len(roll.names)} nodes have "
+                "their old pods and stay in service. Mend what is named and run again."
+            )
+        return self.put_back(roll)
+
+    def _leave_in_service(self, roll: Roll) -> None:
+        """Put nodes with old pods back into service, which an interrupted run may have left drained."""
+        try:
+            self.draining.put_back(self.outdated(roll), {Operation.ROLLING_UPDATE})
+        except (SlurmError, TransportError) as error:
+            self.joining.say(
+                f"{self.joining.node_set}: nodes that are still drained are put back by the next run: {error}"
+            )
+
+
+def _busy(jobs: Sequence[Job]) -> dict[str, float]:
+    """Return by node when the last of its jobs ends."""
+    busy: dict[str, float] = {}
+    for name, end in _ends(jobs):
+        busy[name] = max(busy.get(name, 0.0), end)
+    return busy
+
+
+def _ends(jobs: Sequence[Job]) -> Iterator[tuple[str, float]]:
+    for job in jobs:
+        for name in job.node_names if job.active else ():
+            yield name, float("inf") if job.ends_at is None else job.ends_at

@@ -1,0 +1,124 @@
+"""A stack of one node set on the model of slurmctld and Kubernetes: the real providers, in the order of Pulumi."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.slurm import Answer
+from soperator_pulumi.spec import DrainSpec
+from tests.unit.faults.engine import Engine, NodeSet, Program
+from tests.unit.faults.faults import Choices, Faults, KilledError
+from tests.unit.faults.kubernetes import Pod
+from tests.unit.faults.slurmctld import Job, Record
+from tests.unit.faults.stage import STAGE, provider, set_up
+from tests.unit.faults.world import World
+
+NAME = "NodesReady gpu"
+
+
+@dataclass
+class Model:
+    """What a test does with it. Nothing fails by chance."""
+
+    world: World = field(default_factory=World)
+    commands: list[str] = field(default_factory=list)
+    """What was run in the controller's pod."""
+
+    def __post_init__(self) -> None:
+        self.faults = Faults(self.world, Choices(b""))
+        self.engine = Engine(self.faults)
+        self.program = Program({})
+        run = self.world.slurm.run
+
+        def noted(command: Any) -> Answer:
+            self.commands.append(" ".join(command))
+            return run(command)
+
+        self.world.slurm.run = noted  # type: ignore[method-assign] # the model has no other place to look
+
+    def up(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
+        """Bring a node set about, and return what was said."""
+        self.program = Program({"gpu": NodeSet(replicas, policy or DrainSpec(), **changes)})
+        return self.again()
+
+    def again(self) -> list[str]:
+        """Run the same program once more, as a new process."""
+        self._begin()
+        self.engine.up(self.program)
+        self.world.advance(5)
+        return [*self.world.said]
+
+    def preview(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
+        """Return what a preview says of that."""
+        self._begin()
+        self.engine.preview(Program({"gpu": NodeSet(replicas, policy or DrainSpec(), **changes)}))
+        return [*self.world.said]
+
+    def differs(self) -> bool:
+        """Whether NodesReady sees something to do for the program as it is."""
+        self._begin()
+        olds = self.engine.state[NAME]
+        news = dict(self.engine._wanted(self.program))[NAME]
+        return bool(provider("NodesReady").diff(NAME, olds, self.engine._with_outputs(NAME, news)).changes)
+
+    def refresh(self) -> dict[str, Any]:
+        """Return what a refresh reads."""
+        self._begin()
+        return provider("NodesReady").read(NAME, self.engine.state[NAME]).outs or {}
+
+    def _begin(self) -> None:
+        """Be a new process."""
+        STAGE.faults = self.faults
+        self.faults.begin_run()
+        self.world.said.clear()
+        self.commands.clear()
+
+    def kill_at(self, happens: Callable[[], bool]) -> None:
+        """Have the next run's process be killed at the first call at which something is so."""
+        usual = self.faults.next
+
+        def next_fault() -> str:
+            if happens():
+                self.faults.next = usual  # type: ignore[method-assign]
+                self.faults.die()
+            return usual()
+
+        self.faults.next = next_fault  # type: ignore[method-assign]
+
+    def killed(self, replicas: int = 3, **changes: Any) -> None:
+        """Bring it about by a run that is killed on its way."""
+        with pytest.raises(KilledError):
+            self.up(replicas, **changes)
+        self.faults.begin_run()
+
+    def submit(self, seconds: float = float("inf"), **more: Any) -> Job:
+        """Have a job start now."""
+        job = self.world.slurm.submit(Job(0, seconds=seconds, **more))
+        self.world.settle()
+        return job
+
+    @property
+    def records(self) -> dict[str, Record]:
+        return self.world.slurm.nodes
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        return self.world.kubernetes.pods
+
+    def revisions(self) -> list[str]:
+        """Return of which template each pod is, in their order."""
+        return [self.pods[name].revision.removeprefix("gpu-") for name in sorted(self.pods)]
+
+    def drained(self) -> dict[str, str]:
+        """Return the reasons of the nodes that are drained."""
+        return {name: each.reason for name, each in self.records.items() if each.drain}
+
+
+@contextmanager
+def a_model() -> Iterator[Model]:
+    """Set up the model, in the place of cluster and machine."""
+    with set_up():
+        yield Model()

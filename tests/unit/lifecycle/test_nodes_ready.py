@@ -1,0 +1,238 @@
+"""The resource after a node set's StatefulSet: what it sees, what it mends, and what it says."""
+
+from collections.abc import Iterator
+
+import pytest
+from pulumi.runtime.rpc import UNKNOWN
+
+from soperator_pulumi.errors import KubernetesError, NotReadyError
+from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
+from soperator_pulumi.slurm import Marker, Operation
+from tests.unit.faults.kubernetes import OWNER
+from tests.unit.lifecycle.model import NAME, Model, a_model
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Three idle workers."""
+    with a_model() as model:
+        model.up(3)
+        yield model
+
+
+def marker(operation: Operation) -> str:
+    run = "" if operation is Operation.POD_STOP else "0f0f0f"
+    return str(Marker(OWNER, operation, run))
+
+
+def test_nodes_that_have_joined_are_no_change_which_one_command_tells(model: Model) -> None:
+    assert not model.differs()
+    assert model.commands == ["scontrol show nodes --json"]
+    assert model.world.said == []
+
+
+def test_a_changed_connection_is_no_change(model: Model) -> None:
+    state = model.engine.state[NAME]
+    assert not NodesReadyProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
+
+
+def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
+    state = model.engine.state[NAME]
+    news = {**state, "policy": {**state["policy"], "timeout": "5m"}}
+    assert NodesReadyProvider().diff("", state, news).changes
+    assert (NodesReadyProvider().update("", state, news).outs or {})["policy"]["timeout"] == "5m"
+
+
+def test_what_an_older_release_recorded_is_updated(model: Model) -> None:
+    news = model.engine.state[NAME]
+    kept = ("namespace", "node_set", "replicas", "selector", "timeout_seconds")
+    olds = {key: news[key] for key in kept}
+    assert NodesReadyProvider().diff("", olds, news).changes
+    assert NodesReadyProvider().read("id", olds).outs == olds
+
+
+def test_an_unknown_namespace_uid_does_not_keep_a_preview_from_looking(model: Model) -> None:
+    state = model.engine.state[NAME]
+    assert not NodesReadyProvider().diff("", state, {**state, "namespace_uid": UNKNOWN}).changes
+
+
+def test_other_unknown_inputs_are_a_change(model: Model) -> None:
+    state = model.engine.state[NAME]
+    assert NodesReadyProvider().diff("", state, {**state, "replicas": UNKNOWN}).changes
+
+
+# -- waiting ------------------------------------------------------------------------------------------------------
+
+
+def test_scaling_up_waits_until_the_new_nodes_have_joined_and_says_how_far_it_is(model: Model) -> None:
+    said = model.up(5)
+    assert len(model.records) == 5
+    assert "gpu: 3 of 5 nodes have joined, 60 s left" in said
+    assert said[-1] == "gpu: 5 of 5 nodes have joined"
+
+
+def test_nodes_that_do_not_come_fail_it_with_the_reason_of_each(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError) as raised:
+        model.up(5)
+    assert "gpu: 2 of 5 nodes have not joined Slurm after 60 s:" in str(raised.value)
+    assert "gpu-3, gpu-4: its pod waits for a machine: 0/3 nodes are available" in str(raised.value)
+    assert "lower the node set's replicas, or raise its ready_timeout_seconds or max_unready." in str(raised.value)
+
+
+def test_as_many_as_the_user_allows_may_be_missing_after_the_time(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    said = model.up(5, max_unready=2)
+    assert said[-1].endswith("max_unready lets 2 be missing.")
+    assert "gpu-3, gpu-4: its pod waits for a machine" in said[-1]
+    assert not model.differs()
+    assert "gpu: 3 of 5 nodes have joined" in model.world.said
+
+
+def test_one_more_missing_than_allowed_fails(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError):
+        model.up(5, max_unready=1)
+
+
+def test_without_waiting_missing_nodes_are_said_at_once_and_are_no_change_later(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    before = model.world.time
+    said = model.up(5, wait_until_ready=False)
+    assert "gpu: 3 of 5 nodes have joined" in said
+    assert model.world.time - before < 30
+    assert not model.differs()
+
+
+def test_a_node_that_goes_missing_later_is_a_change_with_its_reason(model: Model) -> None:
+    model.world.kubernetes.die(model.pods["gpu-1"])
+    assert model.differs()
+    assert "  gpu-1: its pod does not exist yet" in model.world.said
+
+
+def test_a_pod_that_slurm_does_not_know_is_a_change_and_told(model: Model) -> None:
+    del model.records["gpu-1"]
+    assert model.differs()
+    assert "  gpu-1: slurmd runs, but has not registered with slurmctld" in model.world.said
+
+
+# -- what others changed -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_a_scaled_stateful_set_is_told_at_once_with_what_to_run(model: Model, replicas: int) -> None:
+    model.world.kubernetes.sets["gpu"].replicas = replicas
+    model.world.advance(10)
+    assert model.differs()
+    assert any(f"its StatefulSet has {replicas} replicas instead of 3" in line for line in model.world.said)
+    before = model.world.time
+    with pytest.raises(NotReadyError, match="Run `pulumi up --refresh`"):
+        model.again()
+    assert model.world.time - before < 30
+
+
+def test_a_refresh_shows_drift_and_reads_the_live_size(model: Model) -> None:
+    model.world.kubernetes.sets["gpu"].replicas = 2
+    model.world.advance(10)
+    assert model.refresh()["replicas"] == 2
+    assert any("its StatefulSet has 2 replicas instead of 3" in line for line in model.world.said)
+    assert any("gpu-2: its pod does not exist yet" in line for line in model.world.said)
+
+
+def test_a_refresh_of_what_cannot_be_looked_at_keeps_what_is_recorded(model: Model) -> None:
+    model.world.kubernetes.namespace_uid = "another"
+    assert model.refresh() == model.engine.state[NAME]
+    assert "is not the one that this stack has recorded" in model.world.said[0]
+
+
+def test_another_namespace_of_the_same_name_is_a_change_that_stops_before_anything_is_done(model: Model) -> None:
+    state = model.engine.state[NAME]
+    model.world.kubernetes.namespace_uid = "another"
+    assert model.differs()
+    with pytest.raises(KubernetesError, match="is not the one that this stack has recorded"):
+        NodesReadyProvider().update("", state, state)
+    assert model.commands == []
+
+
+def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: Model) -> None:
+    model.world.slurm.up = False
+    assert model.differs()
+    assert "gpu: slurmctld does not answer: " in model.world.said[0]
+
+
+# -- drains that an interrupted run has left -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.SCALE_DOWN])
+def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
+    model.world.slurm.drain(["gpu-0"], marker(operation))
+    assert model.differs()
+    assert f"gpu-0: still drained by us ({operation}), is put back into service" in model.world.said
+    state = model.engine.state[NAME]
+    NodesReadyProvider().update("", state, state)
+    assert model.drained() == {}
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "disk",
+        f"soperator-pulumi {OWNER}: removal 0f0f0f and its disk is broken",
+        "soperator-pulumi other: removal 0f0f0f",
+        marker(Operation.SCALE_DOWN),
+    ],
+)
+def test_other_drains_stay_and_are_no_change(model: Model, reason: str) -> None:
+    model.world.slurm.drain(["gpu-0"], reason)
+    assert not model.differs()
+    state = model.engine.state[NAME]
+    NodesReadyProvider().update("", state, state)
+    assert model.drained() == {"gpu-0": reason}
+
+
+# -- records without pods ------------------------------------------------------------------------------------------
+
+
+def test_a_scale_down_leaves_no_record(model: Model) -> None:
+    said = model.up(1)
+    assert sorted(model.records) == ["gpu-0"]
+    assert "gpu-[1-2]: removed from Slurm" in said
+    assert not model.differs()
+
+
+def test_a_record_that_comes_back_is_a_change_and_removed_by_the_next_update(model: Model) -> None:
+    model.up(1)
+    model.world.slurm.register("gpu-2", 1)
+    assert model.differs()
+    assert "gpu-2: in Slurm without a pod, is removed" in model.world.said
+    model.again()
+    assert sorted(model.records) == ["gpu-0"]
+
+
+def test_a_record_that_is_kept_for_somebody_is_told_and_no_change(model: Model) -> None:
+    model.world.slurm.drain(["gpu-2"], "disk")
+    said = model.up(1)
+    assert sorted(model.records) == ["gpu-0", "gpu-2"]
+    assert model.drained() == {"gpu-2": "disk"}
+    assert any("gpu-2: stays in Slurm: somebody drained it (disk)" in line for line in said)
+    assert not model.differs()
+    assert any("gpu-2: stays in Slurm" in line for line in model.world.said)
+
+
+def test_a_drain_on_a_kept_record_is_in_force_when_the_node_comes_back(model: Model) -> None:
+    model.world.slurm.drain(["gpu-2"], "disk")
+    model.up(1)
+    model.up(3)
+    assert model.drained() == {"gpu-2": "disk"}
+    assert len(model.pods) == 3
+
+
+def test_a_scale_down_to_nothing_leaves_no_record(model: Model) -> None:
+    model.up(0)
+    assert model.records == {}
+    assert not model.differs()
+
+
+def test_deleting_asks_nobody(model: Model) -> None:
+    model.world.kubernetes.namespace_uid = None
+    NodesReadyProvider().delete("", model.engine.state[NAME])

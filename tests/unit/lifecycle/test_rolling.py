@@ -1,0 +1,214 @@
+"""Renewing workers whose pods have changed, wave by wave."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from soperator_pulumi.errors import DrainError, NotReadyError
+from soperator_pulumi.slurm import Answer, Marker, Operation
+from soperator_pulumi.spec import DrainSpec
+from tests.unit.faults.kubernetes import OWNER, Pod
+from tests.unit.lifecycle.model import Model, a_model
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Three idle workers of one template."""
+    with a_model() as model:
+        model.up(3)
+        yield model
+
+
+def deletions(model: Model) -> list[list[str]]:
+    """Note from now on which pods go together."""
+    noted: list[list[str]] = []
+    usual = model.world.kubernetes.on_leave
+
+    def leave(pods: list[Pod]) -> None:
+        noted.extend([[pod.name for pod in pods]] if pods else [])
+        usual(pods)
+
+    model.world.kubernetes.on_leave = leave
+    return noted
+
+
+def out_of_service(model: Model) -> list[int]:
+    """Note from now on how many nodes take no jobs, whenever a command comes."""
+    noted: list[int] = []
+    usual = model.world.slurm.run
+
+    def run(command: Sequence[str]) -> Answer:
+        idle = sum(1 for name, each in model.records.items() if not each.drain and name in ready(model))
+        noted.append(3 - idle)
+        return usual(command)
+
+    model.world.slurm.run = run  # type: ignore[method-assign] # the model has no other place to look
+    return noted
+
+
+def ready(model: Model) -> list[str]:
+    return [name for name, pod in model.pods.items() if pod.ready and pod.going_since is None]
+
+
+def test_all_pods_are_new_in_the_end_and_all_nodes_in_service(model: Model) -> None:
+    model.up(3, template="b")
+    assert model.revisions() == ["b", "b", "b"]
+    assert model.drained() == {}
+    assert not model.differs()
+
+
+def test_as_few_nodes_are_out_of_service_at_a_time_as_the_user_said(model: Model) -> None:
+    noted = out_of_service(model)
+    model.up(3, template="b", max_unavailable=2)
+    assert max(noted) == 2
+
+
+def test_a_job_ends_before_its_node_is_renewed(model: Model) -> None:
+    job = model.submit(seconds=100, limit_seconds=200)
+    model.up(3, template="b")
+    assert (job.state, job.starts) == ("COMPLETED", 1)
+    assert model.world.time > 100
+
+
+def test_idle_nodes_go_first_and_then_those_whose_jobs_end_first(model: Model) -> None:
+    for _ in range(2):  # a node takes two
+        model.submit(seconds=200, limit_seconds=200)
+    model.submit(seconds=100, limit_seconds=100)
+    noted = deletions(model)
+    model.up(3, template="b")
+    assert noted == [["gpu-2"], ["gpu-1"], ["gpu-0"]]
+
+
+def test_nodes_whose_job_does_not_end_in_time_go_on_with_their_old_pods_and_the_others_are_new(model: Model) -> None:
+    job = model.submit(limit_seconds=9000)
+    with pytest.raises(DrainError) as raised:
+        model.up(3, template="b", policy=DrainSpec.model_validate({"timeout": "1m"}))
+    assert model.revisions() == ["a", "b", "b"]
+    assert model.drained() == {}
+    assert job.state == "RUNNING"
+    assert "The rolling update of gpu stops here: 2 of 3 nodes have the new pods" in str(raised.value)
+
+
+def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the_others(model: Model) -> None:
+    policy = DrainSpec.model_validate({"wait": False})
+    job = model.submit(seconds=1000)
+    said = model.up(3, template="b", policy=policy)
+    assert model.revisions() == ["a", "b", "b"]
+    assert [*model.drained()] == ["gpu-0"]
+    assert "gpu: gpu-0 stays drained and is renewed by a later run: " in "\n".join(said)
+    assert model.differs()
+    model.again()
+    assert model.revisions() == ["a", "b", "b"]
+    model.world.advance(1000)
+    model.again()
+    assert model.revisions() == ["b", "b", "b"]
+    assert (job.state, model.drained()) == ("COMPLETED", {})
+
+
+def test_new_pods_that_do_not_come_up_stop_it_with_the_reason_and_the_rest_stays_in_service(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError) as raised:
+        model.up(3, template="b")
+    assert model.revisions() == ["b", "a", "a"]
+    assert [*model.drained()] == ["gpu-0"]
+    assert "gpu-0: its pod waits for a machine: 0/3 nodes are available: 3 Insufficient cpu." in str(raised.value)
+    assert "2 of 3 nodes have their old pods and stay in service" in str(raised.value)
+
+
+def test_once_they_come_up_the_next_run_goes_on(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError):
+        model.up(3, template="b")
+    model.world.kubernetes.new_pods_fit = True
+    model.again()
+    assert (model.revisions(), model.drained()) == (["b", "b", "b"], {})
+
+
+def test_broken_pods_are_renewed_at_once_as_nothing_runs_in_them(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError):
+        model.up(3, template="b")
+    model.world.kubernetes.new_pods_fit = True
+    noted = deletions(model)
+    model.up(3, template="c")
+    assert noted[0] == ["gpu-0"]
+    assert (model.revisions(), model.drained()) == (["c", "c", "c"], {})
+
+
+def test_a_drain_of_somebody_else_is_still_there_afterwards_and_stops_nothing(model: Model) -> None:
+    model.world.slurm.drain(["gpu-1"], "disk")
+    model.up(3, template="b")
+    assert model.revisions() == ["b", "b", "b"]
+    assert model.drained() == {"gpu-1": "disk"}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        lambda model: len(model.drained()) == 1,
+        lambda model: any(pod.going_since is not None for pod in model.pods.values()),
+        lambda model: len(model.pods) == 2,
+        lambda model: "b" in model.revisions(),
+        lambda model: model.revisions().count("b") == 2,
+        lambda model: model.revisions().count("b") == 3,
+    ],
+    ids=["drained", "pod going", "pod gone", "pod new", "second pod new", "last pod new"],
+)
+def test_a_run_that_was_killed_is_seen_by_the_next_diff_and_gone_on_with(
+    model: Model, moment: Callable[[Model], bool]
+) -> None:
+    model.kill_at(lambda: moment(model))
+    model.killed(3, template="b")
+    assert model.differs()
+    model.again()
+    assert (model.revisions(), model.drained()) == (["b", "b", "b"], {})
+
+
+def test_a_template_that_is_taken_back_after_a_killed_run_puts_drained_nodes_back(model: Model) -> None:
+    model.kill_at(lambda: bool(model.drained()))
+    model.killed(3, template="b")
+    noted = deletions(model)
+    model.up(3, template="a")
+    assert (noted, model.drained(), model.revisions()) == ([], {}, ["a", "a", "a"])
+
+
+def test_a_scale_down_while_it_is_half_done_leaves_new_nodes_in_service(model: Model) -> None:
+    model.kill_at(lambda: model.revisions().count("b") == 1)
+    model.killed(3, template="b")
+    model.up(2, template="b")
+    assert (sorted(model.records), model.drained(), model.revisions()) == (["gpu-0", "gpu-1"], {}, ["b", "b"])
+
+
+def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_there(model: Model) -> None:
+    model.submit(seconds=200, limit_seconds=7200)
+    said = model.preview(3, template="b")
+    assert any("gpu: 3 nodes to be renewed: gpu-[0-2]" in line for line in said)
+    assert any("job 1 (alice, job1), ends by" in line for line in said)
+    assert said[-1] == "At most 1 at a time (rolling_update.max_unavailable): gpu-1, then gpu-2, then gpu-0."
+    assert model.drained() == {}
+
+
+def test_a_preview_of_a_half_done_update_names_what_is_left(model: Model) -> None:
+    model.kill_at(lambda: model.revisions().count("b") == 2)
+    model.killed(3, template="b")
+    assert model.differs()
+    assert any("1 node to be renewed: gpu-2" in line for line in model.world.said)
+
+
+def test_a_preview_counts_all_when_the_template_changes_again_in_a_half_done_update(model: Model) -> None:
+    model.kill_at(lambda: model.revisions().count("b") == 2)
+    model.killed(3, template="b")
+    assert any("3 nodes to be renewed: gpu-[0-2]" in line for line in model.preview(3, template="c"))
+
+
+def test_nodes_that_are_to_leave_once_their_jobs_end_are_not_renewed(model: Model) -> None:
+    for _ in range(6):
+        model.submit(seconds=300)
+    policy = DrainSpec.model_validate({"wait": False})
+    model.up(2, policy=policy)
+    reasons = model.drained()
+    model.up(2, template="b", policy=policy)
+    marker = Marker.read(model.drained()["gpu-2"], OWNER)
+    assert [*reasons] == ["gpu-2"]
+    assert marker
+    assert marker.operation is Operation.SCALE_DOWN
