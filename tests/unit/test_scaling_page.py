@@ -1,0 +1,172 @@
+"""What docs/scaling.md and the README show of a scale-down is what the code prints, and what the package takes."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from soperator_pulumi.lifecycle.drain_override import policy_of
+from soperator_pulumi.lifecycle.putting_back import way_out
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.plan import plan
+from soperator_pulumi.slurm.plan_text import aborted, preview, progress
+from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
+from soperator_pulumi.spec import DrainSpec, OnTimeout, parse_cluster
+from soperator_pulumi.spec.duration import duration_text
+from tools import paths
+
+DOCS = paths.ROOT / "docs"
+PAGE = (DOCS / "scaling.md").read_text()
+CASES = (DOCS / "scaling-cases.md").read_text()
+README = (paths.ROOT / "README.md").read_text()
+
+NOW = datetime(2026, 11, 24, 13, 8, tzinfo=UTC).timestamp()
+RUN = Marker("hpc", Operation.SCALE_DOWN, "1a2b3c")
+WAITED_SECONDS = 48 * 60.0
+
+
+def at(hour: int, minute: int) -> float:
+    return datetime(2026, 11, 24, hour, minute, tzinfo=UTC).timestamp()
+
+
+TRAIN = Job(
+    4711,
+    "alice",
+    "train.sh",
+    frozenset({"main"}),
+    frozenset({"RUNNING"}),
+    "gpu-61",
+    frozenset({"gpu-61"}),
+    ends_at=at(14, 20),
+    requeueable=True,
+)
+MAINTENANCE = Reservation("maint-7", frozenset({"gpu-62", "gpu-63"}), at(12, 0), at(18, 0), "root")
+
+
+def gpu(*ordinals: int) -> tuple[str, ...]:
+    return tuple(f"gpu-{ordinal}" for ordinal in ordinals)
+
+
+LEAVING = Leaving("gpu", gpu(60, 61, 62, 63), gpu(*range(60)), DrainSpec(), 64, 60)
+
+
+def said(busy: tuple[str, ...], jobs: tuple[Job, ...] = (TRAIN,), *, drained: bool = False) -> Snapshot:
+    """Return what slurmctld says of 64 nodes, of which some are busy; those that leave may be drained by now."""
+    nodes = {}
+    for name in gpu(*range(64)):
+        ours = drained and name in LEAVING.names
+        flags = {"ALLOCATED" if name in busy else "IDLE"} | ({"DRAIN"} if ours else set())
+        nodes[name] = Node(name, frozenset(flags), frozenset(), str(RUN) if ours else "")
+    return Snapshot(nodes, jobs, (MAINTENANCE,), NOW)
+
+
+def scale_down() -> str:
+    before = said(gpu(*range(57), 61))
+    planned = plan([LEAVING], before, RUN, elapsed_seconds=0, now=NOW)
+    return "\n".join(preview(planned, [LEAVING], before, NOW, cluster="hpc", zone=UTC))
+
+
+def waiting() -> str:
+    planned = plan([LEAVING], said(gpu(61), drained=True), RUN, elapsed_seconds=WAITED_SECONDS, now=NOW)
+    return progress(planned, [LEAVING], NOW, cluster="hpc", elapsed_seconds=WAITED_SECONDS, zone=UTC)
+
+
+def time_is_up() -> str:
+    planned = plan([LEAVING], said(gpu(61), drained=True), RUN, elapsed_seconds=2 * 3600, now=NOW)
+    return aborted(planned, [LEAVING], NOW, cluster="hpc", zone=UTC)
+
+
+def renewal() -> str:
+    job = Job(4711, "alice", "train.sh", TRAIN.partitions, TRAIN.state, "gpu-0", frozenset(gpu(0)), ends_at=at(14, 20))
+    renewed = Leaving("gpu", gpu(0, 1), (), DrainSpec(), 2, 2)
+    before = said(gpu(0), (job,))
+    marker = Marker("hpc", Operation.ROLLING_UPDATE, "1a2b3c")
+    planned = plan([renewed], before, marker, elapsed_seconds=0, now=NOW)
+    return "\n".join(preview(planned, [renewed], before, NOW, cluster="hpc", zone=UTC))
+
+
+def interrupted() -> str:
+    return way_out(Operation.SCALE_DOWN, [LEAVING])
+
+
+SHOWN = {
+    "the preview of a scale-down": scale_down,
+    "the line while it waits": waiting,
+    "the error when the time is up": time_is_up,
+    "the preview of a rolling update": renewal,
+    "how an interrupted run is gone on with": interrupted,
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_the_page_shows_what_is_printed(what: str) -> None:
+    assert f"```text\n{SHOWN[what]()}\n```" in PAGE
+
+
+def test_the_page_shows_nothing_else() -> None:
+    assert len(re.findall(r"```text\n", PAGE)) == len(SHOWN)
+
+
+def test_the_readme_shows_the_preview_of_a_scale_down() -> None:
+    lines = {line.strip() for line in README.splitlines()}
+
+    assert [line for line in scale_down().splitlines() if line.strip() not in lines] == []
+
+
+def test_every_example_can_stand_in_a_stack() -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    stack = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0]
+    cluster = yaml.safe_load(stack)["config"]["soperator:cluster"]
+
+    assert examples
+    for example in examples:
+        node_sets = yaml.safe_load(example)["node_sets"]
+        parsed = parse_cluster({**cluster, "node_sets": node_sets}, where="docs/scaling.md").node_sets
+        assert [each.keys() <= spec.model_fields_set for each, spec in zip(node_sets, parsed, strict=True)] == [True]
+
+
+def test_every_policy_for_one_run_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the page, and those that the error proposes."""
+    policies = re.findall(r"SOPERATOR_DRAIN='(.*?)'", PAGE)
+
+    assert len(policies) >= 4
+    for policy in policies:
+        monkeypatch.setenv("SOPERATOR_DRAIN", policy)
+        assert policy_of(None) != DrainSpec()
+
+
+def test_every_policy_has_its_line_and_every_default_is_the_one_of_the_spec() -> None:
+    assert set(re.findall(r"(?m)^\| `(\w+)`(?: \(default\))? \| ", PAGE)) >= {each.value for each in OnTimeout}
+    assert f"| `{DrainSpec().on_timeout}` (default) |" in PAGE
+    assert f"| `grace` | `{duration_text(DrainSpec().grace)}` |" in PAGE
+    assert f"| `reservations`, `pending_jobs` | `{DrainSpec().reservations}` |" in PAGE
+
+
+def test_every_case_is_there_once() -> None:
+    numbers = re.findall(r"(?m)^\| (\d+b?) \|", CASES)
+
+    assert numbers == [*map(str, range(1, 13)), "12b", *map(str, range(13, 37)), *map(str, range(1, 13))]
+
+
+def test_every_case_names_a_test_or_says_why_it_can_not_arise() -> None:
+    rows = re.findall(r"(?m)^\| \d+b? \|.*\|$", CASES)
+
+    assert [row for row in rows if "`test_" not in row and "Can't arise" not in row] == []
+
+
+def test_every_test_that_is_named_exists() -> None:
+    sources = "".join(path.read_text() for path in (paths.ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", CASES))
+
+    assert named
+    assert sorted(name for name in named if f"def {name}(" not in sources) == []
+
+
+@pytest.mark.parametrize("page", ["scaling.md", "scaling-cases.md"])
+def test_every_file_that_a_page_links_to_is_there(page: str) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", (DOCS / page).read_text())
+
+    assert links
+    assert [link for link in links if not (DOCS / link).exists()] == []
