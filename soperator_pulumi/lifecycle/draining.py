@@ -55,14 +55,14 @@ class Draining:
         """Return what frees nodes of the cluster at `place`."""
         return cls(slurm_of(kube, place, clock), owner=place.owner, cluster=place.cluster, say=say, clock=clock)
 
-    def snapshot(self) -> Snapshot:
-        """Return what slurmctld says of nodes and jobs.
+    def nodes(self) -> Snapshot:
+        """Return what slurmctld says of the nodes, without jobs and reservations.
 
         Raises:
             SlurmError: it does not answer as it should.
             TransportError: it is not reached.
         """
-        return self._slurm.snapshot(reservations=False)
+        return Snapshot({node.name: node for node in self._slurm.nodes()}, (), (), 0)
 
     def preview(self, leaving: Sequence[Leaving], operation: Operation = Operation.SCALE_DOWN) -> list[str]:
         """Return what would be done, in lines. It only reads.
@@ -71,6 +71,8 @@ class Draining:
             SlurmError: slurmctld does not answer as it should.
             TransportError: it is not reached.
         """
+        if not leaving:
+            return []
         snapshot, now = self._slurm.snapshot(), self._now()
         planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now)
         return plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
@@ -108,7 +110,7 @@ class Draining:
             SlurmError: slurmctld does not answer as it should; what is left shows at the next look.
             TransportError: it is not reached.
         """
-        snapshot = self.snapshot()
+        snapshot = self.nodes()
         found = to_put_back(names, snapshot, self._owner, operations)
         resume(self._slurm, found, snapshot, self._owner)
         return found

@@ -14,7 +14,11 @@ from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
+
+LOOKS = 10
+"""How often nodes that have come meanwhile are freed as well, before a run gives up."""
 
 _LOST_SECONDS = 30
 """How long a controller may take to answer that the user has given up."""
@@ -49,17 +53,22 @@ def empty(
     """
     if not _is_there(kube, place, say):
         return
-    live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying and each.names()}
-    leaving = [each.leaving(policy_of(policies.get(name)), 0) for name, each in live.items()]
-    if not leaving or not _answers(kube, place, live, say, clock):
-        return
-    freed = Draining.at(kube, place, say, clock).free(leaving, operation)
-    if freed.busy:
-        raise DrainError(
-            f"{place.cluster}: drained, but not free yet: "
-            + "; ".join(f"{name} {why}" for name, why in freed.busy.items())
-            + ".\n  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
-        )
+    before: list[Leaving] = []
+    for _ in range(LOOKS):
+        live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying}
+        leaving = [each.leaving(policy_of(policies.get(name)), 0) for name, each in live.items() if each.names()]
+        # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
+        if not leaving or leaving == before or not (before or _answers(kube, place, live, say, clock)):
+            return
+        freed = Draining.at(kube, place, say, clock).free(leaving, operation)
+        if freed.busy:
+            raise DrainError(
+                f"{place.cluster}: drained, but not free yet: "
+                + "; ".join(f"{name} {why}" for name, why in freed.busy.items())
+                + ".\n  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
+            )
+        before = leaving
+    raise DrainError(f"{place.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
 
 
 def _is_there(kube: Kube, place: Place, say: Say) -> bool:

@@ -35,8 +35,11 @@ ANSWER_SECONDS = 300
 _FIRST_PAUSE_SECONDS = 0.2
 _LOOK_SECONDS = 5.0
 _TELL_SECONDS = 60.0
+_TELL_LATER_SECONDS = 300.0
+_LONG_SECONDS = 600.0
+"""After so long it is told less often how far it is: a wait may take days."""
 _ATTEMPTS = 3
-"""How often a job is treated while the answer is lost, before it counts as done."""
+"""How often a job is treated while the answer is lost, before it counts as done; and a drain that Slurm refuses."""
 
 _Treat = Callable[[Collection[int]], dict[int, str]]
 
@@ -98,6 +101,8 @@ class Freeing:
         self._lost: Counter[int] = Counter()
         """How often the answer was lost, by job."""
         self._unrequeueable: dict[int, str] = {}
+        self._refusals = 0
+        """How often Slurm has refused to drain, one after the other."""
         self._told: tuple[object, float] = (None, 0.0)
 
     def free(self, first: Callable[[Snapshot], None] | None = None) -> Freed:
@@ -121,8 +126,10 @@ class Freeing:
                     raise self._aborted(planned)
                 acted = self._act(planned)
                 if not acted and self._enough(planned):
+                    self._say(f"{self._cluster}: {len(planned.free)} of {len(self._names)} nodes are free")
                     return Freed(planned.free, {name: each.why for name, each in planned.waiting.items()})
-                self._tell(planned)
+                if not acted:
+                    self._tell(planned)
             if acted and not at_once:
                 pause, at_once = _FIRST_PAUSE_SECONDS, True
                 continue  # what was done shows at once
@@ -193,7 +200,10 @@ class Freeing:
             )
         if first or now - self._told[1] >= _TELL_SECONDS:
             self._told = (None, now)
-            self._say(f"{self._cluster}: slurmctld does not answer, waits for it {ends - now:.0f} s at most: {why}")
+            self._say(
+                f"{self._cluster}: slurmctld does not answer, waits for it {ends - now:.0f} s at most: "
+                f"{why.rstrip('.')}. {self._way_out()}"
+            )
 
     def _planned(self, snapshot: Snapshot) -> Plan:
         now = self._clock.now()
@@ -221,8 +231,13 @@ class Freeing:
             except (TransportError, NotRunningError, UnknownNodeError):
                 continue  # it may be done, or one of them has just gone: the next look tells
             except SlurmError as error:
-                words = f"Slurm refuses to drain {compress(names)}: {str(error).rstrip('.')}"
-                raise self._aborted(replace(planned, stop=(words,), refused=True)) from error
+                self._refusals += 1
+                if self._refusals >= _ATTEMPTS:
+                    words = f"Slurm refuses to drain {compress(names)}: {str(error).rstrip('.')}"
+                    raise self._aborted(replace(planned, stop=(words,), refused=True)) from error
+            else:
+                self._refusals = 0
+                self._say(f"{self._cluster}: drains {compress(names)}")
         self._unrequeueable |= self._treat(planned.requeue, self._slurm.requeue, "requeues")
         self._treat(planned.cancel, self._slurm.cancel, "cancels")
         return bool(planned.drain or planned.requeue or planned.cancel)
@@ -265,17 +280,16 @@ class Freeing:
     def _tell(self, planned: Plan) -> None:
         """Say how far it is, when that has changed, or is long ago.
 
-        Each line ends with how to go on or undo, as it may be the last one before the run is interrupted.
+        It ends with how to go on and how to undo: nobody can say that any more when the run is interrupted.
         """
         now, state = self._clock.now(), {name: waiting.why for name, waiting in planned.waiting.items()}
-        if self._told[0] == state and now - self._told[1] < _TELL_SECONDS:
+        elapsed = now - self._began
+        pause = _TELL_SECONDS if elapsed < _LONG_SECONDS else _TELL_LATER_SECONDS
+        if self._told[0] == state and now - self._told[1] < pause:
             return
         self._told = (state, now)
-        elapsed = now - self._began
         text = plan_text.progress(planned, self._leaving, self._now(), cluster=self._cluster, elapsed_seconds=elapsed)
-        if text:
-            self._say(text)
-            self._say(self._way_out())
+        self._say(f"{text}. {self._way_out()}")
 
     def _way_out(self) -> str:
         return way_out(self._marker.operation, self._leaving)

@@ -110,14 +110,13 @@ def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> di
 
 
 def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
-    """Return how an interrupted run is gone on with or undone, in one line."""
-    sets = ", ".join(each.node_set for each in leaving if each.names)
+    """Return how a run that is interrupted now is gone on with, and how it is undone, in one line."""
+    sets = [each for each in leaving if each.names]
     undo = {
-        Operation.SCALE_DOWN: ", ".join(f"replicas: {each.before} of {each.node_set}" for each in leaving)
-        + " and `pulumi up` undo them",
-        Operation.REMOVAL: f"node set {sets} in the spec again and `pulumi up` undo them",
-        Operation.DESTROY: "`pulumi up` undoes them",
-        Operation.REPLACEMENT: "the change taken back and `pulumi up` undo them",
-    }.get(operation)
-    going_on = "pulumi destroy" if operation is Operation.DESTROY else "pulumi up"
-    return f"Interrupted, these drains stay: `{going_on}` goes on{f'; {undo}' if undo else ''}."
+        Operation.SCALE_DOWN: " and ".join(f"replicas: {each.before} of {each.node_set}" for each in sets),
+        Operation.REMOVAL: f"{' and '.join(each.node_set for each in sets)} in the spec again",
+        Operation.REPLACEMENT: "the change taken back",
+    }.get(operation, "")
+    if operation is Operation.DESTROY:
+        return "If interrupted, the drains stay: pulumi destroy goes on, pulumi up undoes them."
+    return f"If interrupted, the drains stay: pulumi up goes on{f'; with {undo} it undoes them' if undo else ''}."

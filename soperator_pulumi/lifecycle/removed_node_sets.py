@@ -1,6 +1,7 @@
 """The resource before Slurm's files: node sets that are no longer wanted are free before their partitions go."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -9,12 +10,14 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 from soperator_pulumi.errors import KubernetesError, SlurmError, SpecError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.drain_override import policy_of
-from soperator_pulumi.lifecycle.draining import Draining
+from soperator_pulumi.lifecycle.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.live_node_set import find_node_sets
-from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.marker import Operation
 
 _FORMER = "former"
@@ -38,9 +41,7 @@ class RemovedNodeSetsProvider(LiveProvider):
             return DiffResult(changes=True)
         wanted, recorded = Emptied.of(news, olds), Emptied.model_validate(olds)
         try:
-            kube = self.kube(news)
-            wanted.uid(kube)
-            removed = self._preview(kube, wanted, _former(olds))
+            removed = self._removed(news, wanted, olds).preview()
         except KubernetesError as error:
             say(f"{wanted.cluster}: its node sets cannot be looked at: {error}")
             removed = True
@@ -51,34 +52,108 @@ class RemovedNodeSetsProvider(LiveProvider):
         return CreateResult(f"{props['namespace']}/removed-node-sets", self._free(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Free what is not wanted."""
+        """Free what is not wanted, and remove what is left of node sets that were removed before."""
         return UpdateResult(self._free(news, olds))
 
-    def _preview(self, kube: Kube, wanted: Emptied, former: Mapping[str, Any]) -> bool:
-        found = {name: each for name, each in find_node_sets(kube, wanted).items() if name not in wanted.policies}
-        leaving = [each.leaving(policy_of(former.get(name)), 0) for name, each in found.items() if each.names()]
-        if not leaving:
-            return False
-        try:
-            lines = Draining.at(kube, wanted, say, MachineClock()).preview(leaving, Operation.REMOVAL)
-        except (SlurmError, TransportError) as error:
-            removed = ", ".join(each.node_set for each in leaving)
-            lines = [f"{wanted.cluster}: removed: {removed}. What runs there is not known: {error}"]
-        for line in lines:
-            say(line)
-        return True
-
     def _free(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        wanted, former = Emptied.of(news, olds), _former(olds)
-        kube = self.kube(news)
-        uid = wanted.uid(kube)
-        empty(kube, wanted, former, Operation.REMOVAL, say=say, clock=MachineClock(), staying=wanted.policies)
-        return {**news, "namespace_uid": uid, _FORMER: former}
+        wanted = Emptied.of(news, olds)
+        removed = self._removed(news, wanted, olds)
+        uid = wanted.uid(removed.kube)
+        removed.free()
+        return {**news, "namespace_uid": uid, _FORMER: removed.remaining()}
+
+    def _removed(self, news: Mapping[str, Any], wanted: Emptied, olds: Mapping[str, Any] | None) -> "Removed":
+        former = {} if olds is None else {**olds.get(_FORMER, {}), **olds["policies"]}
+        gone = {name: policy for name, policy in former.items() if name not in wanted.policies}
+        return Removed(self.kube(news), wanted, gone, say, MachineClock())
 
 
-def _former(olds: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the policies of the node sets that there were: a run that was cut off has not removed them yet."""
-    return {} if olds is None else {**olds.get(_FORMER, {}), **olds["policies"]}
+@dataclass(frozen=True)
+class Removed:
+    """The node sets that a cluster is no longer to have."""
+
+    kube: Kube
+    wanted: Emptied
+    former: Mapping[str, Mapping[str, Any]]
+    """The policies of those that it had, by name: those of which nothing is left are not known any more."""
+    say: Say
+    clock: Clock
+
+    def preview(self) -> bool:
+        """Print what will happen, and return whether anything will. It only reads.
+
+        Raises:
+            KubernetesError: Kubernetes is not reached, or it is another namespace.
+            SpecError: SOPERATOR_DRAIN has problems.
+        """
+        self.wanted.uid(self.kube)
+        found = self._found()
+        leaving = [each.leaving(policy_of(self.former.get(name)), 0) for name, each in found.items() if each.names()]
+        try:
+            lines = Draining.at(self.kube, self.wanted, self.say, self.clock).preview(leaving, Operation.REMOVAL)
+        except (SlurmError, TransportError) as error:
+            names = ", ".join(each.node_set for each in leaving)
+            lines = [f"{self.wanted.cluster}: removed: {names}. What runs there is not known: {error}"]
+        left = self._left_over(found)
+        if left:
+            lines = [*lines, f"{self.wanted.cluster}: in Slurm without a pod, is removed: {compress(left)}"]
+        for line in lines:
+            self.say(line)
+        return bool(lines)
+
+    def free(self) -> None:
+        """Free them, and remove what is left of others.
+
+        Raises:
+            DrainError: they are not free.
+            KubernetesError: Kubernetes is not reached.
+            SpecError: SOPERATOR_DRAIN has problems.
+        """
+        staying = self.wanted.policies
+        empty(self.kube, self.wanted, self.former, Operation.REMOVAL, say=self.say, clock=self.clock, staying=staying)
+        if not (left := self._left_over(self._found())):
+            return
+        try:
+            for line in self._records().remove(left).lines():
+                self.say(f"{self.wanted.cluster}: {line}")
+        except (SlurmError, TransportError) as error:
+            self.say(f"{self.wanted.cluster}: {compress(left)}: the next run removes it from Slurm: {error}")
+
+    def remaining(self) -> dict[str, Any]:
+        """Return the policies of those of which something is left, or may be while slurmctld does not answer."""
+        found = self._found()
+        try:
+            nodes = self._nodes() if self.former.keys() - found.keys() else []
+        except (SlurmError, TransportError):
+            return {name: {**policy} for name, policy in self.former.items()}
+        left = {name: policy for name, policy in self.former.items() if name in found or self._of(name, nodes)}
+        return {name: {**policy} for name, policy in left.items()}
+
+    def _found(self) -> dict[str, LiveNodeSet]:
+        live = find_node_sets(self.kube, self.wanted)
+        return {name: each for name, each in live.items() if name not in self.wanted.policies}
+
+    def _left_over(self, found: Mapping[str, LiveNodeSet]) -> list[str]:
+        """Return the records, of node sets that are gone, that can be removed; none while slurmctld does not answer."""
+        gone = [name for name in self.former if name not in found]
+        records = self._records()
+        try:
+            nodes = self._nodes() if gone else []
+            left = [node for name in gone for node in self._of(name, nodes)]
+            kept = records.kept(left, records.slurm.snapshot()) if left else {}
+        except (SlurmError, TransportError):
+            return []
+        return [name for name in left if name not in kept]
+
+    def _nodes(self) -> list[str]:
+        return [node.name for node in self._records().slurm.nodes()]
+
+    def _of(self, node_set: str, nodes: Iterable[str]) -> list[str]:
+        return [name for name in nodes if LiveNodeSet(node_set).ordinal(name) is not None]
+
+    def _records(self) -> Records:
+        slurm = slurm_of(self.kube, self.wanted, self.clock)
+        return Records(self.kube, slurm, namespace=self.wanted.namespace, owner=self.wanted.owner)
 
 
 class RemovedNodeSets(pulumi.dynamic.Resource, module="soperator", name="RemovedNodeSets"):

@@ -1,12 +1,13 @@
 """The nodes that a node set has too many: what happens to them before Kubernetes takes their pods away, and after."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.drain_override import policy_of
 from soperator_pulumi.lifecycle.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.emptying import empty
+from soperator_pulumi.lifecycle.emptying import LOOKS, empty
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
 from soperator_pulumi.lifecycle.place import Place
@@ -74,7 +75,7 @@ class Surplus:
                 return True
             if not live.names():
                 return False
-            back = self._taken_back(self._draining.snapshot())
+            back = self._taken_back(self._draining.nodes())
         except (SlurmError, TransportError) as error:
             if leaving.names:
                 self._say(
@@ -100,15 +101,18 @@ class Surplus:
         uid = self._wanted.uid(self._kube)
         live = self._live()
         leaving, operation = self._leaving(live)
-        if leaving.names:
-            freed = self._draining.free([leaving], operation, first=lambda found: self._take_back(live, found))
-            return uid, self._size(freed.busy, operation)
-        if live.names():
-            try:
-                self._take_back(live, self._draining.snapshot())
-            except (SlurmError, TransportError) as error:
-                self._say(f"{self._what}: goes on while slurmctld does not answer, as no node leaves: {error}")
-        return uid, self._wanted.replicas
+        if not leaving.names:
+            self._take_back_now(live)
+            return uid, self._wanted.replicas
+        for _ in range(LOOKS):
+            freed = self._draining.free([leaving], operation, first=partial(self._take_back, live))
+            if freed.busy:
+                return uid, self._size(freed.busy, operation)
+            live, before = self._live(), leaving
+            leaving, operation = self._leaving(live)
+            if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
+                return uid, self._wanted.replicas
+        raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
 
     def clean_up(self) -> None:
         """Remove the records of the node set's nodes once its pods are gone. What cannot be done is said."""
@@ -197,6 +201,14 @@ class Surplus:
             return
         if there:
             self._say(f"{self._what}: back in service: {compress(sorted(there))}")
+
+    def _take_back_now(self, live: LiveNodeSet) -> None:
+        if not live.names():
+            return
+        try:
+            self._take_back(live, self._draining.nodes())
+        except (SlurmError, TransportError) as error:
+            self._say(f"{self._what}: goes on while slurmctld does not answer, as no node leaves: {error}")
 
     def _await_pods(self, seconds: float) -> None:
         for left in until(self._clock.now() + seconds, self._clock, longest=5.0):
