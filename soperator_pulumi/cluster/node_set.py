@@ -1,7 +1,11 @@
 """Node sets: worker pods that register themselves with slurmctld as dynamic nodes."""
 
+import hashlib
+import json
+
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
+from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster.disruption import never_evicted
@@ -9,18 +13,28 @@ from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
 from soperator_pulumi.cluster.worker import worker_role
-from soperator_pulumi.lifecycle import NodesReady
+from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION, NodeDrain, NodeSetGuard, NodesReady
 from soperator_pulumi.spec import NodeSetSpec
+
+_ALL_AT_ONCE = "Parallel"
 
 
 class NodeSet(pulumi.ComponentResource):
     """Worker pods of one kind, one StatefulSet whatever their number. Pod = Slurm node = `<name>-<ordinal>`.
 
-    A changed pod template restarts nothing by itself (`OnDelete`), as jobs run in the pods.
+    The StatefulSet stands between resources that know of jobs: `drain` frees the nodes that it is to lose before it
+    loses them; `guard` frees all before it is deleted; `ready` waits for new ones and renews changed ones, as a changed
+    pod template restarts nothing by itself (`OnDelete`).
     """
+
+    drain: NodeDrain
+    """Frees the nodes that are too many of jobs."""
 
     stateful_set: StatefulSet
     """The workers' StatefulSet."""
+
+    guard: NodeSetGuard
+    """Frees all nodes of jobs before the StatefulSet is deleted."""
 
     ready: NodesReady
     """Waits until the nodes have joined Slurm, and says what each missing one lacks."""
@@ -36,29 +50,88 @@ class NodeSet(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:NodeSet", name, {}, opts)
         own = scope.within(self)
+        selector = own.selector("worker", node_set.name)
+        identity = _identity(own, node_set)
+        template = pod_template(own, parts, worker_role(parts, node_set, own.owner))
+        digest = _digest(template)
+        policy = node_set.drain.model_dump(mode="json")
+        self.drain = NodeDrain(
+            f"{name}-drain",
+            namespace=own.namespace,
+            namespace_uid=own.namespace_uid,
+            owner=own.owner,
+            node_set=node_set.name,
+            replicas=node_set.replicas,
+            selector=selector,
+            identity=identity,
+            policy=policy,
+            connection=parts.connection,
+            opts=own.options(),
+        )
         self.stateful_set = StatefulSet(
             name,
             # Pulumi would wait for every pod, also for those that cannot start now. `ready` waits, and says why.
-            metadata=own.metadata(node_set.name, "worker", node_set.name, NOT_AWAITED),
+            metadata=own.metadata(
+                node_set.name,
+                "worker",
+                node_set.name,
+                {**NOT_AWAITED, IDENTITY_ANNOTATION: identity, TEMPLATE_ANNOTATION: digest},
+            ),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
-                replicas=node_set.replicas,
-                pod_management_policy="Parallel",
+                replicas=self.drain.replicas,
+                pod_management_policy=_ALL_AT_ONCE,
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
-                selector=LabelSelectorArgs(match_labels=own.selector("worker", node_set.name)),
-                template=pod_template(own, parts, worker_role(parts, node_set, own.owner)),
+                selector=LabelSelectorArgs(match_labels=selector),
+                template=template,
             ),
-            opts=own.options(),
+            opts=own.options(depends_on=[self.drain]),
         )
         self.disruption_budget = never_evicted(name, own, "worker", node_set.name)
-        self.ready = NodesReady(
-            f"{name}-ready",
-            namespace=scope.namespace,
+        self.guard = NodeSetGuard(
+            f"{name}-guard",
+            namespace=own.namespace,
+            namespace_uid=self.drain.namespace_uid,
+            owner=own.owner,
             node_set=node_set.name,
-            replicas=node_set.replicas,
-            selector=own.selector("worker", node_set.name),
-            timeout_seconds=node_set.ready_timeout_seconds,
+            selector=selector,
+            policy=policy,
             connection=parts.connection,
             opts=own.options(depends_on=[self.stateful_set]),
         )
+        self.ready = NodesReady(
+            f"{name}-ready",
+            namespace=own.namespace,
+            namespace_uid=self.drain.namespace_uid,
+            owner=own.owner,
+            node_set=node_set.name,
+            replicas=self.drain.replicas,
+            selector=selector,
+            template=digest,
+            timeout_seconds=node_set.ready_timeout_seconds,
+            max_unready=node_set.max_unready.written(),
+            wait_until_ready=node_set.wait_until_ready,
+            policy=policy,
+            rolling_update=node_set.rolling_update.model_dump(mode="json"),
+            connection=parts.connection,
+            opts=own.options(depends_on=[self.stateful_set, self.guard]),
+        )
         self.register_outputs({})
+
+
+def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
+    """Return a text of all that cannot be changed in a StatefulSet without replacing it, and its pods with it."""
+    fixed = {
+        "namespace": scope.namespace,
+        "name": node_set.name,
+        "serviceName": NODES_SERVICE,
+        "podManagementPolicy": _ALL_AT_ONCE,
+        "selector": scope.selector("worker", node_set.name),
+    }
+    return json.dumps(fixed, sort_keys=True)
+
+
+def _digest(template: PodTemplateSpecArgs) -> pulumi.Output[str]:
+    """Return a digest of what the pods are made from: known in a preview, and the same as long as nothing changes."""
+    text: pulumi.Output[str] = pulumi.Output.json_dumps(template, default=vars, sort_keys=True)
+    return text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])

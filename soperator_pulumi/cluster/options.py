@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pulumi
+from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
+
+from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL
 
 PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
-
-OWNER_LABEL = "soperator-pulumi/owner"
-"""Label that says which stack and component an object belongs to; see `owner_of`."""
-
-NODE_SET_LABEL = "soperator-pulumi/node-set"
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects that Pulumi is not to wait for; the reason stands where it is used."""
@@ -41,6 +40,10 @@ def owner_of(component_name: str) -> str:
     return f"{readable}.{digest}"
 
 
+def _uid(metadata: ObjectMeta) -> str:
+    return metadata.uid or ""  # a mocked deployment gives none
+
+
 @dataclass(frozen=True)
 class Scope:
     """The surroundings of a component's children: parent, provider, order, namespace and labels.
@@ -52,6 +55,9 @@ class Scope:
     cluster: str
     namespace: str
     owner: str
+    """Stack and component: the value of `OWNER_LABEL`."""
+    namespace_uid: pulumi.Input[str] | None = None
+    """What Kubernetes gave the namespace, where the program makes it: known once it is there."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     provider: pulumi.ProviderResource | None = None
@@ -68,6 +74,10 @@ class Scope:
     def following(self, *resources: pulumi.Resource) -> "Scope":
         """Return the same surroundings for children that wait for `resources` as well."""
         return replace(self, after=(*self.after, *resources))
+
+    def inside(self, namespace: Namespace) -> "Scope":
+        """Return the same surroundings for what stands in `namespace`, once it is there."""
+        return replace(self.following(namespace), namespace_uid=namespace.metadata.apply(_uid))
 
     def options(
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()
@@ -101,7 +111,7 @@ class Scope:
         name: str,
         component: str | None = None,
         node_set: str | None = None,
-        annotations: Mapping[str, str] | None = None,
+        annotations: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> ObjectMetaArgs:
         """Return the metadata of the object `name` in the cluster's namespace."""
         return ObjectMetaArgs(

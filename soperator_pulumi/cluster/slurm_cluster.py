@@ -5,8 +5,6 @@ from typing import Any, Unpack
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.core.v1 import Namespace, Service, ServiceSpecArgs
-from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.cluster.admin import AdminShell
 from soperator_pulumi.cluster.args import SlurmClusterArgs
@@ -14,17 +12,18 @@ from soperator_pulumi.cluster.configuration import create_configuration
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
 from soperator_pulumi.cluster.jail import Jail
+from soperator_pulumi.cluster.leaving import create_drain_gate, create_removed_node_sets
 from soperator_pulumi.cluster.login import LoginNodes
+from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.options import OWNER_LABEL, PART_OF, SKIP_AWAIT, SLURM_LABEL, Scope, owner_of
+from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of
 from soperator_pulumi.cluster.parts import Parts
-from soperator_pulumi.cluster.pods import NODES_SERVICE
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.secrets import create_keys
-from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim, kept
+from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.lifecycle import Connection, Prerequisites
+from soperator_pulumi.lifecycle import OWNER_LABEL, Connection, DrainGate, Prerequisites, RemovedNodeSets
 from soperator_pulumi.spec import ClusterSpec, parse_cluster
 
 WHERE = "soperator:cluster"
@@ -68,6 +67,12 @@ class SlurmCluster(pulumi.ComponentResource):
     admin: AdminShell
     """Root in the jail, when it is wanted."""
 
+    removed_node_sets: RemovedNodeSets
+    """Frees the nodes of node sets that the spec no longer has of jobs."""
+
+    drain_gate: DrainGate
+    """Depends on all else, so it is deleted first: it frees all nodes of jobs, or nothing is deleted."""
+
     def __init__(
         self,
         resource_name: str,
@@ -91,28 +96,23 @@ class SlurmCluster(pulumi.ComponentResource):
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
         scope = self._surroundings(name, spec, connection)
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
-        scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
+        scope = create_namespace(name, scope.following(self.prerequisites), spec)
+        self.removed_node_sets = create_removed_node_sets(name, scope, spec, connection)
         state = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
         keys = create_keys(name, scope, spec.secrets, self.prerequisites)
-        configuration = create_configuration(name, scope, spec, connection)
+        configuration = create_configuration(name, scope.following(self.removed_node_sets), spec, connection)
         self.network_policies = create_network_policies(name, scope, spec)
-        self.nodes_service = self._create_nodes_service(name, scope)
+        self.nodes_service = create_nodes_service(name, scope)
         protected = scope.following(*self.network_policies)
         self.jail = Jail(f"{name}-jail", scope=protected, spec=spec, connection=connection, opts=protected.options())
         parts = Parts(spec, keys, self.jail.claim, state, connection)
-        self._create_slurm(
-            name,
-            protected.following(
-                *self.jail.claim.created,
-                *state.created,
-                *keys.created,
-                *configuration.resources,
-                self.nodes_service,
-            ),
-            parts,
-        )
+        before_pods = [*state.created, *keys.created, *configuration.resources, self.nodes_service]
+        self._create_slurm(name, protected.following(*self.jail.claim.created, *before_pods), parts)
+        pods = [self.jail, self.controller, *self.node_sets.values(), self.login, self.admin]
+        everything = [*self.network_policies, *before_pods, *pods]
+        self.drain_gate = create_drain_gate(name, scope, spec, connection, everything)
         self.namespace = pulumi.Output.from_input(spec.namespace)
         self.register_outputs({"namespace": self.namespace, "jailTree": self.jail_tree})
 
@@ -167,30 +167,6 @@ class SlurmCluster(pulumi.ComponentResource):
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
             connection=connection,
-            opts=scope.options(),
-        )
-
-    def _create_namespace(self, name: str, scope: Scope, spec: ClusterSpec) -> Scope:
-        """Create the namespace, unless it exists, and return the surroundings of what comes after it."""
-        if not spec.create_namespace:
-            return scope
-        # SYS_ADMIN, to move jobs into the jail, is what the baseline level forbids; no container of ours is privileged.
-        labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": "privileged"}
-        namespace = Namespace(
-            f"{name}-namespace",
-            metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations} or None),
-            opts=scope.options(kept(keep=spec.storage.keep)),
-        )
-        return scope.following(namespace)
-
-    def _create_nodes_service(self, name: str, scope: Scope) -> Service:
-        return Service(
-            f"{name}-nodes",
-            # It has no port to wait for, and the pods wait for it.
-            metadata=scope.metadata(NODES_SERVICE, annotations=SKIP_AWAIT),
-            spec=ServiceSpecArgs(
-                cluster_ip="None", publish_not_ready_addresses=True, selector={**scope.selector(), **SLURM_LABEL}
-            ),
             opts=scope.options(),
         )
 

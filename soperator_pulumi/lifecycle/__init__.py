@@ -1,7 +1,8 @@
 """Resources that act on a live cluster, as Pulumi dynamic resources: thin adapters over plain classes.
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
-`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`.
+`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`,
+`:NodeSetGuard`, `:DrainGate`.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
@@ -11,22 +12,26 @@ from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.files import AfterSync, Reader
 from soperator_pulumi.lifecycle.live_node_set import IDENTITY_ANNOTATION, NODE_SET_LABEL, OWNER_LABEL
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
+from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuard
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSets
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated
+from soperator_pulumi.lifecycle.upkeep import TEMPLATE_ANNOTATION
 
 __all__ = [
     "IDENTITY_ANNOTATION",
     "NODE_SET_LABEL",
     "OWNER_LABEL",
+    "TEMPLATE_ANNOTATION",
     "ActiveTree",
     "AfterSync",
     "ConfigFiles",
     "Connection",
     "DrainGate",
     "NodeDrain",
+    "NodeSetGuard",
     "NodesReady",
     "PodsReady",
     "Prerequisites",

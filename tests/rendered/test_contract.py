@@ -17,7 +17,10 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-cpu                             soperator-pulumi:index:NodeSet
     hpc-cpu                           kubernetes:apps/v1:StatefulSet
     hpc-cpu-disruption                kubernetes:policy/v1:PodDisruptionBudget
+    hpc-cpu-drain                     pulumi-python:dynamic/soperator:NodeDrain
+    hpc-cpu-guard                     pulumi-python:dynamic/soperator:NodeSetGuard
     hpc-cpu-ready                     pulumi-python:dynamic/soperator:NodesReady
+  hpc-drain-gate                      pulumi-python:dynamic/soperator:DrainGate
   hpc-jail                            soperator-pulumi:index:Jail
     hpc-jail                          kubernetes:core/v1:PersistentVolumeClaim protect retain
     hpc-jail-active                   pulumi-python:dynamic/soperator:ActiveTree
@@ -39,6 +42,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                           kubernetes:core/v1:Service
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
+  hpc-removed-node-sets               pulumi-python:dynamic/soperator:RemovedNodeSets
   hpc-slurm-config                    pulumi-python:dynamic/soperator:ConfigFiles
   hpc-slurmctld-state                 kubernetes:core/v1:PersistentVolumeClaim protect retain
   hpc-ssh-host-key                    random:index/randomBytes:RandomBytes

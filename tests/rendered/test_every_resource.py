@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.cluster.options import OWNER_LABEL
+from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 from tests.rendered.clusters import (
     PODS,

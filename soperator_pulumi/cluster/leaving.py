@@ -1,0 +1,47 @@
+"""What frees nodes of jobs before the cluster loses more than some of a node set: a whole set, or everything."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.lifecycle import Connection, DrainGate, RemovedNodeSets
+from soperator_pulumi.spec import ClusterSpec
+
+
+def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> RemovedNodeSets:
+    """Create what drains node sets that the spec no longer has.
+
+    It stands before Slurm's files, which lose the node set's partition long before Pulumi deletes anything.
+    """
+    return RemovedNodeSets(
+        f"{name}-removed-node-sets",
+        namespace=scope.namespace,
+        namespace_uid=scope.namespace_uid,
+        owner=scope.owner,
+        selector=scope.selector("worker"),
+        policies=_policies(spec),
+        connection=connection,
+        opts=scope.options(),
+    )
+
+
+def create_drain_gate(
+    name: str, scope: Scope, spec: ClusterSpec, connection: Connection, everything: Sequence[pulumi.Resource]
+) -> DrainGate:
+    """Create what is deleted before `everything`: it drains all node sets in one pass, or refuses."""
+    return DrainGate(
+        f"{name}-drain-gate",
+        namespace=scope.namespace,
+        namespace_uid=scope.namespace_uid,
+        owner=scope.owner,
+        selector=scope.selector("worker"),
+        policies=_policies(spec),
+        connection=connection,
+        opts=scope.options(depends_on=everything),
+    )
+
+
+def _policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
+    return {node_set.name: node_set.drain.model_dump(mode="json") for node_set in spec.node_sets}
