@@ -11,7 +11,7 @@ from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, Trans
 from soperator_pulumi.lifecycle.draining import Draining
 from soperator_pulumi.lifecycle.freeing import ANSWER_SECONDS
 from soperator_pulumi.lifecycle.joining import Joining, Roll, named
-from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
+from soperator_pulumi.lifecycle.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.lifecycle.progress import until
 from soperator_pulumi.lifecycle.putting_back import PUT_BACK_SECONDS
 from soperator_pulumi.slurm.hostlist import compress
@@ -208,11 +208,11 @@ class Rolling:
         return freed.free
 
     def _delete_pods(self, names: Collection[str]) -> None:
-        """Delete the pods that are still old ones: waiting may have taken hours."""
-        live = LiveNodeSet.read(self.joining.kube, self.joining.place, self.joining.node_set)
-        for name in Roll(self.joining.size, live).outdated:
-            if name in names:
-                self.joining.kube.delete(live.pods[name].path)
+        """Delete the pods that are still old ones, and their nodes still free: the answer that said so may be old."""
+        roll = self.joining.look()
+        for name in self.outdated(roll):
+            if name in names and _still_free(roll, name):
+                self.joining.kube.delete(roll.live.pods[name].path)
 
     def _await(self, names: Sequence[str]) -> Roll:
         """Wait until renewed nodes have joined, and put them back into service.
@@ -239,6 +239,13 @@ class Rolling:
             self.joining.say(
                 f"{self.joining.node_set}: nodes that are still drained are put back by the next run: {error}"
             )
+
+
+def _still_free(roll: Roll, name: str) -> bool:
+    node = roll.nodes.get(name)
+    if node is None:  # slurmctld does not know it: no job is there as long as no slurmd is
+        return not roll.trouble and not roll.live.pods[name].runs(WORKER_CONTAINER)
+    return node.drained and not node.busy_state
 
 
 def _busy(jobs: Sequence[Job]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.slurm import Answer
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.spec import DrainSpec, Share
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import Choices, Faults, KilledError
 from tests.unit.faults.kubernetes import Pod
@@ -41,7 +41,9 @@ class Model:
 
     def up(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
         """Bring a node set about, and return what was said."""
-        self.program = Program({"gpu": NodeSet(replicas, policy or DrainSpec(), **changes)})
+        node_set = NodeSet(replicas, policy or DrainSpec(), **changes)
+        self.program = Program({"gpu": node_set})
+        self.world.watch.budgets["gpu"] = Share(node_set.max_unavailable)
         return self.again()
 
     def again(self) -> list[str]:

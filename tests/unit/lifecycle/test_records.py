@@ -1,0 +1,151 @@
+"""Slurm's records of nodes whose pods are gone: which go, and which stay for whom."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from soperator_pulumi.errors import TransportError
+from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient
+from tests.unit.faults.faults import FaultyKube
+from tests.unit.faults.kubernetes import NAMESPACE, OWNER
+from tests.unit.lifecycle.model import Model, a_model
+
+NAMES = ("gpu-1", "gpu-2")
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Three workers, of which the last two have lost their pods without anybody telling Slurm."""
+    with a_model() as model:
+        model.up(3)
+        model.world.kubernetes.sets["gpu"].replicas = 1
+        for name in NAMES:
+            model.world.kubernetes.die(model.pods[name])
+        model.commands.clear()
+        yield model
+
+
+def records(model: Model) -> Records:
+    kube = FaultyKube(model.faults)
+    slurm = SlurmClient(kube.transport(NAMESPACE, "controller-0", "slurmctld"), pause=model.world.sleep)
+    return Records(kube, slurm, NAMESPACE, OWNER)
+
+
+def test_records_without_pods_are_removed_with_one_delete(model: Model) -> None:
+    removal = records(model).remove(NAMES)
+    assert removal.removed == {*NAMES}
+    assert removal.kept == {}
+    assert sorted(model.records) == ["gpu-0"]
+    assert removal.lines() == ["gpu-[1-2]: removed from Slurm"]
+    assert [each for each in model.commands if "delete" in each] == ["scontrol delete nodename=gpu-[1-2]"]
+    assert len(model.commands) == 5
+
+
+def test_names_that_slurm_does_not_have_are_nothing(model: Model) -> None:
+    removal = records(model).remove(["gpu-7"])
+    assert removal.removed == set()
+    assert removal.lines() == []
+
+
+def test_no_names_ask_nobody(model: Model) -> None:
+    records(model).remove([])
+    assert model.commands == []
+
+
+def test_a_record_whose_pod_is_there_stays_also_when_the_pod_has_lost_its_labels(model: Model) -> None:
+    pod = model.pods["gpu-0"]
+    pod.node_set = "renamed"
+    assert records(model).remove(["gpu-0"]).kept == {"gpu-0": "its pod is there"}
+    assert "gpu-0" in model.records
+
+
+def test_a_record_that_a_reservation_names_stays(model: Model) -> None:
+    model.world.slurm.reservations["maint-7"] = frozenset({"gpu-2"})
+    removal = records(model).remove(NAMES)
+    assert removal.kept == {"gpu-2": "reservation maint-7 names it"}
+    assert removal.lines()[1] == "gpu-2: stays in Slurm: reservation maint-7 names it"
+
+
+def test_a_record_that_a_waiting_job_asks_for_stays(model: Model) -> None:
+    model.world.slurm.drain(["gpu-1"], str(Marker(OWNER, Operation.SCALE_DOWN, "0f0f0f")))
+    model.submit(required=frozenset({"gpu-1"}))
+    assert "asks for it by name" in records(model).remove(NAMES).kept["gpu-1"]
+    assert sorted(model.records) == ["gpu-0", "gpu-1"]
+
+
+def test_a_record_on_which_a_job_is_for_slurm_stays_until_slurm_gives_the_node_up(model: Model) -> None:
+    model.submit(required=frozenset({"gpu-1"}))  # Slurm does not know yet that nobody is there
+    assert "has not ended for Slurm" in records(model).remove(NAMES).kept["gpu-1"]
+
+
+@pytest.mark.parametrize("reason", ["disk", "soperator-pulumi other: scale-down 0f0f0f"])
+def test_a_record_that_somebody_else_drained_stays_with_its_drain(model: Model, reason: str) -> None:
+    model.world.slurm.drain(["gpu-1"], reason)
+    removal = records(model).remove(NAMES)
+    assert removal.kept == {"gpu-1": f"somebody drained it ({reason}), and it is to be drained when it is back"}
+    assert model.drained() == {"gpu-1": reason}
+
+
+def test_a_record_that_we_drained_goes(model: Model) -> None:
+    model.world.slurm.drain(["gpu-1"], str(Marker(OWNER, Operation.SCALE_DOWN, "0f0f0f")))
+    assert records(model).remove(NAMES).kept == {}
+
+
+def test_of_a_list_that_slurm_deletes_in_part_each_name_is_looked_at(model: Model) -> None:
+    usual = model.world.slurm.delete
+    model.world.slurm.delete = (  # type: ignore[method-assign] # a job came to it a moment ago
+        lambda name: "Requested nodes are busy" if name == "gpu-1" else usual(name)
+    )
+    removal = records(model).remove(NAMES)
+    assert removal.removed == {"gpu-2"}
+    assert "failed to delete nodes gpu-1" in removal.kept["gpu-1"]
+
+
+def test_when_the_answer_is_lost_it_looks_again_instead_of_deleting_again(model: Model) -> None:
+    lose(model, after=True)
+    removal = records(model).remove(NAMES)
+    assert removal.removed == {*NAMES}
+    assert sum("delete" in each for each in model.commands) == 1
+
+
+def test_when_nothing_was_done_it_is_done_at_the_next_look(model: Model) -> None:
+    lose(model, after=False)
+    assert records(model).remove(NAMES).removed == {*NAMES}
+    assert sorted(model.records) == ["gpu-0"]
+
+
+def test_a_record_that_comes_back_each_time_is_named(model: Model) -> None:
+    usual = model.world.slurm.delete
+
+    def delete(name: str) -> str:
+        words = usual(name)
+        model.world.slurm.register(name, 1)
+        return words
+
+    model.world.slurm.delete = delete  # type: ignore[method-assign] # its slurmd is still alive
+    removal = records(model).remove(["gpu-1"])
+    assert removal.kept == {"gpu-1": "it is there again each time it is removed"}
+    assert sum("delete" in each for each in model.commands) == 3
+
+
+def test_without_an_answer_nothing_is_deleted(model: Model) -> None:
+    model.world.kubernetes.controller = False
+    with pytest.raises(TransportError):
+        records(model).remove(NAMES)
+    assert len(model.records) == 3
+
+
+def lose(model: Model, *, after: bool) -> None:
+    """Lose the answer of the first delete, after it was done or before."""
+    usual, lost = model.world.slurm.run, list[str]()
+
+    def run(command: Sequence[str]) -> Answer:
+        if "delete" not in command or lost:
+            return usual(command)
+        lost.append("once")
+        if after:
+            usual(command)
+        raise TransportError("the connection broke.")
+
+    model.world.slurm.run = run  # type: ignore[method-assign] # the model has no other place to lose it
