@@ -24,18 +24,31 @@ def main() -> int:
     """Forward until either side ends. Return 1, and say so, when there is nobody to talk to."""
     options = _parse_arguments()
     config.load_kube_config(options.kubeconfig, context=options.context)
+    if join(sys.stdin.fileno(), sys.stdout.buffer, options.namespace):
+        return 0
+    print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
+    return 1
+
+
+def join(source: int, sink: BinaryIO, namespace: str) -> bool:
+    """Join a file descriptor and a file to sshd until either side ends. Return False when there is no sshd.
+
+    Args:
+        source: What is read from here goes to sshd.
+        sink: Gets what comes from there.
+        namespace: The cluster's namespace.
+    """
     api = client.CoreV1Api()
-    pod = _ready_login_pod(api, options.namespace)
+    pod = _ready_login_pod(api, namespace)
     if pod is None:
-        print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
-        return 1
-    forward = portforward(api.connect_get_namespaced_pod_portforward, pod, options.namespace, ports=str(SSHD_PORT))
+        return False
+    forward = portforward(api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(SSHD_PORT))
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: when sshd has closed, nobody waits for more input.
-    threading.Thread(target=_send, args=(sys.stdin.fileno(), connection), daemon=True).start()
-    _receive(connection, sys.stdout.buffer)
-    return 0
+    threading.Thread(target=_send, args=(source, connection), daemon=True).start()
+    _receive(connection, sink)
+    return True
 
 
 def _parse_arguments() -> argparse.Namespace:

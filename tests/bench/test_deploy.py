@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.bench.ratios import report, seconds
-from tests.cluster.slurm import Slurm, a_cluster, bring_images
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, bring_images
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
@@ -31,7 +31,7 @@ deploy(program.run, config=json.loads(os.environ["STACK_CONFIG"]))
 @pytest.fixture
 def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
     bring_images(kubernetes)
-    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench"))
+    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench", jail=a_jail(JAIL)))
     yield made
     made.destroy()
 
@@ -79,7 +79,7 @@ def test_up_until_srun_works_against_kubectl_apply_of_the_same_manifests(slurm: 
     for _ in range(ROUNDS):
         ours.append(seconds(lambda: up_until_srun_works(slurm)))
         objects = manifests(slurm)
-        slurm.destroy()
+        slurm.deployer().destroy()
         theirs.append(seconds(lambda: apply_until_srun_works(slurm, objects)))  # noqa: B023 - called at once
         slurm.kubernetes.run("delete", "namespace", slurm.namespace)
 

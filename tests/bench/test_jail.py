@@ -15,7 +15,7 @@ import pytest
 
 from tests.bench.ratios import report, seconds, spread
 from tests.cluster.programs import program
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, bring_images
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import images, paths
@@ -43,7 +43,7 @@ done
 @pytest.fixture
 def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
     bring_images(kubernetes)
-    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench-jail", node_sets=[a_node_set("cpu")]))
+    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench-jail", node_sets=[a_node_set("cpu")], jail=a_jail(JAIL)))
     yield made
     made.destroy()
 

@@ -1,14 +1,12 @@
 """Clusters of the cluster tier: one for everything that leaves it as it was, new ones for the rest."""
 
 import copy
-import itertools
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, bring_images
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.cluster.workers import put_back
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -26,7 +24,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
     data = tmp_path_factory.mktemp("data")
     data.chmod(0o1777)
     cluster = a_cluster(
-        name="shared",
+        name=unique("shared"),
         node_sets=[
             a_node_set("cpu", replicas=2, partitions=["main"]),
             a_node_set("big", partitions=["big"], memory_gib=2),
@@ -34,6 +32,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
         partitions=[{"name": "main", "default": True}, {"name": "big", "options": {"MaxTime": "01:00:00"}}],
         users=[{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}],
         jail=a_jail(
+            JAIL,
             admin_shell=True,
             submounts=[
                 {"path": "/data", "host_path": str(data)},
@@ -66,7 +65,7 @@ def three_workers(
     kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Slurm]:
     """The cluster behind `workers`."""
-    cluster = a_cluster(name="workers", node_sets=[a_node_set("cpu", replicas=3)])
+    cluster = a_cluster(name=unique("workers"), node_sets=[a_node_set("cpu", replicas=3)])
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("workers"), cluster)
     slurm.up()
     yield slurm
@@ -85,11 +84,8 @@ def workers(three_workers: Slurm) -> Iterator[Slurm]:
     finally:
         if not is_back:  # one test that breaks it is not to break those after it
             three_workers.destroy()
-            three_workers.cluster = described
+            three_workers.cluster = {**described, "name": unique("workers")}
             three_workers.up()
-
-
-_numbers = itertools.count()
 
 
 @pytest.fixture
@@ -98,7 +94,7 @@ def new_slurm(kubernetes: Kubernetes, built_images: None, tmp_path: Path) -> Ite
     made: list[Slurm] = []
 
     def make(**changes: object) -> Slurm:
-        name = f"test-{next(_numbers)}-{secrets.token_hex(3)}"
+        name = unique("test")
         made.append(Slurm(kubernetes, tmp_path / name, a_cluster(**{"name": name, **changes})))
         return made[-1]
 

@@ -3,7 +3,9 @@
 import copy
 import json
 import os
+import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tests.cluster import root_trees
+from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import engine, images, paths, ssh_config
@@ -33,35 +36,47 @@ SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi
 """What a pod asks for in tests: several clusters share a machine of two cores."""
 
 JAIL = root_trees.debian("bookworm")
-"""What logins and jobs of test clusters see: small, so soon populated, and another release than the daemons' images."""
+"""What logins and jobs see where they need a system: small, and another release than the daemons' images."""
+
+SMALLEST_JAIL = root_trees.busybox_alone()
+"""What they see in most clusters of one test: populated at once. It has no bash."""
+
+QUICK = {"SchedulerParameters": "batch_sched_delay=0,bf_interval=1"}
+"""Parameters of Slurm with which a job starts when it can; by default it may wait for 3 s, or 30 s for another job."""
 
 
 def bring_images(kubernetes: Kubernetes) -> None:
     """Bring to the cluster what the pods of test clusters are made of."""
     kubernetes.load_images()
     if kubernetes.target.embedded:
-        JAIL.bring_to(kubernetes.target.embedded)
+        for tree in (JAIL, SMALLEST_JAIL):
+            tree.bring_to(kubernetes.target.embedded)
+
+
+def unique(name: str) -> str:
+    """Return a name for a cluster, and so for its namespace, that no other run uses at the same time."""
+    return f"{name}-{secrets.token_hex(3)}"
 
 
 def a_cluster(**changes: object) -> dict[str, Any]:
     """Return the configuration of a small cluster with the given keys changed."""
     return {
         "name": "test",
-        "slurm": {"constrain": "none"},
+        "slurm": {"constrain": "none", "extra": dict(QUICK)},
         "node_sets": [a_node_set("cpu", replicas=2)],
         "controller": {"pod_resources": SMALL},
         "login": {"pod_resources": SMALL},
-        "users": [{"name": "alice", "uid": 2001}],
+        "users": [{"name": "alice", "uid": 2001, "shell": "/bin/sh"}],
         "jail": a_jail(),
         "storage": {"keep": False, "state": {"size_gib": 1}},
         **copy.deepcopy(changes),
     }
 
 
-def a_jail(**changes: object) -> dict[str, Any]:
-    """Return the description of a small jail."""
+def a_jail(tree: RootTree = SMALLEST_JAIL, **changes: object) -> dict[str, Any]:
+    """Return the description of a small jail, with a copy of the tree."""
     resources = {"pod_resources": SMALL}
-    return {"source": {"image": JAIL.reference}, "storage": {"size_gib": 1}, "populate": resources, **changes}
+    return {"source": {"image": tree.reference}, "storage": {"size_gib": 1}, "populate": resources, **changes}
 
 
 def a_node_set(name: str, **changes: object) -> dict[str, Any]:
@@ -79,6 +94,8 @@ class Slurm:
     """For keys, ssh configuration and the engine's state."""
     cluster: dict[str, Any] = field(default_factory=a_cluster)
     """The configuration that the next `up` deploys."""
+    _door: "subprocess.Popen[str] | None" = field(default=None, init=False, repr=False)
+    _door_port: str = field(default="", init=False, repr=False)
 
     @property
     def namespace(self) -> str:
@@ -137,7 +154,7 @@ class Slurm:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node as a user. A failure fails the test with what was printed."""
         done = subprocess.run(
-            [self._ssh.path, "-F", self.ssh_config(user), *options, ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *options, *self._by_door(), ssh_config.HOST, command],
             env={**os.environ, **self._ssh.environment},
             input=stdin,
             capture_output=True,
@@ -153,7 +170,7 @@ class Slurm:
     def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
         """Hold a session open while something else happens."""
         with subprocess.Popen(
-            [self._ssh.path, "-F", self.ssh_config(user), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *self._by_door(), ssh_config.HOST, command],
             env={**os.environ, **self._ssh.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -206,12 +223,33 @@ class Slurm:
         return dict(word.split("=", 1) for word in words if "=" in word)["State"]
 
     def destroy(self) -> None:
-        """Take the stack away, and what it keeps: whatever state a test has left it in, and whatever runs there."""
-        try:
+        """Take everything away, whatever state a test has left it in and whatever runs there, and wait for nothing.
+
+        The engine's own destroy, which waits for jobs and pods, has tests of its own.
+        """
+        if self._door:
+            self._door.communicate()
+            self._door = None
+        if self.cluster.get("create_namespace", True):
+            self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+            # No new ones come in a namespace that is being deleted.
+            everything = ("pods", "--all", "--namespace", self.namespace)
+            self.kubernetes.run("delete", *everything, "--force", "--grace-period=0", "--wait=false")
+        else:
             self.deployer(AT_ANY_PRICE).destroy(exclude_protected=True)
-        finally:
-            if self.cluster.get("create_namespace", True):
-                self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+        shutil.rmtree(self._state, ignore_errors=True)
+
+    def _by_door(self) -> list[str]:
+        """Return options with which ssh goes through a process that stays, not through one of its own."""
+        if not self._door:
+            target = self.kubernetes.target
+            words = ["-m", "tests.cluster.ssh_door", str(target.kubeconfig), self.namespace, target.context or ""]
+            self._door = subprocess.Popen(
+                [sys.executable, *words], cwd=paths.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            assert self._door.stdout
+            self._door_port = self._door.stdout.readline().strip()
+        return ["-o", "ProxyCommand=none", "-o", "HostName=127.0.0.1", "-o", f"Port={self._door_port}"]
 
     @property
     def _ssh(self) -> Tool:

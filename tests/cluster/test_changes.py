@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from tests.cluster.slurm import Slurm, a_node_set
+from tests.cluster.slurm import QUICK, Slurm, a_node_set
 from tools.engine import DeployError, Result
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +46,7 @@ def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[.
     slurm.wait_for_job(job, "RUNNING")
 
     slurm.cluster["node_sets"][0]["replicas"] = 2
-    slurm.cluster["slurm"]["extra"] = {"KillWait": "45"}
+    slurm.cluster["slurm"]["extra"] = {**QUICK, "KillWait": "45"}
     plan = slurm.deployer().preview()
     result = slurm.up()
 
@@ -68,7 +68,7 @@ def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
     job = slurm.submit("sleep 600")
     slurm.wait_for_job(job, "RUNNING")
 
-    slurm.cluster["slurm"]["extra"] = {"PriorityType": "priority/nonsense"}
+    slurm.cluster["slurm"]["extra"] = {**QUICK, "PriorityType": "priority/nonsense"}
     with pytest.raises(DeployError, match=r"(?i)priority"):
         slurm.up()
 
@@ -76,7 +76,7 @@ def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
     assert "UP" in slurm.scontrol("ping")
     assert slurm.job(job)["JobState"] == "RUNNING"
 
-    del slurm.cluster["slurm"]["extra"]
+    slurm.cluster["slurm"]["extra"] = dict(QUICK)
     slurm.up()
     assert changed(slurm.deployer().up()) == {}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 
 pytestmark = pytest.mark.cluster
@@ -17,7 +17,8 @@ def constrained(
     kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Slurm]:
     node_set = {"name": "real", "replicas": 1, "cpus": 1, "memory_gib": 0.5}
-    cluster = a_cluster(name="constrained", slurm={"constrain": "cgroup"}, node_sets=[node_set])
+    constrain = {"constrain": "cgroup"}
+    cluster = a_cluster(name=unique("constrained"), slurm=constrain, node_sets=[node_set], jail=a_jail(JAIL))
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("constrained"), cluster)
     slurm.up()
     yield slurm

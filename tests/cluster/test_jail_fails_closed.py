@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client
 
 from tests.cluster import busybox
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
@@ -32,9 +32,9 @@ PLUGIN = "/opt/slurm/lib/slurm/spank_jail.so"
 def breakable(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A cluster of one node, to be broken and mended."""
     cluster = a_cluster(
-        name="breakable",
+        name=unique("breakable"),
         node_sets=[a_node_set("cpu")],
-        jail=a_jail(submounts=[{"path": "/data", "scratch_gib": 1}]),
+        jail=a_jail(JAIL, submounts=[{"path": "/data", "scratch_gib": 1}]),
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("breakable"), cluster)
     slurm.up()

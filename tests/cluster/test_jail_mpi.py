@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_jail
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 from tools import paths
 
@@ -39,7 +39,7 @@ def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     """A cluster whose jail is the default one."""
     jail = a_jail(storage={"size_gib": 4})
     del jail["source"]
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), a_cluster(name="real", jail=jail))
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), a_cluster(name=unique("real"), jail=jail))
     slurm.up()
     yield slurm
     slurm.destroy()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import busybox, root_trees
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
@@ -45,7 +45,7 @@ def foreign(
     """A cluster whose jail is another system's; `tree` says which."""
     tarball = {"url": tarball_url, "sha256": FORKY.sha256}
     cluster = a_cluster(
-        name="foreign",
+        name=unique("foreign"),
         jail=a_jail(source={"tarball": tarball}, changes="leave_behind"),
         users=[{"name": "alice", "uid": 2001, "shell": "/bin/sh"}],
     )

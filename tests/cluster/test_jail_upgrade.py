@@ -8,7 +8,7 @@ from typing import IO
 import pytest
 
 from tests.cluster import root_trees
-from tests.cluster.slurm import Slurm, a_cluster, a_jail
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
@@ -53,8 +53,8 @@ def upgrading(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pyte
     if kubernetes.target.embedded:
         for tree in (NEWER, CONFLICTING):
             tree.bring_to(kubernetes.target.embedded)
-    jail = a_jail(admin_shell=True, storage={"size_gib": 2})
-    cluster = a_cluster(name="upgrading", jail=jail, login={"replicas": 2, **a_cluster()["login"]})
+    jail = a_jail(JAIL, admin_shell=True, storage={"size_gib": 2})
+    cluster = a_cluster(name=unique("upgrading"), jail=jail, login={"replicas": 2, **a_cluster()["login"]})
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("upgrading"), cluster)
     slurm.up()
     yield slurm

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_node_set
+from tests.cluster.slurm import QUICK, Slurm, a_node_set
 
 pytestmark = pytest.mark.cluster
 
@@ -41,7 +41,7 @@ def test_a_change_of_slurms_options_converges_after_a_kill(new_slurm: Callable[.
     """The files are new and slurmctld may not have read them: the next `up` sees that."""
     slurm = new_slurm(node_sets=[a_node_set("cpu")])
     slurm.up()
-    slurm.cluster["slurm"]["extra"] = {"KillWait": "45"}
+    slurm.cluster["slurm"]["extra"] = {**QUICK, "KillWait": "45"}
     kill_after_lines(slurm, 2)
 
     slurm.up()

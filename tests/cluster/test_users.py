@@ -17,7 +17,7 @@ def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(new_slurm: C
     job = slurm.submit("sleep 600")
     slurm.wait_for_job(job, "RUNNING")
 
-    slurm.cluster["users"].append({"name": "carol", "uid": 2003, "groups": ["physics"]})
+    slurm.cluster["users"].append({"name": "carol", "uid": 2003, "shell": "/bin/sh", "groups": ["physics"]})
     slurm.cluster["groups"] = [{"name": "physics", "gid": 3000}]
     slurm.up()
 
@@ -33,7 +33,9 @@ def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(new_slurm: C
 
 
 def test_a_removed_user_does_not_get_in_any_more(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm(users=[{"name": "alice", "uid": 2001}, {"name": "mallory", "uid": 2002}])
+    slurm = new_slurm(
+        users=[{"name": name, "uid": uid, "shell": "/bin/sh"} for name, uid in (("alice", 2001), ("mallory", 2002))]
+    )
     slurm.up()
     assert slurm.ssh("id -un", user="mallory").stdout.strip() == "mallory"
 
