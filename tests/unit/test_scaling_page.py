@@ -70,7 +70,8 @@ def scale_down() -> str:
 
 def waiting() -> str:
     planned = plan([LEAVING], said(gpu(61), drained=True), RUN, elapsed_seconds=WAITED_SECONDS, now=NOW)
-    return progress(planned, [LEAVING], NOW, cluster="hpc", elapsed_seconds=WAITED_SECONDS, zone=UTC)
+    line = progress(planned, [LEAVING], NOW, cluster="hpc", elapsed_seconds=WAITED_SECONDS, zone=UTC)
+    return f"{line}. {interrupted()}"
 
 
 def time_is_up() -> str:
