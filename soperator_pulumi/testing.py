@@ -82,6 +82,20 @@ class Deployment:
         """Return a resource's registration with its options: protect, dependencies, aliases and so on."""
         return self.one(name, type_).request
 
+    def waits_for(self, resource: Recorded) -> tuple[Recorded, ...]:
+        """Return all resources that are created before `resource` and deleted after it, directly or through others."""
+        known = {(each.type, each.name): each for each in self.recorded}
+        found: dict[tuple[str, str], Recorded] = {}
+        looked_at = [resource]
+        while looked_at:
+            for urn in looked_at.pop().request.dependencies:
+                *_, types, name = urn.split("::", 3)
+                key = (types.rpartition("$")[2], name)
+                if key in known and key not in found:
+                    found[key] = known[key]
+                    looked_at.append(known[key])
+        return tuple(each for each in self.recorded if (each.type, each.name) in found)
+
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer for RandomBytes of pulumi-random, always the same bytes for the same name; add nothing elsewhere."""

@@ -26,6 +26,19 @@ def test_resources_exports_and_options_are_recorded() -> None:
     assert deployment.exports == {"length": 4, "secret": Secret("x")}
 
 
+def test_what_a_resource_waits_for_is_found_also_through_others() -> None:
+    def program() -> None:
+        first = random.RandomBytes("first", length=4)
+        parent = pulumi.ComponentResource("test:index:Parent", "parent", {})
+        middle = pulumi.ResourceOptions(parent=parent, depends_on=[first])
+        random.RandomBytes("middle", length=4, opts=middle)
+        random.RandomBytes("last", length=4, opts=pulumi.ResourceOptions(depends_on=[parent]))
+
+    deployment = deploy(program)
+    assert [each.name for each in deployment.waits_for(deployment.one("last"))] == ["first", "middle"]
+    assert deployment.waits_for(deployment.one("first")) == ()
+
+
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
     deployment = deploy(lambda: random.RandomBytes("one", length=4))
     with pytest.raises(LookupError, match=r"0 resources are named 'two'\. There are: one\."):

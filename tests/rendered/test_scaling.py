@@ -1,0 +1,174 @@
+"""What stands around a node set's StatefulSet, so that no pod goes while a job is on it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from soperator_pulumi import SlurmCluster
+from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION
+from soperator_pulumi.testing import Deployment, deploy
+from tests.rendered.clusters import a_deployment, a_spec, containers_of, pod_of, provided
+
+TWO = [{"name": "cpu", "cpus": 4, "memory_gib": 8}, {"name": "big", "cpus": 64, "memory_gib": 512}]
+
+
+def waits_for(deployment: Deployment, name: str, type_: str = "") -> set[str]:
+    """Logical names of all that a resource waits for, directly or not."""
+    return {each.name for each in deployment.waits_for(deployment.one(name, type_))}
+
+
+@pytest.mark.parametrize(
+    "overrides", [{}, {"node_sets": TWO, "create_namespace": False}, {"jail": {"admin_shell": True}}], ids=str
+)
+def test_the_gate_depends_on_everything_so_that_it_is_deleted_first(overrides: dict[str, Any]) -> None:
+    deployment = a_deployment(**overrides)
+    gate = deployment.one("hpc-drain-gate")
+    others = {(each.type, each.name) for each in deployment.recorded if not each.type.startswith("soperator-pulumi:")}
+    waits = {(each.type, each.name) for each in deployment.waits_for(gate)}
+    assert others - waits == {(gate.type, gate.name)}
+
+
+def test_node_sets_that_are_gone_are_free_before_slurm_loses_their_partitions() -> None:
+    for config in ("hpc-slurm-config", "hpc-users", "hpc-ssh-keys", "hpc-sshd-config"):
+        assert "hpc-removed-node-sets" in waits_for(a_deployment(), config)
+
+
+def test_a_node_set_shrinks_after_its_nodes_are_free_and_goes_after_all_are() -> None:
+    deployment = a_deployment()
+    assert "hpc-cpu-drain" in waits_for(deployment, "hpc-cpu", ":StatefulSet")
+    assert {"hpc-cpu", "hpc-controller"} <= waits_for(deployment, "hpc-cpu-guard")
+    assert {"hpc-cpu", "hpc-cpu-guard"} <= waits_for(deployment, "hpc-cpu-ready")
+
+
+def test_node_sets_do_not_wait_for_each_other() -> None:
+    waiting = waits_for(a_deployment(node_sets=TWO), "hpc-big-ready")
+    assert not {each for each in waiting if each.startswith("hpc-cpu")}
+
+
+def test_kubernetes_is_asked_for_as_many_pods_as_the_drain_has_left() -> None:
+    def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"replicas": 5} if type_.endswith(":NodeDrain") else provided(type_, name, inputs)
+
+    deployment = deploy(lambda: SlurmCluster("hpc", a_spec()), outputs=outputs)
+    assert deployment.one("hpc-cpu-drain").inputs["replicas"] == 2
+    assert deployment.one("hpc-cpu", "StatefulSet").inputs["spec"]["replicas"] == 5
+    assert deployment.one("hpc-cpu-ready").inputs["replicas"] == 5
+
+
+def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
+    node_set = {
+        "name": "cpu",
+        "cpus": 4,
+        "memory_gib": 8,
+        "drain": {"timeout": "90m", "on_timeout": "requeue"},
+        "rolling_update": {"max_unavailable": "25%"},
+        "max_unready": 1,
+        "wait_until_ready": False,
+        "ready_timeout_seconds": 60,
+    }
+    deployment = a_deployment(node_sets=[node_set])
+    ready = deployment.one("hpc-cpu-ready").inputs
+    assert ready["rolling_update"] == {"max_unavailable": "25%"}
+    assert (ready["max_unready"], ready["wait_until_ready"], ready["timeout_seconds"]) == (1, False, 60)
+    policy = ready["policy"]
+    assert (policy["timeout"], policy["on_timeout"], policy["grace"]) == ("1h30m", "requeue", "5m")
+    for name in ("hpc-cpu-drain", "hpc-cpu-guard"):
+        assert deployment.one(name).inputs["policy"] == policy
+    for name in ("hpc-removed-node-sets", "hpc-drain-gate"):
+        assert deployment.one(name).inputs["policies"] == {"cpu": policy}
+
+
+def test_what_acts_on_slurm_knows_whose_cluster_it_is_and_in_which_namespace() -> None:
+    def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if type_.endswith(":Namespace"):
+            return {"metadata": {**inputs["metadata"], "uid": "1234"}}
+        return provided(type_, name, inputs)
+
+    deployment = deploy(lambda: SlurmCluster("hpc", a_spec()), outputs=outputs)
+    for name in ("hpc-removed-node-sets", "hpc-cpu-drain", "hpc-cpu-guard", "hpc-cpu-ready", "hpc-drain-gate"):
+        inputs = deployment.one(name).inputs
+        assert (inputs["namespace"], inputs["namespace_uid"], inputs["owner"]) == ("hpc", "1234", "project.test.hpc")
+
+
+def test_the_uid_of_a_namespace_that_is_there_already_is_recorded_by_what_drains() -> None:
+    inputs = a_deployment(create_namespace=False).one("hpc-cpu-drain").inputs
+    assert inputs.get("namespace_uid") is None
+
+
+def test_those_that_look_for_node_sets_find_the_pods_of_all_and_others_those_of_one() -> None:
+    deployment = a_deployment(node_sets=TWO)
+    worker = {
+        "app.kubernetes.io/part-of": "soperator-pulumi",
+        "app.kubernetes.io/instance": "hpc",
+        "app.kubernetes.io/component": "worker",
+    }
+    assert deployment.one("hpc-drain-gate").inputs["selector"] == worker
+    assert deployment.one("hpc-removed-node-sets").inputs["selector"] == worker
+    assert deployment.one("hpc-big-drain").inputs["selector"] == {**worker, "soperator-pulumi/node-set": "big"}
+
+
+def digest(**overrides: Any) -> str:
+    deployment = a_deployment(**overrides)
+    found: str = deployment.one("hpc-cpu-ready").inputs["template"]
+    annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
+    assert annotations[TEMPLATE_ANNOTATION] == found
+    return found
+
+
+def a_node_set(**fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "cpu", "replicas": 2, "cpus": 4, "memory_gib": 8, **fields}]
+
+
+def test_the_digest_of_a_template_is_another_one_exactly_when_the_pods_are() -> None:
+    before = digest()
+    same = [
+        digest(node_sets=a_node_set(replicas=7)),
+        digest(node_sets=a_node_set(drain={"timeout": "1h"}, rolling_update={"max_unavailable": 3})),
+        digest(users=[]),
+    ]
+    changed = [
+        digest(node_sets=a_node_set(cpus=8)),
+        digest(node_sets=a_node_set(features=["ib"])),
+        digest(node_sets=a_node_set(drain={"grace": "1h"})),
+        digest(labels={"team": "hpc"}),
+        digest(jail={"submounts": [{"path": "/data", "existing_claim": "data"}]}),
+    ]
+    assert same == [before] * len(same)
+    assert len({before, *changed}) == len(changed) + 1
+
+
+def identity(**overrides: Any) -> str:
+    deployment = a_deployment(**overrides)
+    found: str = deployment.one("hpc-cpu-drain").inputs["identity"]
+    annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
+    assert annotations[IDENTITY_ANNOTATION] == found
+    return found
+
+
+def test_a_drain_hears_of_a_change_that_makes_pulumi_replace_the_stateful_set_and_of_no_other() -> None:
+    assert identity() == identity(node_sets=a_node_set(replicas=7, cpus=8), labels={"team": "hpc"})
+    assert identity() != identity(namespace="elsewhere")
+    assert identity() != identity(name="other", namespace="hpc")
+
+
+def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_gives_it() -> None:
+    pod = pod_of(a_deployment(node_sets=a_node_set(drain={"grace": "1h"})), "hpc-cpu")
+    assert pod["terminationGracePeriodSeconds"] == 3600
+    command = containers_of(pod)["slurmd"]["lifecycle"]["preStop"]["exec"]["command"]
+    assert "state=drain reason='soperator-pulumi project.test.hpc: pod-stop'" in command[-1]
+    assert "delete" not in command[-1]
+
+
+def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
+    probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
+    assert "= 'soperator-pulumi project.test.hpc: pod-stop' ]" in probe[-1]
+
+
+def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:
+    def stop(constrain: str) -> str:
+        slurmd = containers_of(pod_of(a_deployment(slurm={"constrain": constrain}), "hpc-cpu"))["slurmd"]
+        return str(slurmd["lifecycle"]["preStop"]["exec"]["command"][-1])
+
+    assert "rmdir" in stop("cgroup")
+    assert "rmdir" not in stop("none")
