@@ -11,8 +11,7 @@
     │   ├── NodeExistsError          a node of that name is there already
     │   ├── NodeTableFullError       MaxNodeCount is reached
     │   ├── UnknownJobError          no job of that number
-    │   ├── JobEndedError            the job has ended before
-    │   └── JobNotRequeueableError   the job cannot go back into the queue
+    │   └── JobEndedError            the job holds no node any more, or is about to leave
     ├── DrainError          nodes did not become free; what was drained for it is in service again
     ├── KubernetesError     the Kubernetes API is not reached, or refused
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
@@ -98,11 +97,7 @@ class UnknownJobError(SlurmError):
 
 
 class JobEndedError(SlurmError):
-    """The job has ended before, or is ending."""
-
-
-class JobNotRequeueableError(SlurmError):
-    """The job cannot go back into the queue: it is interactive, or its user said so."""
+    """The job has ended, is ending, or waits again: it holds no node, or is about to leave."""
 
 
 class DrainError(SoperatorError):

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from soperator_pulumi.errors import NotRunningError, SlurmError, TransportError
+from soperator_pulumi.errors import TransportError
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes, read_reservations
-from soperator_pulumi.slurm.refusals import refusal
+from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_node_table_time, read_nodes, read_reservations
+from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.transport import Answer, Transport
 
@@ -15,6 +15,11 @@ _READ_PAUSES_SECONDS = (1.0, 3.0)
 
 _ARGUMENT_CHARACTERS = 4000
 """An exec's command travels in the request's first line, which proxies limit to 8 KiB; some characters need three."""
+
+
+_DELETE_SECONDS = 60
+_JOBS_SECONDS = 60
+"""Each job of a list is a request of its own, some milliseconds."""
 
 
 class SlurmClient:
@@ -80,6 +85,8 @@ class SlurmClient:
     def drain(self, names: Collection[str], reason: str) -> None:
         """Drain nodes: what runs there goes on, nothing new comes. A drain that a node has gets this reason.
 
+        An admin's `state=fail` would be lost by it: see `Node.drained`.
+
         Raises:
             UnknownNodeError: one of them is unknown; none is drained.
             SlurmError: it refused; the message is Slurm's.
@@ -88,44 +95,75 @@ class SlurmClient:
         for some in _portions(names):
             self._run(["scontrol", "update", f"nodename={some}", "state=drain", f"reason={reason}"])
 
-    def resume(self, names: Collection[str]) -> None:
-        """Put drained nodes back into service."""
+    def resume(self, names: Collection[str], reason: str = "") -> None:
+        """Take the drain of nodes away; a node that is down stays down. Without a drain nothing is changed.
+
+        For up to a second they show as not responding, until slurmctld has asked their slurmd.
+
+        Args:
+            names: The nodes.
+            reason: What they had as reason before they were drained.
+
+        Raises:
+            UnknownNodeError: one of them is unknown; none is changed.
+            SlurmError: it refused; the message is Slurm's.
+            TransportError: nothing is known about what was done.
+        """
+        # Not state=resume: that would also lift an admin's DOWN. Slurm 24.11 cannot be told to forget a reason.
         for some in _portions(names):
-            self._run(["scontrol", "update", f"nodename={some}", "state=undrain"])
+            self._run(["scontrol", "update", f"nodename={some}", "state=undrain", f"reason={reason or NO_REASON}"])
 
     def delete_nodes(self, names: Collection[str]) -> None:
         """Delete the records of nodes.
 
-        slurmctld deletes also nodes that a reservation or a waiting job names: look before. It does not delete a node
-        that a job is on, nor one that is written in slurm.conf.
+        slurmctld refuses where a job runs or completes, and for nodes that are written in slurm.conf. It deletes a
+        node that only suspended jobs hold, or that a reservation or a waiting job names: look before.
 
         Raises:
             NodesNotDeletedError: some are left; the others are deleted.
-            UnknownNodeError: the only one is unknown.
-            NodesBusyError: jobs are on the only one.
             TransportError: nothing is known about what was done.
         """
         for some in _portions(names):
-            self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=60)
+            self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=_DELETE_SECONDS)
 
     def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Put running jobs back into the queue, and return those that were not, each with Slurm's words."""
-        return self._each(job_ids, ["scontrol", "requeue"])
+        """Put jobs back into the queue, and return those that Slurm refused to, each with its words.
+
+        Jobs that hold no node any more are left alone.
+
+        Raises:
+            NotRunningError: slurmctld stopped answering; some may be in the queue.
+            TransportError: nothing is known about what was done.
+        """
+        failures: dict[int, str] = {}
+        active = self._active(job_ids)
+        for some in _parted(list(active), ","):
+            # Without "Incomplete" a job that has just ended would run once more.
+            command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
+            failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
+        return failures
 
     def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Cancel jobs, and return those that were not, each with Slurm's words."""
-        return self._each(job_ids, ["scancel"])
+        """Cancel jobs, and return those that Slurm refused to, each with its words.
 
-    def _each(self, job_ids: Collection[int], command: Sequence[str]) -> dict[int, str]:
-        failures = {}
-        for job_id in job_ids:
-            try:
-                self._run([*command, str(job_id)])
-            except NotRunningError:
-                raise
-            except SlurmError as error:
-                failures[job_id] = str(error)
+        Jobs that hold no node any more are left alone.
+
+        Raises:
+            NotRunningError: slurmctld stopped answering; some may be cancelled.
+            TransportError: nothing is known about what was done.
+        """
+        failures: dict[int, str] = {}
+        active = self._active(job_ids)
+        for some in _parted(list(active), " "):
+            failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
         return failures
+
+    def _active(self, job_ids: Collection[int]) -> dict[str, int]:
+        """Return by the name that commands take those of the jobs that hold nodes now."""
+        wanted = frozenset(job_ids)
+        return (
+            {job.reference: job.job_id for job in self.jobs() if job.job_id in wanted and job.active} if wanted else {}
+        )
 
     def _nodes(self) -> str:
         return self._read(["scontrol", "show", "nodes", "--json"])
@@ -138,8 +176,14 @@ class SlurmClient:
                 self._pause(pause_seconds)
         return self._run(command).stdout
 
-    def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+    def _ask(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._transport.run(command, timeout_seconds=timeout_seconds)
+        if answer.timed_out:
+            raise TransportError(f"`{' '.join(command[:2])}` did not end in {timeout_seconds} s.")
+        return answer
+
+    def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        answer = self._ask(command, timeout_seconds=timeout_seconds)
         if answer.returncode != 0:
             raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
@@ -147,7 +191,7 @@ class SlurmClient:
 
 def _portions(names: Iterable[str]) -> list[str]:
     """Return hostlist expressions for the names, each short enough for one call: one, as a rule."""
-    every = sorted(set(names), key=_natural)
+    every = sorted(set(names), key=_in_order)
     expression = compress(every)
     if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
         return [expression] if expression else []
@@ -155,7 +199,16 @@ def _portions(names: Iterable[str]) -> list[str]:
     return [*_portions(every[:half]), *_portions(every[half:])]
 
 
-def _natural(name: str) -> tuple[str, int, str]:
+def _parted(words: list[str], separator: str) -> list[list[str]]:
+    """Return the words in lists, each short enough for one call: one, as a rule; none for none."""
+    if len(separator.join(words)) <= _ARGUMENT_CHARACTERS or len(words) == 1:
+        return [words] if words else []
+    half = len(words) // 2
+    return [*_parted(words[:half], separator), *_parted(words[half:], separator)]
+
+
+def _in_order(name: str) -> tuple[str, int, str]:
+    """Sort gpu-2 before gpu-10: neighbours share brackets."""
     prefix = name.rstrip("0123456789")
     number = name[len(prefix) :]
     return prefix, int(number or 0), number

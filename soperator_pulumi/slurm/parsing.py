@@ -10,6 +10,9 @@ from soperator_pulumi.slurm.states import Job, Node, Reservation
 
 T = TypeVar("T")
 
+NO_REASON = "none"
+"""What `sinfo` prints for a node without a reason. Slurm 24.11 keeps a reason until there is another one."""
+
 
 def read_nodes(text: str) -> tuple[Node, ...]:
     """Read the answer of `scontrol show nodes --json`."""
@@ -43,11 +46,12 @@ def _read(text: str, key: str, read: Callable[[Any], T]) -> T:
 
 
 def _node(node: dict[str, Any]) -> Node:
+    reason = str(node.get("reason") or "")
     return Node(
         name=str(node["name"]),
         state=frozenset(node["state"]),
         features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
-        reason=str(node.get("reason") or ""),
+        reason="" if reason == NO_REASON else reason,
         weight=int(node.get("weight") or 1),
     )
 
@@ -63,9 +67,28 @@ def _job(job: dict[str, Any]) -> Job:
         nodes=nodes,
         node_names=frozenset(expand(nodes)),
         required_nodes=frozenset(expand(str(job.get("required_nodes") or ""))),
-        ends_at=_number(job.get("end_time")) or None,
+        ends_at=_end(job),
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
+        whole=_whole(job),
     )
+
+
+def _end(job: dict[str, Any]) -> float | None:
+    """Return when a job's time limit ends it. Without one Slurm says: in a year; and a suspended job's time stands."""
+    limit = job.get("time_limit")
+    unlimited = isinstance(limit, dict) and bool(limit["infinite"])
+    return None if unlimited or "SUSPENDED" in job["job_state"] else _number(job.get("end_time")) or None
+
+
+def _whole(job: dict[str, Any]) -> str:
+    task = _number(job.get("array_task_id"))
+    if task is not None:
+        return f"{_count(job['array_job_id'])}_{task:.0f}"
+    return str(_count(job.get("het_job_id")) or "")
+
+
+def _count(value: object) -> int:
+    return int(_number(value) or 0)
 
 
 def _reservation(reservation: dict[str, Any]) -> Reservation:

@@ -5,19 +5,21 @@ from collections.abc import Mapping
 
 from soperator_pulumi.errors import (
     JobEndedError,
-    JobNotRequeueableError,
     NodeExistsError,
     NodesBusyError,
     NodesNotDeletedError,
     NodeTableFullError,
     NotRunningError,
     SlurmError,
+    SoperatorError,
+    TransportError,
     UnknownJobError,
     UnknownNodeError,
 )
 from soperator_pulumi.slurm.hostlist import expand
+from soperator_pulumi.slurm.transport import Answer
 
-_WORDS: Mapping[str, type[SlurmError]] = {
+_WORDS: Mapping[str, type[SoperatorError]] = {
     "Invalid node name specified": UnknownNodeError,
     "Requested nodes are busy": NodesBusyError,
     "Node already exists in the node table": NodeExistsError,
@@ -25,15 +27,58 @@ _WORDS: Mapping[str, type[SlurmError]] = {
     "Unable to contact slurm controller": NotRunningError,
     "Invalid job id specified": UnknownJobError,
     "Job/step already completing or completed": JobEndedError,
-    "Requested operation is presently disabled": JobNotRequeueableError,
+    "Job is pending execution": JobEndedError,
+    # `scontrol requeue` says this, for each job, when nobody listens.
+    "Unexpected message received": NotRunningError,
+    # The request was sent: slurmctld may do it yet.
+    "Socket timed out on send/recv operation": TransportError,
+    "Zero Bytes were transmitted or received": TransportError,
 }
 
+# Slurm names here all that are left, and below the reason of the last one alone.
 _NOT_DELETED = re.compile(r"failed to delete nodes (?P<left>\S+)")
 
+_OF_A_JOB = (
+    re.compile(r"(?P<words>.+) for job (?P<job>\S+)"),  # scontrol requeue
+    re.compile(r"(?P<job>\d+_\S+): (?P<words>.+)"),  # the same for a task of an array
+    re.compile(r"scancel: error: Kill job error on job id (?P<job>\S+): (?P<words>.+)"),
+)
 
-def refusal(words: str) -> SlurmError:
-    """Return the exception for what a client program of Slurm printed as it failed."""
-    partial = _NOT_DELETED.search(words)
-    if partial:
+
+def refusal(words: str) -> SoperatorError:
+    """Return the exception for what a client program of Slurm printed as it failed.
+
+    It is a `SlurmError`; a `TransportError` where nothing is known about what was done.
+    """
+    if partial := _NOT_DELETED.search(words):
         return NodesNotDeletedError(words, expand(partial["left"]))
     return next((kind for known, kind in _WORDS.items() if known in words), SlurmError)(words)
+
+
+def job_refusals(answer: Answer, job_ids: Mapping[str, int]) -> dict[int, str]:
+    """Return why jobs of a list were neither requeued nor cancelled, by their ids; nothing for jobs that have ended.
+
+    Args:
+        answer: Of `scontrol requeue` or `scancel`.
+        job_ids: The jobs' ids, by the names that the command was given.
+
+    Raises:
+        SlurmError: the whole command failed.
+        TransportError: nothing is known about what was done.
+    """
+    refused = {}
+    for line in answer.words.splitlines() if answer.returncode else ():
+        found = next((match for form in _OF_A_JOB if (match := form.fullmatch(line.strip()))), None)
+        error = refusal(line)
+        if found is None or isinstance(error, (NotRunningError, TransportError)):
+            raise error
+        if not isinstance(error, (UnknownJobError, JobEndedError)):
+            refused[_known(found["job"], job_ids, answer)] = found["words"]
+    return refused
+
+
+def _known(name: str, job_ids: Mapping[str, int], answer: Answer) -> int:
+    try:
+        return job_ids[name.replace("[", "").replace("]", "")]  # 26.05 writes 10_[9] where 24.11 writes 10_9
+    except KeyError:
+        raise SlurmError(answer.words) from None

@@ -44,8 +44,11 @@ class Node:
 
     @property
     def drained(self) -> bool:
-        """Whether no new job is placed on it because somebody drained it; what runs there goes on."""
-        return "DRAIN" in self.state and "UNDRAIN" not in self.state
+        """Whether no new job is placed on it because somebody drained it; what runs there goes on.
+
+        An admin's FAIL counts as a drain: it is one in effect, and draining would replace it.
+        """
+        return bool(self.state & {"DRAIN", "FAIL"}) and "UNDRAIN" not in self.state
 
     @property
     def busy_state(self) -> frozenset[str]:
@@ -77,9 +80,16 @@ class Job:
     required_nodes: frozenset[str] = frozenset()
     """Nodes that it asked for by name: it can run only where all of them are."""
     ends_at: float | None = None
-    """When its time limit ends it, in seconds since 1970; None without a limit and while it waits."""
+    """When its time limit ends it, in seconds since 1970; None without a limit, and while it waits or is suspended."""
     requeueable: bool = False
     """Whether Slurm can put it back into the queue: a batch job that its user let be requeued."""
+    whole: str = ""
+    """`4711_3` for a task of an array, the leader's id for a part of a heterogeneous job; empty for other jobs."""
+
+    @property
+    def reference(self) -> str:
+        """How users and Slurm's commands name it: a task's own id may be that of its whole array."""
+        return self.whole or str(self.job_id)
 
     @property
     def pending(self) -> bool:
@@ -99,7 +109,7 @@ class Job:
     def __str__(self) -> str:
         """What a message says of it."""
         where = f"on {self.nodes}" if self.nodes else "waiting"
-        return f"{self.job_id} ({self.user}, {where})"
+        return f"{self.reference} ({self.user}, {where})"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ _POLL_SECONDS = 1.0
 _SILENCE_SECONDS = 15  # to connect, and within one frame; the time between frames is bounded by the command's limit
 _ANSWER_SECONDS = 5  # how much longer than the command itself its answer may take
 _KILL_AFTER_SECONDS = 2
+_ENDED_BY_OTHERS = (124, 137)  # what `timeout` ends with, and a program that was killed
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Answer:
     returncode: int
     stdout: str
     stderr: str
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended because its time was over, or for want of memory: what it has done is not known."""
+        return self.returncode in _ENDED_BY_OTHERS
 
     @property
     def words(self) -> str:
