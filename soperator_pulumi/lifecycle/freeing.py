@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import (
     DrainError,
-    JobEndedError,
     NotRunningError,
     SlurmError,
     TransportError,
-    UnknownJobError,
     UnknownNodeError,
 )
 from soperator_pulumi.lifecycle.progress import Clock, Say
@@ -25,7 +23,6 @@ from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker
 from soperator_pulumi.slurm.plan import Plan, plan
-from soperator_pulumi.slurm.refusals import refusal
 from soperator_pulumi.slurm.states import Reservation, Snapshot
 from soperator_pulumi.slurm.time_out import longest_wait_seconds
 
@@ -239,7 +236,8 @@ class Freeing:
                 self._refusals = 0
                 self._say(f"{self._cluster}: drains {compress(names)}")
         self._unrequeueable |= self._treat(planned.requeue, self._slurm.requeue, "requeues")
-        self._treat(planned.cancel, self._slurm.cancel, "cancels")
+        refused = self._treat(planned.cancel, self._slurm.cancel, "cancels")
+        self._note_treated(refused)  # nothing else can be done to them
         return bool(planned.drain or planned.requeue or planned.cancel)
 
     def _treat(self, job_ids: Collection[int], call: _Treat, what: str) -> dict[int, str]:
@@ -248,16 +246,16 @@ class Freeing:
             return {}
         self._say(f"{self._cluster}: {what} job{'s' if len(job_ids) > 1 else ''} {', '.join(map(str, job_ids))}")
         try:
-            failures = call(job_ids)
-        except (TransportError, NotRunningError):
+            refused = call(job_ids)
+        except (SlurmError, TransportError) as error:
             # Some may be done: what holds a node even so at the next look is treated again, a few times.
+            self._say(f"{self._cluster}: {error}")
             self._lost.update(job_ids)
             self._note_treated(each for each in job_ids if self._lost[each] >= _ATTEMPTS)
             return {}
-        refused = {each: words for each, words in failures.items() if not _has_ended(words)}
         for each, words in refused.items():
             self._say(f"{self._cluster}: job {each}: {words}")
-        self._note_treated(job_ids)
+        self._note_treated(each for each in job_ids if each not in refused)
         return refused
 
     def _note_treated(self, job_ids: Iterable[int]) -> None:
@@ -293,7 +291,3 @@ class Freeing:
 
     def _way_out(self) -> str:
         return way_out(self._marker.operation, self._leaving)
-
-
-def _has_ended(words: str) -> bool:
-    return isinstance(refusal(words), (JobEndedError, UnknownJobError))

@@ -97,7 +97,7 @@ class PuttingBack:
 def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: str) -> None:
     """Put nodes with drains of ours back into service, with the reason that they had before."""
     for before, some in by_reason_before(names, snapshot, owner).items():
-        slurm.resume(some)
+        slurm.resume(some, before)
 
 
 def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> dict[str, list[str]]:

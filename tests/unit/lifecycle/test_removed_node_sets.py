@@ -1,0 +1,153 @@
+"""Node sets that are taken out of the spec: free before their partitions go, and without a trace afterwards."""
+
+from collections.abc import Iterator
+
+import pytest
+from pulumi.runtime.rpc import UNKNOWN
+
+from soperator_pulumi.errors import DrainError
+from soperator_pulumi.spec import DrainSpec
+from tests.unit.faults.engine import NodeSet, Program
+from tests.unit.faults.stage import STAGE, provider
+from tests.unit.lifecycle.model import Model, a_model
+
+NAME = "RemovedNodeSets"
+CPU = NodeSet(2, DrainSpec())
+GPU = NodeSet(2, DrainSpec.model_validate({"timeout": "60s"}))
+BOTH = Program({"cpu": CPU, "gpu": GPU})
+CPU_ALONE = Program({"cpu": CPU})
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Two node sets of two nodes each."""
+    with a_model() as model:
+        up(model, BOTH)
+        yield model
+
+
+def up(model: Model, program: Program) -> list[str]:
+    """Bring it about, and return what was said."""
+    model.faults.begin_run()
+    model.commands.clear()
+    model.world.said.clear()
+    model.engine.up(program)
+    model.world.advance(5)
+    return [*model.world.said]
+
+
+def differs(model: Model) -> bool:
+    """Whether it sees something to do when nothing was changed in the program."""
+    STAGE.faults = model.faults
+    model.commands.clear()
+    model.world.said.clear()
+    state = model.engine.state[NAME]
+    return bool(provider(NAME).diff(NAME, state, state).changes)
+
+
+def test_no_change_asks_slurm_nothing_and_says_nothing(model: Model) -> None:
+    assert not differs(model)
+    assert model.commands == []
+    assert model.world.said == []
+
+
+def test_what_is_not_known_yet_counts_as_changed(model: Model) -> None:
+    state = model.engine.state[NAME]
+    assert provider(NAME).diff(NAME, state, {**state, "namespace_uid": UNKNOWN}).changes
+
+
+def test_a_preview_prints_the_plan_for_node_sets_that_go(model: Model) -> None:
+    model.engine.preview(CPU_ALONE)
+    assert "hpc/gpu: 2 -> 0 nodes. Leaving: gpu-[0-1]" in model.world.said
+    assert model.drained() == {}
+
+
+def test_a_preview_without_slurmctld_says_which_go_and_that_it_knows_no_more(model: Model) -> None:
+    model.world.slurm.crash(1000)
+    model.engine.preview(CPU_ALONE)
+    assert any("removed: gpu. What runs there is not known" in line for line in model.world.said)
+
+
+def test_nothing_is_left_of_a_node_set_that_was_removed(model: Model) -> None:
+    up(model, CPU_ALONE)
+    assert sorted(model.pods) == sorted(model.records) == ["cpu-0", "cpu-1"]
+    up(model, CPU_ALONE)
+    assert not differs(model)
+
+
+def test_a_busy_node_set_is_not_removed_and_all_is_as_before(model: Model) -> None:
+    model.submit(10_000, required=frozenset({"gpu-1"}))
+    before = {**model.engine.state}
+    with pytest.raises(DrainError, match=r"(?s)gpu-1  job 1.*Everything is put back"):
+        up(model, CPU_ALONE)
+    assert model.drained() == {}
+    assert model.engine.state == before
+
+
+def test_it_goes_by_the_policy_that_the_node_set_had(model: Model) -> None:
+    job = model.submit(10_000, required=frozenset({"gpu-1"}))
+    up(model, Program({"cpu": CPU, "gpu": NodeSet(2, DrainSpec.model_validate({"timeout": "4h"}))}))
+    up(model, CPU_ALONE)
+    assert job.state == "COMPLETED"
+
+
+def test_it_goes_by_that_policy_also_when_the_run_that_removes_it_was_killed(model: Model) -> None:
+    up(model, Program({"cpu": CPU, "gpu": NodeSet(2, DrainSpec.model_validate({"timeout": "4h"}))}))
+    STAGE.faults = model.faults
+    state = model.engine.state[NAME]
+    news = {**state, "policies": {"cpu": state["policies"]["cpu"]}}
+    model.engine.state[NAME] = provider(NAME).update(NAME, state, news).outs or {}
+    job = model.submit(10_000, required=frozenset({"gpu-1"}))
+    model.world.slurm.resume(["gpu-0", "gpu-1"])
+    model.world.slurm.schedule()
+    assert job.state == "RUNNING"
+    up(model, CPU_ALONE)
+    assert job.state == "COMPLETED"
+
+
+def test_a_node_set_that_is_renamed_is_a_new_one_and_the_old_one_is_freed_first(model: Model) -> None:
+    job = model.submit(30, required=frozenset({"gpu-1"}))
+    up(model, Program({"cpu": CPU, "big": GPU}))
+    assert job.state == "COMPLETED"
+    assert sorted(model.pods) == sorted(model.records) == ["big-0", "big-1", "cpu-0", "cpu-1"]
+
+
+def test_a_node_set_that_is_wanted_again_after_a_removal_that_failed_is_in_service(model: Model) -> None:
+    """The removal had freed it, and something later failed."""
+    STAGE.faults = model.faults
+    state = model.engine.state[NAME]
+    news = {**state, "policies": {"cpu": state["policies"]["cpu"]}}
+    model.engine.state[NAME] = provider(NAME).update(NAME, state, news).outs or {}
+    assert model.drained().keys() == {"gpu-0", "gpu-1"}
+    up(model, BOTH)
+    assert model.drained() == {}
+
+
+def test_a_record_that_could_not_be_removed_goes_with_a_later_run(model: Model) -> None:
+    model.world.slurm.reservations["maint"] = frozenset({"gpu-1"})
+    up(model, CPU_ALONE)
+    assert "gpu-1" in model.records
+    assert not differs(model), "a reservation names it: nothing can be done"
+    del model.world.slurm.reservations["maint"]
+    assert differs(model)
+    assert model.world.said == ["hpc: in Slurm without a pod, is removed: gpu-1"]
+    up(model, CPU_ALONE)
+    assert "gpu-1" not in model.records
+
+
+def test_a_bad_policy_for_one_run_is_refused_once_and_before_all_else(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPERATOR_DRAIN", "[timeout]")
+    (failure,) = provider(NAME).check({}, model.engine.state[NAME]).failures
+    assert failure.reason.startswith("SOPERATOR_DRAIN has 1 problem:\n  needs a mapping of keys")
+
+
+def test_a_policy_for_one_run_that_does_not_fit_to_one_node_set_is_refused_as_well(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = DrainSpec.model_validate({"timeout": "10d", "max_wait": "11d"}).model_dump(mode="json")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "{on_timeout: wait, max_wait: 9d}")
+    props = {**model.engine.state[NAME], "policies": {"gpu": policy}}
+    (failure,) = provider(NAME).check({}, props).failures
+    assert "max_wait" in failure.reason
