@@ -26,12 +26,6 @@ from tools.kube.debs import Tool, tool
 from tools.ssh_config import Login
 from tools.target import Target
 
-AT_ANY_PRICE = {
-    "SOPERATOR_DRAIN": "{timeout: 0s, on_timeout: cancel, not_requeueable: cancel}",
-    "SOPERATOR_CONTROLLER_LOST": "true",
-}
-"""Environment of a tear-down: whatever runs is cancelled, and a slurmctld that is gone stops nothing."""
-
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""
 
@@ -56,6 +50,14 @@ def bring_images(kubernetes: Kubernetes) -> None:
 def unique(name: str) -> str:
     """Return a name for a cluster, and so for its namespace, that no other run uses at the same time."""
     return f"{name}-{secrets.token_hex(3)}"
+
+
+def throw_away(kubernetes: Kubernetes, namespace: str) -> None:
+    """Delete a namespace and kill what runs in it, and wait for nothing."""
+    kubernetes.run("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+    # No new pods come in a namespace that is being deleted.
+    everything = ("pods", "--all", "--namespace", namespace)
+    kubernetes.run("delete", *everything, "--force", "--grace-period=0", "--wait=false")
 
 
 def a_cluster(**changes: object) -> dict[str, Any]:
@@ -223,20 +225,16 @@ class Slurm:
         return dict(word.split("=", 1) for word in words if "=" in word)["State"]
 
     def destroy(self) -> None:
-        """Take everything away, whatever state a test has left it in and whatever runs there, and wait for nothing.
+        """Take away what `up` has made, with its namespace, whatever state a test has left it in; wait for nothing.
 
-        The engine's own destroy, which waits for jobs and pods, has tests of its own.
+        The engine's own destroy, which waits for jobs and pods, has tests of its own. What is in a namespace that
+        somebody else made goes with it.
         """
         if self._door:
             self._door.communicate()
             self._door = None
         if self.cluster.get("create_namespace", True):
-            self.kubernetes.run("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
-            # No new ones come in a namespace that is being deleted.
-            everything = ("pods", "--all", "--namespace", self.namespace)
-            self.kubernetes.run("delete", *everything, "--force", "--grace-period=0", "--wait=false")
-        else:
-            self.deployer(AT_ANY_PRICE).destroy(exclude_protected=True)
+            throw_away(self.kubernetes, self.namespace)
         shutil.rmtree(self._state, ignore_errors=True)
 
     def _by_door(self) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_node_set
+from tests.cluster.slurm import Slurm, a_node_set, throw_away, unique
 from tests.conftest import Kubernetes
 from tools.engine import DeployError
 
@@ -47,9 +47,10 @@ def test_all_problems_are_told_at_once_and_nothing_is_applied(
 @pytest.fixture
 def a_namespace(kubernetes: Kubernetes) -> Iterator[str]:
     """A namespace that somebody else made."""
-    kubernetes.run("create", "namespace", "prepared")
-    yield "prepared"
-    kubernetes.run("delete", "namespace", "prepared")
+    name = unique("prepared")
+    kubernetes.run("create", "namespace", name)
+    yield name
+    throw_away(kubernetes, name)
 
 
 def test_an_own_secret_that_is_not_there_is_told_before_anything_is_applied(
