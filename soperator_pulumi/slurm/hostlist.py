@@ -19,15 +19,10 @@ def expand(expression: str) -> list[str]:
     Raises:
         ValueError: it is not a hostlist expression.
     """
-    names: list[str] = []
-    position = 0
-    while position < len(expression):
-        part = _PART.match(expression, position)
-        if not part or (part.end() < len(expression) and expression[part.end()] != ","):
-            raise ValueError(f"{expression!r} is not a hostlist expression such as 'gpu-[0-3,7],login-0'.")
-        names += _names(part.group())
-        position = part.end() + 1
-    return names
+    parts: list[str] = _PART.findall(expression)
+    if ",".join(parts) != expression:
+        raise ValueError(f"{expression!r} is not a hostlist expression such as 'gpu-[0-3,7],login-0'.")
+    return [name for part in parts for name in _names(part)]
 
 
 def compress(names: Iterable[str]) -> str:
@@ -36,9 +31,10 @@ def compress(names: Iterable[str]) -> str:
     for (prefix, numbered), group in itertools.groupby(
         map(_split, names), key=lambda split: (split[0], bool(split[1]))
     ):
-        ranges = _ranges(number for _, number in group) if numbered else []
+        numbers = [number for _, number in group]
+        ranges = _ranges(numbers) if numbered else []
         if not numbered:
-            parts.append(prefix)
+            parts += [prefix] * len(numbers)
         elif len(ranges) == 1 and "-" not in ranges[0]:
             parts.append(prefix + ranges[0])
         else:

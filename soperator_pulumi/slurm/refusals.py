@@ -51,7 +51,10 @@ def refusal(words: str) -> SoperatorError:
     It is a `SlurmError`; a `TransportError` where nothing is known about what was done.
     """
     if partial := _NOT_DELETED.search(words):
-        return NodesNotDeletedError(words, expand(partial["left"]))
+        try:
+            return NodesNotDeletedError(words, expand(partial["left"]))
+        except ValueError:  # the answer did not come whole
+            return SlurmError(words)
     return next((kind for known, kind in _WORDS.items() if known in words), SlurmError)(words)
 
 

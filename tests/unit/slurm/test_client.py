@@ -1,23 +1,33 @@
-"""What slurmctld answers, as values."""
+"""What the client sends, and what comes of slurmctld's answers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from soperator_pulumi.errors import SlurmError, TransportError
-from soperator_pulumi.slurm import Answer, SlurmClient
+from soperator_pulumi.errors import (
+    NodesNotDeletedError,
+    NotRunningError,
+    SlurmError,
+    TransportError,
+    UnknownNodeError,
+)
+from soperator_pulumi.slurm import Answer, SlurmClient, expand
+
+DONE = Answer(0, "", "")
 
 
 class Canned:
-    """Answers each command with what the test says."""
+    """Answers each command with what the test says, and writes down what was asked."""
 
     def __init__(self, **answers: Answer | Exception) -> None:
         self.answers = {command.replace("_", " "): answer for command, answer in answers.items()}
+        self.asked: list[str] = []
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         assert not stdin
         assert 0 < timeout_seconds <= 60
+        self.asked.append(" ".join(command))
         answer = next(answer for start, answer in self.answers.items() if " ".join(command).startswith(start))
         if isinstance(answer, Exception):
             raise answer
@@ -26,6 +36,10 @@ class Canned:
 
 def ok(**content: object) -> Answer:
     return Answer(0, json.dumps(content), "")
+
+
+def patient(transport: Canned) -> SlurmClient:
+    return SlurmClient(transport, pause=lambda _: None)
 
 
 def a_node(**fields: object) -> dict[str, object]:
@@ -97,3 +111,153 @@ def test_an_answer_that_is_not_what_was_asked_for_is_no_list_of_nodes(text: str)
 )
 def test_slurmctld_is_up_when_it_says_so(answer: Answer | Exception, *, up: bool) -> None:
     assert SlurmClient(Canned(scontrol_ping=answer)).is_up() is up
+
+
+@pytest.mark.parametrize(
+    ("act", "command"),
+    [
+        (
+            lambda slurm: slurm.drain(["gpu-10", "gpu-9"], "disk full"),
+            "nodename=gpu-[9-10] state=drain reason=disk full",
+        ),
+        (lambda slurm: slurm.resume(["gpu-1"]), "nodename=gpu-1 state=undrain reason=none"),
+        (lambda slurm: slurm.resume({"gpu-1", "gpu-0"}, "disk"), "nodename=gpu-[0-1] state=undrain reason=disk"),
+    ],
+)
+def test_nodes_are_changed_by_one_call(act: Callable[[SlurmClient], None], command: str) -> None:
+    slurmctld = Canned(scontrol_update=DONE)
+    act(SlurmClient(slurmctld))
+    assert slurmctld.asked == [f"scontrol update {command}"]
+
+
+def test_records_are_deleted_by_one_call() -> None:
+    slurmctld = Canned(scontrol_delete=DONE)
+    SlurmClient(slurmctld).delete_nodes([f"gpu-{number}" for number in range(1000)])
+    assert slurmctld.asked == ["scontrol delete nodename=gpu-[0-999]"]
+
+
+def test_nothing_is_sent_for_no_nodes_and_no_jobs() -> None:
+    slurmctld = Canned()
+    slurm = SlurmClient(slurmctld)
+    slurm.drain([], "disk")
+    slurm.resume([])
+    slurm.delete_nodes([])
+    assert slurm.requeue([]) == slurm.cancel([]) == {}
+    assert slurmctld.asked == []
+
+
+def test_a_list_too_long_for_one_call_is_sent_in_parts() -> None:
+    names = [f"gpu-{number}" for number in range(0, 8000, 3)]
+    slurmctld = Canned(scontrol_update=DONE)
+    SlurmClient(slurmctld).drain(names, "disk")
+    lists = [asked.split("nodename=")[1].split(" ")[0] for asked in slurmctld.asked]
+    assert len(lists) > 1
+    assert all(len(each) <= 4000 for each in lists)
+    assert [name for each in lists for name in expand(each)] == names
+
+
+def test_a_drain_of_an_unknown_node_says_so() -> None:
+    refused = Answer(1, "", "slurm_update error: Invalid node name specified\n")
+    with pytest.raises(UnknownNodeError):
+        SlurmClient(Canned(scontrol_update=refused)).drain(["gpu-0"], "disk")
+
+
+def test_a_list_deleted_in_part_says_who_is_left() -> None:
+    words = "scontrol: error: failed to delete nodes gpu-1\ndelete_node nodename=gpu-[0-1]: Requested nodes are busy"
+    with pytest.raises(NodesNotDeletedError) as raised:
+        SlurmClient(Canned(scontrol_delete=Answer(1, "", words))).delete_nodes(["gpu-0", "gpu-1"])
+    assert raised.value.left == {"gpu-1"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda slurm: slurm.drain(["gpu-0"], "disk"),
+        lambda slurm: slurm.resume(["gpu-0"]),
+        lambda slurm: slurm.delete_nodes(["gpu-0"]),
+    ],
+)
+@pytest.mark.parametrize("lost", [TransportError("broke"), Answer(124, "", ""), Answer(137, "", "")])
+def test_a_change_whose_answer_is_lost_is_not_made_again(
+    act: Callable[[SlurmClient], None], lost: Answer | Exception
+) -> None:
+    slurmctld = Canned(scontrol_update=lost, scontrol_delete=lost)
+    with pytest.raises(TransportError):
+        act(patient(slurmctld))
+    assert len(slurmctld.asked) == 1
+
+
+@pytest.mark.parametrize("lost", [TransportError("broke"), Answer(1, "", "Socket timed out on send/recv operation")])
+def test_reading_is_attempted_three_times(lost: Answer | Exception) -> None:
+    slurmctld = Canned(scontrol_show_nodes=lost)
+    with pytest.raises(TransportError):
+        patient(slurmctld).nodes()
+    assert len(slurmctld.asked) == 3
+
+
+def test_reading_from_a_slurmctld_that_is_down_is_attempted_once() -> None:
+    down = Answer(1, "", "slurm_load_node error: Unable to contact slurm controller (connect failure)")
+    slurmctld = Canned(scontrol_show_nodes=down)
+    with pytest.raises(NotRunningError):
+        patient(slurmctld).nodes()
+    assert len(slurmctld.asked) == 1
+
+
+def a_cluster(*jobs: dict[str, object], **more: Answer | Exception) -> Canned:
+    update = {"set": True, "infinite": False, "number": 1795282154}
+    return Canned(
+        scontrol_show_nodes=ok(nodes=[a_node()], last_update=update),
+        scontrol_show_reservations=ok(reservations=[]),
+        squeue=ok(jobs=[*jobs]),
+        **more,
+    )
+
+
+def test_a_snapshot_asks_for_the_nodes_first_and_for_the_jobs_after_them() -> None:
+    slurmctld = a_cluster(a_job("RUNNING", nodes="cpu-0"))
+    snapshot = SlurmClient(slurmctld).snapshot()
+    assert slurmctld.asked == [
+        "scontrol show nodes --json",
+        "squeue --json --all",
+        "scontrol show reservations --json",
+    ]
+    assert [*snapshot.nodes] == ["cpu-0"]
+    assert [job.job_id for job in snapshot.jobs] == [7]
+    assert snapshot.node_table_time == 1795282154
+
+
+def test_reservations_are_asked_for_when_they_are_wanted() -> None:
+    slurmctld = a_cluster()
+    SlurmClient(slurmctld).snapshot(reservations=False)
+    assert len(slurmctld.asked) == 2
+
+
+def a_task(number: int, of: int, raw: int) -> dict[str, object]:
+    task = {"set": True, "infinite": False, "number": number}
+    return a_job("RUNNING", nodes="cpu-0", job_id=raw, array_job_id={**task, "number": of}, array_task_id=task)
+
+
+def test_the_last_task_of_an_array_is_requeued_and_not_the_array_whose_number_it_has() -> None:
+    slurmctld = a_cluster(a_task(3, of=12, raw=12), scontrol_requeue=DONE)
+    assert SlurmClient(slurmctld).requeue([12]) == {}
+    assert slurmctld.asked[-1] == "scontrol requeue Incomplete 12_3"
+
+
+def test_jobs_are_cancelled_by_one_call() -> None:
+    jobs = [a_job("RUNNING", nodes="cpu-0", job_id=number) for number in (4, 5)]
+    slurmctld = a_cluster(*jobs, a_task(2, of=9, raw=8), scancel=DONE)
+    assert SlurmClient(slurmctld).cancel([4, 5, 8]) == {}
+    assert slurmctld.asked[-1] == "scancel 4 5 9_2"
+
+
+@pytest.mark.parametrize("state", [("COMPLETED",), ("PENDING",)])
+def test_a_job_that_holds_no_node_any_more_is_left_alone(state: Sequence[str]) -> None:
+    slurmctld = a_cluster(a_job(*state))
+    assert SlurmClient(slurmctld).cancel([7, 8]) == {}
+    assert slurmctld.asked == ["squeue --json --all"]
+
+
+def test_what_slurm_refuses_of_a_job_is_returned() -> None:
+    refused = Answer(1, "", "Only batch jobs are accepted or processed for job 7\n")
+    slurmctld = a_cluster(a_job("RUNNING", nodes="cpu-0"), scontrol_requeue=refused)
+    assert SlurmClient(slurmctld).requeue([7]) == {7: "Only batch jobs are accepted or processed"}

@@ -1,0 +1,192 @@
+"""What real slurmctlds answered, as values. `recorded/` holds it, of Slurm 24.11.5 and 26.05.5 with the same jobs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.slurm import Job, Node, Reservation
+from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes, read_reservations
+
+RECORDED = Path(__file__).parent / "recorded"
+VERSIONS = ("24.11", "26.05")
+
+
+@pytest.fixture(params=VERSIONS)
+def said(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    return lambda what: (RECORDED / str(request.param) / f"{what}.json").read_text()
+
+
+@pytest.fixture
+def nodes(said: Callable[[str], str]) -> dict[str, Node]:
+    return {node.name: node for node in read_nodes(said("nodes"))}
+
+
+@pytest.fixture
+def jobs(said: Callable[[str], str]) -> dict[str, Job]:
+    """By their references: names are not unique."""
+    return {job.reference if "_" in job.reference else job.name: job for job in read_jobs(said("jobs"))}
+
+
+@pytest.fixture
+def reservations(said: Callable[[str], str]) -> dict[str, Reservation]:
+    return {reservation.name: reservation for reservation in read_reservations(said("reservations"))}
+
+
+def test_every_node_is_read_but_those_of_the_future(nodes: dict[str, Node]) -> None:
+    assert list(nodes) == ["cpu-0", "cpu-1", "cpu-2", "cpu-3", "cpu-4", "cpu-5", "e-0", "e-1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "joined", "drained", "busy"),
+    [
+        ("cpu-0", True, False, {"MIXED"}),
+        ("cpu-2", True, True, {"ALLOCATED"}),
+        ("cpu-3", True, False, {"COMPLETING"}),
+        ("cpu-4", True, True, set()),
+        ("cpu-5", True, False, set()),
+        ("e-0", False, False, {"ALLOCATED", "POWERING_UP"}),
+        ("e-1", False, False, set()),
+    ],
+)
+def test_states_say_who_has_joined_is_drained_and_works(
+    nodes: dict[str, Node], name: str, *, joined: bool, drained: bool, busy: set[str]
+) -> None:
+    node = nodes[name]
+    assert (node.joined, node.drained) == (joined, drained)
+    assert node.busy_state == busy
+
+
+def test_reasons_are_read_without_who_and_when(nodes: dict[str, Node]) -> None:
+    assert nodes["cpu-4"].reason == "bad DIMM 7"
+    assert nodes["cpu-2"].reason == "soperator-pulumi hpc: scale-down 1a2b3c (was: disk)"
+    assert nodes["cpu-0"].reason == ""
+    assert nodes["cpu-4"].condition == "idle+drain+dynamic_norm (bad DIMM 7)"
+
+
+def test_weights_and_features_are_read(nodes: dict[str, Node]) -> None:
+    assert [nodes[name].weight for name in ("cpu-0", "cpu-5", "e-0")] == [1, 6, 7]
+    assert nodes["e-0"].features == {"c"}
+
+
+def test_the_time_of_the_node_table_is_read(said: Callable[[str], str]) -> None:
+    assert 1795282100 < read_node_table_time(said("nodes")) < 1795282200
+
+
+@pytest.mark.parametrize(
+    ("name", "active", "on"),
+    [
+        ("running", True, {"cpu-0"}),
+        ("suspended", True, {"cpu-0"}),
+        ("completing", True, {"cpu-3"}),
+        ("configuring", True, {"e-0"}),
+        ("two-nodes", True, {"cpu-1", "cpu-2"}),
+        ("interactive", True, {"cpu-1"}),
+        ("7_1", True, {"cpu-2"}),
+        ("pending", False, set()),
+        ("held", False, set()),
+    ],
+)
+def test_a_job_is_active_as_long_as_it_holds_nodes(
+    jobs: dict[str, Job], name: str, *, active: bool, on: set[str]
+) -> None:
+    assert jobs[name].active is active
+    assert jobs[name].node_names == on
+
+
+def test_a_running_job_is_read_whole(jobs: dict[str, Job]) -> None:
+    job = jobs["running"]
+    assert (job.job_id, job.user) == (1, "alice")
+    assert job.partitions == {"main"}
+    assert job.state == {"RUNNING"}
+    assert job.ends_at
+    assert 1795282100 + 3600 < job.ends_at < 1795282200 + 3600
+    assert str(job) == "1 (alice, on cpu-0)"
+
+
+@pytest.mark.parametrize("name", ["unlimited", "suspended", "pending"])
+def test_jobs_without_a_limit_or_whose_time_stands_have_no_end(jobs: dict[str, Job], name: str) -> None:
+    assert jobs[name].ends_at is None
+
+
+@pytest.mark.parametrize(
+    ("name", "requeueable"), [("running", True), ("two-nodes", True), ("unlimited", False), ("interactive", False)]
+)
+def test_interactive_jobs_and_those_whose_user_said_so_cannot_be_requeued(
+    jobs: dict[str, Job], name: str, *, requeueable: bool
+) -> None:
+    assert jobs[name].requeueable is requeueable
+
+
+def test_nodes_that_a_waiting_job_asks_for_are_read(jobs: dict[str, Job]) -> None:
+    assert jobs["pending"].required_nodes == {"cpu-0", "cpu-1", "cpu-2"}
+    assert jobs["held"].required_nodes == frozenset()
+    assert jobs["held"].partitions == {"main", "cloud"}
+
+
+def test_tasks_of_an_array_and_parts_of_a_heterogeneous_job_have_their_own_references(
+    said: Callable[[str], str],
+) -> None:
+    references = {job.job_id: job.reference for job in read_jobs(said("jobs"))}
+    assert references[15] == "7_1"
+    assert references[7] == "7", "the tasks that wait, in one"
+    assert references[8] == references[9] == "8", "the leader's"
+    assert references[1] == "1"
+
+
+def test_reservations_are_read(reservations: dict[str, Reservation]) -> None:
+    assert reservations["maint-7"] == Reservation(
+        "maint-7", frozenset({"cpu-4", "cpu-5"}), 1798858800.0, 1798862400.0, "alice,root"
+    )
+    assert reservations["now"].node_names == {"cpu-5"}
+
+
+def a_node(**fields: object) -> str:
+    return json.dumps({"nodes": [{"name": "n", "state": ["IDLE"], **fields}]})
+
+
+def test_the_reason_of_24_11_for_none_is_none() -> None:
+    (node,) = read_nodes(a_node(reason="none"))
+    assert node.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "drained"),
+    [(["IDLE", "DRAIN"], True), (["IDLE", "FAIL"], True), (["IDLE", "DRAIN", "UNDRAIN"], False), (["DOWN"], False)],
+)
+def test_a_node_that_an_admin_calls_failing_is_drained(state: list[str], *, drained: bool) -> None:
+    (node,) = read_nodes(a_node(state=state))
+    assert node.drained is drained
+
+
+def a_job(**fields: Any) -> str:
+    job = {"job_id": 7, "user_name": "alice", "partition": "main", "job_state": ["RUNNING"], "nodes": "cpu-0"}
+    return json.dumps({"jobs": [{**job, **fields}]})
+
+
+@pytest.mark.parametrize(
+    ("state", "active", "pending", "ended"),
+    [
+        (["PENDING"], False, True, False),
+        (["PENDING", "COMPLETING"], True, True, False),
+        (["RUNNING", "SIGNALING"], True, False, False),
+        (["RUNNING", "STAGE_OUT"], True, False, False),
+        (["SUSPENDED"], True, False, False),
+        (["NODE_FAIL", "COMPLETING"], True, False, True),
+        (["TIMEOUT"], False, False, True),
+        (["SOMETHING_NEW"], True, False, False),
+    ],
+)
+def test_only_jobs_that_wait_or_have_ended_hold_no_node(
+    state: list[str], *, active: bool, pending: bool, ended: bool
+) -> None:
+    (job,) = read_jobs(a_job(job_state=state))
+    assert (job.active, job.pending, job.ended) == (active, pending, ended)
+
+
+def test_a_list_of_nodes_that_did_not_come_whole_is_no_answer() -> None:
+    with pytest.raises(SlurmError, match="not Slurm's JSON"):
+        read_jobs(a_job(nodes="cpu-[0-"))
