@@ -11,6 +11,7 @@ from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD
 from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.marker import Marker
 from soperator_pulumi.slurm.states import Node
 
 _COUNTED_SECONDS = 5
@@ -52,6 +53,11 @@ class Roll:
         newest = str((self.live.stateful_set or {}).get("status", {}).get("updateRevision", ""))
         pods = (self.live.pods.get(name) for name in self.names)
         return tuple(pod.name for pod in pods if pod and newest and not pod.going and pod.revision not in {"", newest})
+
+    def drained_by(self, owner: str) -> dict[str, Marker]:
+        """Return the nodes that a drain of ours holds, each with its marker."""
+        drained = [node for node in self.nodes.values() if "DRAIN" in node.state and "FAIL" not in node.state]
+        return {node.name: marker for node in drained if (marker := Marker.read(node.reason, owner))}
 
     @property
     def surplus(self) -> tuple[str, ...]:

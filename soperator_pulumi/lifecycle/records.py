@@ -88,7 +88,7 @@ class Records:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _why(self, node: Node, found: Snapshot) -> str:
-        if node.drained and Marker.read(node.reason, self.owner) is None:
+        if node.drained and ("FAIL" in node.state or Marker.read(node.reason, self.owner) is None):
             return f"somebody drained it ({node.reason or 'no reason given'}), and it is to be drained when it is back"
         for job in found.jobs:
             if job.active and node.name in job.node_names:

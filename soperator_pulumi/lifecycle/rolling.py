@@ -4,7 +4,7 @@ Nothing is remembered: which pods are old Kubernetes says, and whose drains are 
 that was killed, at whatever moment, is gone on with by the next one.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, TransportError
@@ -14,11 +14,11 @@ from soperator_pulumi.lifecycle.joining import Joining, Roll, named
 from soperator_pulumi.lifecycle.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.lifecycle.progress import until
 from soperator_pulumi.lifecycle.putting_back import PUT_BACK_SECONDS
+from soperator_pulumi.lifecycle.renewal import Renewal
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.states import Job, Snapshot
-from soperator_pulumi.slurm.waves import next_wave
+from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.states import Job
 from soperator_pulumi.spec import DrainSpec, Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
@@ -42,13 +42,11 @@ class Rolling:
 
     def outdated(self, roll: Roll) -> tuple[str, ...]:
         """Return the nodes to renew: those of an older template that are not about to leave."""
-        markers = self._markers(roll)
-        leaving = {name for name, marker in markers.items() if marker.operation is Operation.SCALE_DOWN}
-        return tuple(name for name in roll.outdated if name not in leaving)
+        return self._renewal(roll).outdated
 
     def held(self, roll: Roll) -> dict[str, Operation]:
         """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
-        markers = self._markers(roll).items()
+        markers = roll.drained_by(self.joining.place.owner).items()
         held = {name: marker.operation for name, marker in markers if marker.operation in PUT_BACK}
         return {name: why for name, why in held.items() if roll.joined(name) and name not in roll.outdated}
 
@@ -81,14 +79,15 @@ class Rolling:
         """Return what renewing these nodes will do, in lines: what runs on them, and in what order they go."""
         try:
             lines = self.draining.preview([self._leaving(roll, names)], Operation.ROLLING_UPDATE)
-            waves = self._waves(roll, names)
+            renewal = self._ask()
+            waves = renewal.waves(names)
         except (SlurmError, TransportError) as error:
             return [
                 f"{self.joining.node_set}: {compress(names)} will be renewed; what is on them is not known: {error}"
             ]
         order = ", then ".join(compress(wave) for wave in waves[:_WAVES_TOLD])
         more = f", and {len(waves) - _WAVES_TOLD} more waves" if len(waves) > _WAVES_TOLD else ""
-        return [*lines, f"At most {self._budget(roll)} at a time (rolling_update.max_unavailable): {order}{more}."]
+        return [*lines, f"At most {renewal.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
 
     def run(self, roll: Roll) -> Roll:
         """Renew what is outdated, wave by wave, and return how it looks then.
@@ -101,69 +100,27 @@ class Rolling:
             KubernetesError: the pods cannot be looked at, or not deleted.
         """
         roll = self.put_back(roll)
-        while outdated := self.outdated(roll):
-            snapshot, roll = self._ask()
-            wave = self._wave(roll, self.outdated(roll), snapshot)
+        while self.outdated(roll):
+            renewal = self._ask()
+            wave = renewal.wave(renewal.outdated)
             if not wave:
-                roll = self._await(self._out_of_service(roll))
+                roll = self._await(renewal.out_of_service)
                 continue
+            new, size = len(roll.names) - len(renewal.outdated), len(roll.names)
             self.joining.say(
-                f"{self.joining.node_set}: {len(roll.names) - len(outdated)} of {len(roll.names)} nodes have the new "
-                f"pods; renews {compress(wave)}"
+                f"{self.joining.node_set}: {new} of {size} nodes have the new pods; renews {compress(wave)}"
             )
-            free = self._free(roll, wave)
+            free = self._free(renewal.roll, wave)
             if not free:
                 return self.joining.look()
             self._delete_pods(free)
             roll = self._await(sorted(free))
         return roll
 
-    # -- which are next -------------------------------------------------------------------------------------------
+    def _renewal(self, roll: Roll, jobs: Sequence[Job] = ()) -> Renewal:
+        return Renewal(roll, jobs, self.joining.place.owner, self.max_unavailable)
 
-    def _wave(self, roll: Roll, outdated: Sequence[str], snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the nodes to renew now; none when as many as may be are out of service, and have to join first."""
-        busy = _busy(snapshot.jobs)
-        markers = self._markers(roll)
-        # Whoever drained a node has taken it out of service; that is not counted against what the update may.
-        foreign = {name for name in outdated if name in roll.nodes and roll.nodes[name].drained} - markers.keys()
-        out = frozenset(self._out_of_service(roll)) | (foreign - busy.keys())
-        wave = next_wave(outdated, out, len(roll.names), self.max_unavailable, busy)
-        # Idle ones do not wait for the jobs of others.
-        return tuple(name for name in wave if name not in busy) or wave
-
-    def _out_of_service(self, roll: Roll) -> list[str]:
-        """Return the nodes that are missing, or drained by us, and stay."""
-        markers = self._markers(roll)
-        staying = [name for name in roll.names if markers.get(name) is None or markers[name].operation in PUT_BACK]
-        return [name for name in staying if name in markers or not roll.joined(name)]
-
-    def _waves(self, roll: Roll, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return in what order nodes would be renewed as things are now."""
-        snapshot, roll = self._ask()
-        left, waves = list(names), list[tuple[str, ...]]()
-        while left:
-            wave = self._wave(roll, left, snapshot) or tuple(left[: self._budget(roll)])
-            waves.append(wave)
-            left = [name for name in left if name not in wave]
-            renewed = {
-                name: replace(roll.nodes[name], state=frozenset({"IDLE"})) for name in wave if name in roll.nodes
-            }
-            roll = replace(roll, nodes={**roll.nodes, **renewed})
-        return waves
-
-    def _budget(self, roll: Roll) -> int:
-        return max(1, self.max_unavailable.of(len(roll.names)))
-
-    def _markers(self, roll: Roll) -> Mapping[str, Marker]:
-        """Return the nodes that a drain of ours holds."""
-        markers = {
-            name: Marker.read(node.reason, self.joining.place.owner)
-            for name, node in roll.nodes.items()
-            if "DRAIN" in node.state
-        }
-        return {name: marker for name, marker in markers.items() if marker}
-
-    def _ask(self) -> tuple[Snapshot, Roll]:
+    def _ask(self) -> Renewal:
         """Return what Slurm and Kubernetes say now. Waves are chosen by nothing less: no answer is no information.
 
         Raises:
@@ -179,7 +136,7 @@ class Rolling:
                     raise
                 self.joining.clock.sleep(_ASK_SECONDS)
             else:
-                return snapshot, self.joining.look_with(snapshot.nodes)
+                return self._renewal(self.joining.look_with(snapshot.nodes), snapshot.jobs)
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
@@ -246,17 +203,3 @@ def _still_free(roll: Roll, name: str) -> bool:
     if node is None:  # slurmctld does not know it: no job is there as long as no slurmd is
         return not roll.trouble and not roll.live.pods[name].runs(WORKER_CONTAINER)
     return node.drained and not node.busy_state
-
-
-def _busy(jobs: Sequence[Job]) -> dict[str, float]:
-    """Return by node when the last of its jobs ends."""
-    busy: dict[str, float] = {}
-    for name, end in _ends(jobs):
-        busy[name] = max(busy.get(name, 0.0), end)
-    return busy
-
-
-def _ends(jobs: Sequence[Job]) -> Iterator[tuple[str, float]]:
-    for job in jobs:
-        for name in job.node_names if job.active else ():
-            yield name, float("inf") if job.ends_at is None else job.ends_at

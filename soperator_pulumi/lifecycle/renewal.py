@@ -1,0 +1,116 @@
+"""Which nodes of a node set are to be renewed, and which of them next, by how things are at one moment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from soperator_pulumi.lifecycle.joining import Roll
+from soperator_pulumi.lifecycle.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.waves import next_wave
+from soperator_pulumi.spec import Share
+
+_PASSING = frozenset({"NOT_RESPONDING"})
+"""A node that was put back into service shows this for some seconds, until slurmctld has asked its slurmd again."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """A node set whose pods have changed."""
+
+    roll: Roll
+    jobs: Sequence[Job]
+    owner: str
+    """Whose drains are ours."""
+    max_unavailable: Share
+
+    @cached_property
+    def outdated(self) -> tuple[str, ...]:
+        """The nodes to renew: those of an older template that are not about to leave."""
+        return tuple(name for name in self.roll.outdated if name not in self._leaving)
+
+    @property
+    def budget(self) -> int:
+        """How many nodes may be out of service for it at a time."""
+        return max(1, self.max_unavailable.of(len(self.roll.names)))
+
+    @property
+    def out_of_service(self) -> tuple[str, ...]:
+        """The nodes that count against it: missing, not ready, and those that we have drained.
+
+        Whoever else drained a node has taken it out of service, and not for this.
+        """
+        return tuple(name for name in self.roll.names if name in self._lost or name in self._unready)
+
+    def wave(self, outdated: Sequence[str]) -> tuple[str, ...]:
+        """Return which of these to renew now; none when as many as may be are out of service, and have to join first.
+
+        Nodes without jobs do not wait for those with jobs.
+        """
+        usable = [name for name in outdated if name not in self._unready]
+        foreign = {name for name in usable if self._drained(name) and name not in self._markers}
+        out = self._lost | self._unready | (foreign - self._busy.keys())
+        wave = next_wave(usable, out, len(self.roll.names), self.max_unavailable, self._busy)
+        if not wave:  # of those that take jobs though they are not ready, as many as may be
+            room = max(0, self.budget - len(self._lost))
+            wave = tuple(name for name in outdated if name in self._unready)[:room]
+        return tuple(name for name in wave if name not in self._busy) or wave
+
+    def waves(self, outdated: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return in what order these would be renewed, if nothing else changed."""
+        renewal, left, waves = self, [*outdated], list[tuple[str, ...]]()
+        while left:
+            wave = renewal.wave(left) or tuple(left[: self.budget])
+            waves.append(wave)
+            left = [name for name in left if name not in wave]
+            renewal = replace(renewal, roll=_in_service(renewal.roll, wave))
+        return waves
+
+    @cached_property
+    def _markers(self) -> Mapping[str, Marker]:
+        return self.roll.drained_by(self.owner)
+
+    @cached_property
+    def _leaving(self) -> frozenset[str]:
+        """Nodes that are drained for a scale-down that does not wait for their jobs."""
+        return frozenset(name for name, each in self._markers.items() if each.operation is Operation.SCALE_DOWN)
+
+    @cached_property
+    def _lost(self) -> frozenset[str]:
+        """Nodes that no job can come to, so that renewing them takes nothing away."""
+        return frozenset(name for name in self.roll.names if name not in self._leaving and self._is_lost(name))
+
+    @cached_property
+    def _unready(self) -> frozenset[str]:
+        """Nodes that Slurm gives jobs to although their pods are not ready."""
+        ready = {name for name, pod in self.roll.live.pods.items() if pod.ready and not pod.going}
+        return frozenset(self.roll.names) - self._leaving - self._lost - ready
+
+    @cached_property
+    def _busy(self) -> dict[str, float]:
+        """By node, when the last of its jobs ends, in seconds since 1970."""
+        busy: dict[str, float] = {}
+        for name, end in _ends(self.jobs):
+            busy[name] = max(busy.get(name, 0.0), end)
+        return busy
+
+    def _is_lost(self, name: str) -> bool:
+        pod, node = self.roll.live.pods.get(name), self.roll.nodes.get(name)
+        if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
+            return True
+        return name in self._markers or not replace(node, state=node.state - _PASSING).joined
+
+    def _drained(self, name: str) -> bool:
+        return name in self.roll.nodes and self.roll.nodes[name].drained
+
+
+def _in_service(roll: Roll, names: Sequence[str]) -> Roll:
+    nodes = {name: replace(roll.nodes[name], state=frozenset({"IDLE"})) for name in names if name in roll.nodes}
+    return replace(roll, nodes={**roll.nodes, **nodes})
+
+
+def _ends(jobs: Sequence[Job]) -> Iterator[tuple[str, float]]:
+    for job in jobs:
+        for name in job.node_names if job.active else ():
+            yield name, float("inf") if job.ends_at is None else job.ends_at
