@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from soperator_pulumi.slurm.states import Node
+
 _RUN = re.compile(r"[0-9a-f]{6}")
 
 
@@ -60,3 +62,16 @@ class Marker:
             return cls(owner, Operation(found["operation"]), found["run"] or "", found["before"] or "")
         except ValueError:
             return None
+
+
+def drain_of_ours(node: Node, owner: str) -> Marker | None:
+    """Return the marker of the drain of ours that holds a node; None when nothing does, or somebody else's.
+
+    A reason alone says nothing: Slurm 24.11 keeps it when the drain is gone. And we never set FAIL.
+    """
+    return Marker.read(node.reason, owner) if node.drained and "FAIL" not in node.state else None
+
+
+def drained_by_another(node: Node, owner: str) -> bool:
+    """Whether somebody else took a node out of service: that is not ours to change or to overwrite."""
+    return node.drained and drain_of_ours(node, owner) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm import Marker, Operation
+from soperator_pulumi.slurm import Marker, Node, Operation, drain_of_ours, drained_by_another
 
 RUNS = st.text("0123456789abcdef", min_size=6, max_size=6)
 OWNERS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
@@ -58,3 +58,26 @@ def test_a_run_that_could_not_be_read_again_is_refused(run: str) -> None:
 def test_a_pod_that_stops_knows_of_no_run() -> None:
     with pytest.raises(ValueError, match="neither a run"):
         Marker("hpc", Operation.POD_STOP, "1a2b3c")
+
+
+OURS = str(Marker("hpc", Operation.SCALE_DOWN, "1a2b3c"))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "ours", "others"),
+    [
+        ("IDLE DRAIN", OURS, True, False),
+        ("DOWN DRAIN", OURS, True, False),
+        ("IDLE DRAIN", "disk", False, True),
+        ("IDLE DRAIN", "", False, True),
+        ("IDLE FAIL", OURS, False, True),
+        ("IDLE", OURS, False, False),
+        ("DOWN", "disk", False, False),
+    ],
+)
+def test_a_drain_is_ours_when_it_is_in_force_with_our_marker(
+    state: str, reason: str, *, ours: bool, others: bool
+) -> None:
+    node = Node("gpu-0", frozenset(state.split()), frozenset(), reason)
+    assert (drain_of_ours(node, "hpc") is not None) is ours
+    assert drained_by_another(node, "hpc") is others
