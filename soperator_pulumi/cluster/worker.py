@@ -66,7 +66,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     places = with_submounts(_mounts(parts), spec, SubmountRole.WORKER)
     cgroups = [mounts.machine_directory("cgroup", CGROUPS, CGROUPS)] if constrained else []
     added = (*JAIL_CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ()))
-    start = start_script(places, jail_binds(spec, SubmountRole.WORKER))
+    start = start_script(owner, places, jail_binds(spec, SubmountRole.WORKER))
     stop = stop_script(owner, cgroups=CGROUPS if constrained else None)
     daemon = ContainerArgs(
         name="slurmd",

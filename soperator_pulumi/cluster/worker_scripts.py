@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.marker import Marker, Operation
 
@@ -31,7 +32,6 @@ _CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
 """How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
 
 _WEIGH = """\
-node=$(hostname)
 ordinal=${node##*-}
 weight=1
 while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
@@ -40,20 +40,8 @@ while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
 takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs the scheduler nothing, and do not
 depend on how many nodes there are, so that scaling restarts none."""
 
-_ASK = """\
-node=$(hostname)
-ask() {
-    shown=$(scontrol show node "$node" 2>&1) || return
-    state=$(printf '%s\\n' "$shown" | sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p')
-    reason=$(printf '%s\\n' "$shown" | sed -n 's/^ *Reason=\\(.*\\) \\[[^]]*\\]$/\\1/p')
-}
-unknown() {
-    case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
-}
-"""
 
-
-def start_script(places: Sequence[Mount], binds: Sequence[str]) -> str:
+def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
     Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
@@ -64,7 +52,7 @@ def start_script(places: Sequence[Mount], binds: Sequence[str]) -> str:
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
     slurmd = f'exec slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
-    return _CLOSE + "".join(remounts) + note + _WEIGH + slurmd
+    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + slurmd
 
 
 def started_script(owner: str) -> str:
@@ -74,7 +62,7 @@ def started_script(owner: str) -> str:
     of the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is not replaced.
     """
     return f"""\
-{_ASK}
+{ASK}
 scontrol show slurmd >/dev/null || exit
 ask || {{ unknown && exit; echo "$shown" >&2; exit 1; }}
 [ "$reason" = {_pod_stop(owner)} ] || exit 0
@@ -97,7 +85,7 @@ def stop_script(owner: str, *, cgroups: str | None, processes: str = PROCESSES) 
     # slurmd leaves them; rmdir takes only what no process is in, and slurmstepd makes anew what it misses.
     remove = f'find {cgroups}/*/slurm_"$node" -depth -type d -exec rmdir {{}} \\; 2>/dev/null\n' if cgroups else ""
     return f"""\
-{_ASK}
+{ASK}
 heard=$(date +%s)
 while :; do
     if ask; then

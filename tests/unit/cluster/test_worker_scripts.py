@@ -10,6 +10,7 @@ from soperator_pulumi.cluster.worker_scripts import start_script, started_script
 from soperator_pulumi.slurm.marker import Marker, Operation
 
 OWNER = "project.test.hpc"
+CONF = "Feature=cpu,ib CPUs=4 RealMemory=1024"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
 
 SCONTROL = """\
@@ -17,12 +18,14 @@ SCONTROL = """\
 echo "$*" >> "$CALLS"
 case "$*" in
     "show slurmd") exit "$(cat slurmd)" ;;
-    "show node cpu-4")
+    "show node "*)
         looks=$(($(cat looks) + 1))
         echo $looks > looks
         [ -e answers ] && [ $looks -le "$(cat answers)" ] && { echo "Unable to contact slurm controller"; exit 1; }
         [ -e node ] || { echo "Node cpu-4 not found"; exit 1; }
         cat node ;;
+    "-o show reservations") cat reservations 2>/dev/null || { echo "No reservations in the system"; exit 1; } ;;
+    "show hostnames "*) echo "$3" | tr , '\\n' ;;
     "update nodename=cpu-4 state=drain reason="*)
         sed -i "s/State=IDLE/State=IDLE+DRAIN/; s/^ *Reason=.*//" node
         echo "   Reason=${4#reason=} [root@2026-11-21T17:00:00]" >> node ;;
@@ -32,6 +35,7 @@ esac
 SQUEUE = """\
 #!/bin/sh
 echo "squeue $*" >> "$CALLS"
+case "$*" in *pending*) cat pending 2>/dev/null; exit 0 ;; esac
 [ -s jobs ] || exit 0
 head -n 1 jobs
 sed -i 1d jobs
@@ -65,8 +69,12 @@ class Worker:
         for name, content in files.items():
             (self.root / name).write_text(content)
 
-    def node(self, state: str, reason: str = "") -> None:
-        self.write(node=f"NodeName=cpu-4 Arch=x86_64\n   State={state} ThreadsPerCore=1\n")
+    def node(self, state: str, reason: str = "", *, cpus: int = 4, features: str = "cpu,ib", weight: int = 3) -> None:
+        self.write(
+            node=f"NodeName=cpu-4 Arch=x86_64\n   CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.1\n"
+            f"   AvailableFeatures={features}\n   ActiveFeatures={features}\n   RealMemory=1024 AllocMem=0\n"
+            f"   State={state} ThreadsPerCore=1 TmpDisk=0 Weight={weight} Owner=N/A\n   Partitions=main \n"
+        )
         if reason:
             with (self.root / "node").open("a") as node:
                 node.write(f"   Reason={reason} [root@2026-11-21T17:00:00]\n   Comment=State=IDLE+DRAIN\n")
@@ -83,12 +91,18 @@ class Worker:
         )
 
     def changes(self) -> list[str]:
-        return [call for call in self.calls.read_text().splitlines() if call.startswith("update ")]
+        return [call for call in self.calls.read_text().splitlines() if call.startswith(("update ", "delete "))]
 
     def stop(self, cgroups: str | None = None) -> None:
         processes = self.root / "proc"
         processes.mkdir(exist_ok=True)
         assert self.run(stop_script(OWNER, cgroups=cgroups, processes=str(processes))).returncode == 0
+
+    def start(self, ordinal: int = 4) -> list[str]:
+        """Start slurmd, and return its arguments."""
+        self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n"})
+        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{self.root}/")
+        return self.run(script, CONF, flags="-ec").stdout.splitlines()
 
     def started(self) -> int:
         return self.run(started_script(OWNER)).returncode
@@ -218,7 +232,60 @@ def test_a_worker_has_not_started_while_slurmd_or_slurmctld_does_not_answer(work
 def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
     worker: Worker, ordinal: int, weight: int
 ) -> None:
-    (worker.root / "bin" / "hostname").write_text(f"#!/bin/sh\necho big-gpu-{ordinal}\n")
-    script = start_script([scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{worker.root}/")
-    arguments = worker.run(script, "Feature=big-gpu CPUs=4 RealMemory=1024", flags="-ec").stdout.splitlines()
-    assert arguments[-2:] == ["--conf", f"Feature=big-gpu CPUs=4 RealMemory=1024 Weight={weight}"]
+    assert worker.start(ordinal)[-2:] == ["--conf", f"{CONF} Weight={weight}"]
+
+
+def test_a_record_that_says_what_the_node_is_stays_as_it_is(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == []
+
+
+def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN", "disk is broken", features="cpu", weight=1)
+    assert worker.start()[0] == "-D"
+    changed = "update nodename=cpu-4 weight=3 availablefeatures=cpu,ib activefeatures=cpu,ib"
+    assert worker.changes() == [changed]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("IDLE", ""), ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: removal 1a2b3c")]
+)
+def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
+    worker: Worker, state: str, reason: str
+) -> None:
+    worker.node(state, reason, cpus=2)
+    worker.write(reservations="ReservationName=a StartTime=x Nodes=cpu-5,cpu-40 NodeCnt=2\n", pending="\ncpu-14\n")
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == ["delete nodename=cpu-4"]
+
+
+@pytest.mark.parametrize("state", ["IDLE+DRAIN", "IDLE+FAIL", "DOWN"])
+def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(worker: Worker, state: str) -> None:
+    worker.node(state, "disk is broken", cpus=2)
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"reservations": "ReservationName=a StartTime=x Nodes=cpu-3,cpu-4 NodeCnt=2\n"},
+        {"pending": "\ncpu-4\n"},
+        {"jobs": "cpu-4\n"},
+    ],
+    ids=str,
+)
+def test_the_record_of_a_node_that_a_reservation_or_a_job_names_is_not_deleted(
+    worker: Worker, names: dict[str, str]
+) -> None:
+    worker.node("IDLE", cpus=2)
+    worker.write(**names)
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == []
+
+
+def test_slurmd_is_started_when_slurmctld_answers(worker: Worker) -> None:
+    worker.write(answers="3")
+    assert worker.start()[0] == "-D"
+    assert int((worker.root / "looks").read_text()) == 4

@@ -1,0 +1,60 @@
+"""What a worker's scripts do with the record that slurmctld has of its node.
+
+A node that Slurm knows keeps CPUs, memory, features and weight of its record, whatever its slurmd registers with when
+it comes back (measured with 24.11). Features and weight can be changed in a record. For CPUs and memory it is deleted
+before slurmd registers, and so made anew.
+"""
+
+import shlex
+
+ASK = """\
+node=$(hostname)
+ask() {
+    shown=$(scontrol show node "$node" 2>&1) || return
+    state=$(printf '%s\\n' "$shown" | sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p')
+    reason=$(printf '%s\\n' "$shown" | sed -n 's/^ *Reason=\\(.*\\) \\[[^]]*\\]$/\\1/p')
+}
+unknown() {
+    case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
+}
+"""
+"""Functions of all scripts: `ask` slurmctld for the record of this node, and whether there is none."""
+
+_RENEW = """\
+features=${1#*Feature=} cpus=${1#*CPUs=} memory=${1#*RealMemory=}
+features=${features%% *} cpus=${cpus%% *} memory=${memory%% *}
+taken_out() {
+    case $state in *+DRAIN* | *+FAIL* | DOWN*) ;; *) return 1 ;; esac
+    case $reason in "$ours"*) return 1 ;; esac
+}
+named() {
+    reserved=$(scontrol -o show reservations 2>&1) || case $reserved in "No reservations"*) ;; *) return 0 ;; esac
+    reserved=$(printf '%s\\n' "$reserved" | sed -n 's/.* Nodes=\\([^ (]*\\).*/\\1/p')
+    wanted=$(squeue -h -t pending -o %n) && used=$(squeue -h -w "$node" -o %N) || return 0
+    for list in $reserved $wanted $used; do
+        scontrol show hostnames "$list" | grep -qx "$node" && return
+    done
+    return 1
+}
+until ask || unknown; do sleep 2; done
+case " $(printf %s "$shown" | tr -s ' \\n' ' ') " in
+    *" CPUTot=$cpus "*" AvailableFeatures=$features "*" RealMemory=$memory "*" Weight=$weight "*) ;;
+    *" CPUTot=$cpus "*" RealMemory=$memory "*)
+        scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features" ;;
+    *) unknown || taken_out || named || scontrol delete nodename="$node" ;;
+esac || echo "Slurm goes on with what it knows of $node." >&2
+"""
+
+
+def renew_record(owner: str, controller: str) -> str:
+    """Return the part of the start script that brings the record to what slurmd registers with, the script's `$1`.
+
+    The record stays as it is while somebody else has taken the node out of service, or a reservation or a job names it:
+    they would lose it.
+
+    Args:
+        owner: Stack and component that the cluster belongs to.
+        controller: Host and port of slurmctld: the commands find Slurm's files there before slurmd has them.
+    """
+    ours = shlex.quote(f"soperator-pulumi {owner}: ")
+    return f"export SLURM_CONF_SERVER={controller}\nours={ours}\n{_RENEW}unset SLURM_CONF_SERVER\n"
