@@ -8,12 +8,13 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.emptying import Emptied, empty
+from soperator_pulumi.lifecycle.place import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import has_unknown
 from soperator_pulumi.slurm.marker import Operation
 
 
-class DrainGateProvider(LiveProvider):
+class DrainGateProvider(PlacedProvider):
     """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:

@@ -9,7 +9,7 @@ from soperator_pulumi.lifecycle.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.freeing import ANSWER_SECONDS
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets, stateful_sets_path
-from soperator_pulumi.lifecycle.place import CONTROLLER_LOST, Place, controller_lost
+from soperator_pulumi.lifecycle.place import CONTROLLER_LOST, Place, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
@@ -76,7 +76,7 @@ def _is_there(kube: Kube, place: Place, say: Say) -> bool:
     try:
         place.uid(kube)
     except KubernetesError as error:
-        if not controller_lost() or kube.get(f"/api/v1/namespaces/{place.namespace}") is not None:
+        if not controller_lost() or kube.get(namespace_path(place.namespace)) is not None:
             raise
         say(f"{place.cluster}: goes on without its namespace, as {CONTROLLER_LOST} says: {error}")
         return False

@@ -8,12 +8,13 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.place import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import has_unknown
 from soperator_pulumi.lifecycle.surplus import Surplus, Wanted
 
 
-class NodeDrainProvider(LiveProvider):
+class NodeDrainProvider(PlacedProvider):
     """Drain on create and update what the live node set has too many. Delete records of nodes whose pods are gone."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:

@@ -14,8 +14,9 @@ from soperator_pulumi.lifecycle.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.lifecycle.place import PlacedProvider
 from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import has_unknown
 from soperator_pulumi.lifecycle.records import Records
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.marker import Operation
@@ -23,17 +24,17 @@ from soperator_pulumi.slurm.marker import Operation
 _FORMER = "former"
 
 
-class RemovedNodeSetsProvider(LiveProvider):
+class RemovedNodeSetsProvider(PlacedProvider):
     """Drain on update the live node sets that are not wanted. Create and delete do nothing."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Refuse what the environment says of drains, if it is bad: once for the cluster, and before anything else."""
         try:
             for policy in [None, *news["policies"].values()]:
                 policy_of(policy)
         except SpecError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
-        return CheckResult(news, [])
+        return super().check(olds, news)
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node sets, and print what will happen to those that are not wanted."""

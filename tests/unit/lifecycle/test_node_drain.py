@@ -40,6 +40,27 @@ def marked(operation: Operation) -> str:
     return str(Marker(OWNER, operation, "abcdef"))
 
 
+# -- check --------------------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_found_first(model: Model) -> None:
+    STAGE.faults = model.faults
+    unknown = {**model.engine.state[NAME], "namespace_uid": None}
+    first = provider("NodeDrain").check({}, dict(unknown)).inputs
+    assert first["namespace_uid"] == "uid-0"
+    model.world.kubernetes.namespace_uid = "uid-1"
+    assert provider("NodeDrain").check(first, dict(unknown)).inputs["namespace_uid"] == "uid-0"
+
+
+def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    STAGE.faults = model.faults
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    model.world.kubernetes.namespace_uid = "uid-1"
+    before = {**model.engine.state[NAME], "namespace_uid": "uid-0"}
+    checked = provider("NodeDrain").check(before, {**before, "namespace_uid": None}).inputs
+    assert checked["namespace_uid"] == "uid-1"
+
+
 # -- diff ---------------------------------------------------------------------------------------------------------
 
 

@@ -16,10 +16,14 @@ from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.connection import Access, access
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
+from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
+from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
@@ -27,9 +31,13 @@ from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 PROVIDERS: list[type[LiveProvider]] = [
     ActiveTreeProvider,
     ConfigFilesProvider,
+    DrainGateProvider,
+    NodeDrainProvider,
+    NodeSetGuardProvider,
     NodesReadyProvider,
     PodsReadyProvider,
     PrerequisitesProvider,
+    RemovedNodeSetsProvider,
     TreePopulatedProvider,
 ]
 CONFIG_FILES = {
