@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
-from tools.engine import Result
+from tools.engine import Plan, Result
 
 OUT_OF_SERVICE = {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "INVALID_REG"}
 """NOT_RESPONDING is not among them: Slurm says so for a moment of a node that was just resumed."""
@@ -81,14 +81,18 @@ def resume(slurm: Slurm, names: Collection[str]) -> None:
 
 
 def job_on(slurm: Slurm, node: str, command: str = "sleep 600", options: str = "") -> int:
-    """Return a job that runs on a node, though it has not asked for it and may run on any other."""
-    others = in_service(slurm) - {node}
-    if others:
-        drain(slurm, others, "not here")
-    job = slurm.submit(command, options=f"-o /dev/null {options}")
+    """Return a job that runs on a node because it has asked for it, and so runs on no other."""
+    job = slurm.submit(command, options=f"-w {node} -o /dev/null {options}")
+    slurm.wait_for_job(job, "RUNNING")
+    return job
+
+
+def job_placed_on(slurm: Slurm, node: str, others: Collection[str], options: str = "") -> int:
+    """Return a job that runs on a node although it may run on the others, which are drained as it is submitted."""
+    drain(slurm, others, "not here")
+    job = slurm.submit("sleep 600", options=f"-o /dev/null {options}")
     assert slurm.wait_for_job(job, "RUNNING")["NodeList"] == node
-    if others:
-        resume(slurm, others)
+    resume(slurm, others)
     return job
 
 
@@ -101,6 +105,11 @@ def ended_well(slurm: Slurm, job: int) -> bool:
 def ends_by(slurm: Slurm, job: int) -> str:
     """Return the hour and minute at which a job's time is over."""
     return slurm.job(job)["EndTime"][11:16]
+
+
+def said(run: Result | Plan) -> str:
+    """Return all that was said in a run, about whatever."""
+    return "\n".join([*run.messages, *(line for change in run.changes for line in change.messages)])
 
 
 def set_size(slurm: Slurm, replicas: int, **policy: object) -> None:
@@ -142,8 +151,9 @@ def put_back(slurm: Slurm, cluster: dict[str, Any]) -> None:
     wanted = {f"{each['name']}-{i}" for each in cluster["node_sets"] for i in range(each["replicas"])}
     alive = {name for each in cluster["node_sets"] for name in pods(slurm, each["name"])}
     if slurm.cluster != cluster or in_service(slurm) != wanted or alive != wanted:
+        if alive != {f"{each['name']}-{i}" for each in slurm.cluster["node_sets"] for i in range(each["replicas"])}:
+            slurm.deployer().refresh()
         slurm.cluster = copy.deepcopy(cluster)
-        slurm.deployer().refresh()
         slurm.up()
     idle = frozenset({"IDLE", "DYNAMIC_NORM"})
     wait_until(lambda: {name for name, node in nodes(slurm).items() if node.state == idle} == wanted, "all are idle")
