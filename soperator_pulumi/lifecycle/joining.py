@@ -11,7 +11,7 @@ from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD
 from soperator_pulumi.slurm import SlurmClient
-from soperator_pulumi.slurm.marker import Marker
+from soperator_pulumi.slurm.marker import Marker, drain_of_ours
 from soperator_pulumi.slurm.states import Node
 
 _COUNTED_SECONDS = 5
@@ -56,8 +56,7 @@ class Roll:
 
     def drained_by(self, owner: str) -> dict[str, Marker]:
         """Return the nodes that a drain of ours holds, each with its marker."""
-        drained = [node for node in self.nodes.values() if "DRAIN" in node.state and "FAIL" not in node.state]
-        return {node.name: marker for node in drained if (marker := Marker.read(node.reason, owner))}
+        return {name: marker for name, node in self.nodes.items() if (marker := drain_of_ours(node, owner))}
 
     @property
     def surplus(self) -> tuple[str, ...]:

@@ -90,6 +90,7 @@ class NodesReadyProvider(LiveProvider):
     def _upkeep(self, props: Mapping[str, Any], wanted: Wanted) -> Upkeep:
         kube, clock = self.kube(props), MachineClock()
         slurm = slurm_of(kube, wanted, clock)
+        tolerated = wanted.max_unready.of(wanted.replicas)
         joining = Joining(kube, wanted, wanted.node_set, wanted.replicas, slurm, say, clock)
         return Upkeep(
             joining,
@@ -99,10 +100,11 @@ class NodesReadyProvider(LiveProvider):
                 policy_of(wanted.policy),
                 wanted.rolling_update.max_unavailable,
                 wanted.timeout_seconds,
+                tolerated if wanted.wait_until_ready else wanted.replicas,
             ),
             Records(kube, slurm, wanted.namespace, wanted.owner),
             wanted.timeout_seconds,
-            wanted.max_unready,
+            tolerated,
             wanted.wait_until_ready,
         )
 

@@ -7,7 +7,7 @@ from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportE
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.marker import Marker
+from soperator_pulumi.slurm.marker import drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot
 
 _ATTEMPTS = 3
@@ -88,7 +88,7 @@ class Records:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _why(self, node: Node, found: Snapshot) -> str:
-        if node.drained and ("FAIL" in node.state or Marker.read(node.reason, self.owner) is None):
+        if drained_by_another(node, self.owner):
             return f"somebody drained it ({node.reason or 'no reason given'}), and it is to be drained when it is back"
         for job in found.jobs:
             if job.active and node.name in job.node_names:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from soperator_pulumi.lifecycle.joining import Roll
 from soperator_pulumi.lifecycle.live_node_set import WORKER_CONTAINER
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation, drained_by_another
 from soperator_pulumi.slurm.states import Job
 from soperator_pulumi.slurm.waves import next_wave
 from soperator_pulumi.spec import Share
@@ -24,6 +24,8 @@ class Renewal:
     owner: str
     """Whose drains are ours."""
     max_unavailable: Share
+    tolerated: int = 0
+    """How many nodes of the newest template may be missing without counting against that."""
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
@@ -35,13 +37,19 @@ class Renewal:
         """How many nodes may be out of service for it at a time."""
         return max(1, self.max_unavailable.of(len(self.roll.names)))
 
-    @property
+    @cached_property
     def out_of_service(self) -> tuple[str, ...]:
         """The nodes that count against it: missing, not ready, and those that we have drained.
 
         Whoever else drained a node has taken it out of service, and not for this.
         """
-        return tuple(name for name in self.roll.names if name in self._lost or name in self._unready)
+        new = [name for name in self.roll.names if name in self._lost and name not in self.roll.outdated]
+        counted = (self._lost | self._unready) - {*self.roll.missing_of(new)[: self.tolerated]}
+        return tuple(name for name in self.roll.names if name in counted)
+
+    def takes_jobs(self, name: str) -> bool:
+        """Whether jobs may come to this node."""
+        return name not in self._lost
 
     def wave(self, outdated: Sequence[str]) -> tuple[str, ...]:
         """Return which of these to renew now; none when as many as may be are out of service, and have to join first.
@@ -49,11 +57,12 @@ class Renewal:
         Nodes without jobs do not wait for those with jobs.
         """
         usable = [name for name in outdated if name not in self._unready]
-        foreign = {name for name in usable if self._drained(name) and name not in self._markers}
-        out = self._lost | self._unready | (foreign - self._busy.keys())
+        nodes = self.roll.nodes
+        foreign = {name for name in usable if name in nodes and drained_by_another(nodes[name], self.owner)}
+        out = {*self.out_of_service} | (foreign - self._busy.keys())
         wave = next_wave(usable, out, len(self.roll.names), self.max_unavailable, self._busy)
         if not wave:  # of those that take jobs though they are not ready, as many as may be
-            room = max(0, self.budget - len(self._lost))
+            room = max(0, self.budget - len(self._lost & {*self.out_of_service}))
             wave = tuple(name for name in outdated if name in self._unready)[:room]
         return tuple(name for name in wave if name not in self._busy) or wave
 
@@ -100,9 +109,6 @@ class Renewal:
         if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
             return True
         return name in self._markers or not replace(node, state=node.state - _PASSING).joined
-
-    def _drained(self, name: str) -> bool:
-        return name in self.roll.nodes and self.roll.nodes[name].drained
 
 
 def _in_service(roll: Roll, names: Sequence[str]) -> Roll:

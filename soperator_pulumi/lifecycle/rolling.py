@@ -39,6 +39,8 @@ class Rolling:
     max_unavailable: Share
     timeout_seconds: float
     """How long a renewed node may take to join, from when its old pod is gone."""
+    tolerated: int = 0
+    """How many nodes with new pods may be missing without holding up the others."""
 
     def outdated(self, roll: Roll) -> tuple[str, ...]:
         """Return the nodes to renew: those of an older template that are not about to leave."""
@@ -104,7 +106,7 @@ class Rolling:
             renewal = self._ask()
             wave = renewal.wave(renewal.outdated)
             if not wave:
-                roll = self._await(renewal.out_of_service)
+                roll = self._await(renewal.out_of_service) if renewal.outdated else renewal.roll
                 continue
             new, size = len(roll.names) - len(renewal.outdated), len(roll.names)
             self.joining.say(
@@ -114,11 +116,12 @@ class Rolling:
             if not free:
                 return self.joining.look()
             self._delete_pods(free)
-            roll = self._await(sorted(free))
+            # What was broken before may still be; whether that matters is seen when all are renewed.
+            roll = self._await([name for name in wave if name in free and renewal.takes_jobs(name)])
         return roll
 
     def _renewal(self, roll: Roll, jobs: Sequence[Job] = ()) -> Renewal:
-        return Renewal(roll, jobs, self.joining.place.owner, self.max_unavailable)
+        return Renewal(roll, jobs, self.joining.place.owner, self.max_unavailable, self.tolerated)
 
     def _ask(self) -> Renewal:
         """Return what Slurm and Kubernetes say now. Waves are chosen by nothing less: no answer is no information.

@@ -10,7 +10,6 @@ from soperator_pulumi.lifecycle.progress import until
 from soperator_pulumi.lifecycle.records import Records, kept_lines
 from soperator_pulumi.lifecycle.rolling import Rolling
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.spec import Share
 
 _STOP_SECONDS = 60
 """How long a pod may take to go beyond its grace period: the kubelet kills it, and tells the API server."""
@@ -42,7 +41,7 @@ class Upkeep:
     records: Records
     timeout_seconds: int
     """How long new nodes may take to join."""
-    max_unready: Share
+    tolerated: int
     """How many may be missing then."""
     wait_until_ready: bool
     """Whether they are waited for at all."""
@@ -58,8 +57,7 @@ class Upkeep:
         first = self.joining.look()
         self.joining.require_size(first)
         self._remove_surplus(first)
-        self.rolling.run(first)
-        last = self.rolling.put_back(self._wait())
+        last = self.rolling.put_back(self._wait(self.rolling.run(first)))
         if first.trouble:  # then nothing could be said of surplus records
             self._remove_surplus(last)
 
@@ -89,17 +87,12 @@ class Upkeep:
             *(f"{name}: still drained by us ({why}), is put back into service" for name, why in held.items()),
             *(self.rolling.preview(roll, outdated) if outdated else []),
         ]
-        waits = self.wait_until_ready and len(missing) > self._tolerated
+        waits = self.wait_until_ready and len(missing) > self.tolerated
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
 
-    @property
-    def _tolerated(self) -> int:
-        return self.max_unready.of(self.joining.size)
-
-    def _wait(self) -> Roll:
-        roll = self.joining.look()
+    def _wait(self, roll: Roll) -> Roll:
         names, seconds = roll.names, self.timeout_seconds
-        if self.wait_until_ready:
+        if self.wait_until_ready and roll.missing_of(names):
             roll = self.joining.wait(names, seconds)
         missing = roll.missing_of(names)
         if not missing:
@@ -109,12 +102,12 @@ class Upkeep:
                 self.joining.say(line)
             return roll
         words = self.joining.not_joined(roll, names, seconds)
-        if len(missing) > self._tolerated:
+        if len(missing) > self.tolerated:
             raise NotReadyError(
                 f"{words}\nMend what is named and run again, lower the node set's replicas, or raise its "
                 "ready_timeout_seconds or max_unready."
             )
-        self.joining.say(f"{words}\nmax_unready lets {self._tolerated} be missing.")
+        self.joining.say(f"{words}\nmax_unready lets {self.tolerated} be missing.")
         return roll
 
     def _missing_lines(self, roll: Roll, missing: Sequence[str]) -> list[str]:

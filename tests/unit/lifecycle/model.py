@@ -43,7 +43,8 @@ class Model:
         """Bring a node set about, and return what was said."""
         node_set = NodeSet(replicas, policy or DrainSpec(), **changes)
         self.program = Program({"gpu": node_set})
-        self.world.watch.budgets["gpu"] = Share(node_set.max_unavailable)
+        # What may be missing does not count against what may be out of service.
+        self.world.watch.budgets["gpu"] = Share(node_set.max_unavailable + node_set.max_unready)
         return self.again()
 
     def again(self) -> list[str]:

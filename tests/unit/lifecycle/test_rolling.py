@@ -124,6 +124,17 @@ def test_once_they_come_up_the_next_run_goes_on(model: Model) -> None:
     assert (model.revisions(), model.drained()) == (["b", "b", "b"], {})
 
 
+def test_a_node_that_may_be_missing_holds_nothing_up(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    model.up(4, max_unready=1)
+    model.world.kubernetes.on_pod = lambda pod: setattr(pod, "schedulable", pod.name != "gpu-3")
+    model.world.kubernetes.new_pods_fit = False
+    said = model.up(4, template="b", max_unready=1)
+    assert model.revisions() == ["b"] * 4
+    assert (sorted(model.records), model.drained()) == (["gpu-0", "gpu-1", "gpu-2"], {})
+    assert said[-1].endswith("max_unready lets 1 be missing.")
+
+
 def test_broken_pods_are_renewed_at_once_as_nothing_runs_in_them(model: Model) -> None:
     model.world.kubernetes.new_pods_fit = False
     with pytest.raises(NotReadyError):
