@@ -7,7 +7,7 @@ answer from before our own drain are no proof.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from soperator_pulumi.slurm.marker import Marker
+from soperator_pulumi.slurm.marker import Marker, drain_of_ours
 from soperator_pulumi.slurm.states import Job, Node
 
 
@@ -40,10 +40,10 @@ def _not_drained(evidence: Evidence) -> str | None:
 
 def _unconfirmed(evidence: Evidence) -> str | None:
     """Refuse a drain that an earlier run set: the answer may be from before somebody lifted it."""
-    ours = None if evidence.node is None else Marker.read(evidence.node.reason, evidence.marker.owner)
-    if ours is None or (ours.operation, ours.run) == (evidence.marker.operation, evidence.marker.run):
+    held = None if evidence.node is None else drain_of_ours(evidence.node, evidence.marker.owner)
+    if held is None or (held.operation, held.run) == (evidence.marker.operation, evidence.marker.run):
         return None
-    return f"drained by an earlier {ours.operation}"
+    return f"drained by an earlier {held.operation}"
 
 
 def _busy(evidence: Evidence) -> str | None:
@@ -57,7 +57,7 @@ def _holds_jobs(evidence: Evidence) -> str | None:
     """Refuse by the list of jobs: a node with only suspended jobs says IDLE."""
     if not evidence.jobs:
         return None
-    return f"held by job{'s' if len(evidence.jobs) > 1 else ''} {', '.join(str(job.job_id) for job in evidence.jobs)}"
+    return f"held by job{'s' if len(evidence.jobs) > 1 else ''} {', '.join(job.reference for job in evidence.jobs)}"
 
 
 RULES: dict[str, Rule] = {

@@ -12,7 +12,7 @@ from typing import TypeVar
 from soperator_pulumi.slurm.free import Evidence, why_not_free
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.time_out import Held, Treatment, verdict
 from soperator_pulumi.slurm.words import named
@@ -22,9 +22,6 @@ T = TypeVar("T")
 
 _RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
 """The same nodes are there again afterwards, so nothing that counts on them is let down."""
-
-_OUT_OF_SERVICE = frozenset({"DRAIN", "FAIL"})
-"""Flags by which somebody keeps jobs away from a node. A drain would take FAIL away."""
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
@@ -114,7 +111,7 @@ def plan(
         foreign={
             name: node.reason
             for name in sorted(names)
-            if (node := snapshot.nodes.get(name)) and _is_foreign(node, marker.owner)
+            if (node := snapshot.nodes.get(name)) and drained_by_another(node, marker.owner)
         },
         reserved=reserved,
         pending=pending,
@@ -123,8 +120,7 @@ def plan(
 
 def put_back(names: Iterable[str], snapshot: Snapshot, owner: str, operations: Collection[Operation]) -> frozenset[str]:
     """Return those of `names` that a drain of ours for one of `operations` holds: they are to be resumed."""
-    found = {name: snapshot.nodes[name] for name in names if name in snapshot.nodes}
-    markers = {name: Marker.read(node.reason, owner) for name, node in found.items() if "DRAIN" in node.state}
+    markers = {name: drain_of_ours(snapshot.nodes[name], owner) for name in names if name in snapshot.nodes}
     return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
 
 
@@ -158,16 +154,14 @@ def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping
 
 def _reason(node: Node, marker: Marker) -> str | None:
     """Return the reason to drain a node with now; None when it is drained by this run or by somebody else."""
-    ours = Marker.read(node.reason, marker.owner)
-    if _is_foreign(node, marker.owner):
+    if drained_by_another(node, marker.owner) or "UNDRAIN" in node.state:
+        return None  # what somebody is just lifting is judged at the next look
+    held = drain_of_ours(node, marker.owner)
+    if held and (held.operation, held.run) == (marker.operation, marker.run):
         return None
-    if node.drained and ours and (ours.operation, ours.run) == (marker.operation, marker.run):
-        return None
-    return str(replace(marker, before=ours.before if ours else node.reason))
-
-
-def _is_foreign(node: Node, owner: str) -> bool:
-    return bool(node.state & _OUT_OF_SERVICE) and Marker.read(node.reason, owner) is None
+    # 24.11 leaves the reason of a drain that was undone, so one of ours may be there without a drain.
+    earlier = Marker.read(node.reason, marker.owner)
+    return str(replace(marker, before=earlier.before if earlier else node.reason))
 
 
 def _last_end(jobs: Collection[Job]) -> float | None:

@@ -157,17 +157,21 @@ class _Page:
             yield "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
             return
         yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
-        fixed = [
-            job
-            for job in {job.job_id: job for job in self._jobs(leaving)}.values()
-            if policy.on_timeout is OnTimeout.REQUEUE and not job.requeueable
-        ]
-        if fixed:
-            then = "is cancelled" if policy.not_requeueable is NotRequeueable.CANCEL else "puts everything back instead"
-            yield f"Can't be requeued, so that then each of these {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
+        if policy.on_timeout is OnTimeout.REQUEUE:
+            yield from self._requeueing(leaving)
 
-    def _jobs(self, leaving: Leaving) -> Iterator[Job]:
-        return (job for name in leaving.names if name in self.plan.waiting for job in self.plan.waiting[name].jobs)
+    def _requeueing(self, leaving: Leaving) -> Iterator[str]:
+        """Yield for which jobs requeueing is not what it is for the others."""
+        held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
+        jobs = {job.job_id: job for some in held for job in some}.values()
+        if fixed := [job for job in jobs if not job.requeueable]:
+            cancels = leaving.policy.not_requeueable is NotRequeueable.CANCEL
+            then = "is cancelled" if cancels else "puts everything back instead"
+            yield f"Can't be requeued, so that then each of these {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
+        gone = frozenset(() if leaving.come_back else leaving.names)
+        if lost := [job for job in jobs if job.requeueable and job.required_nodes & gone]:
+            told = listed(map(named, lost), _JOBS_IN_A_LINE)
+            yield f"Can't start again once requeued, as they ask for leaving nodes: {told}."
 
 
 def _idle(node: Node) -> bool:
@@ -200,7 +204,7 @@ def _grouped(
     lines = []
     for (jobs, others), names in groups.items():
         words = [
-            f"job {job.job_id}" if job.job_id in told else f"{named(job)}, {ending(job, now, zone)}" for job in jobs
+            f"job {job.reference}" if job.job_id in told else f"{named(job)}, {ending(job, now, zone)}" for job in jobs
         ]
         told |= {job.job_id for job in jobs}
         lines.append((names, "; ".join([*words, *others])))
@@ -254,7 +258,7 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
     running = [job for job in jobs if "COMPLETING" not in job.state]
     completing = [job for job in jobs if "COMPLETING" in job.state]
     if running:
-        numbers = " ".join(str(job.job_id) for job in running[:_JOBS_IN_A_LINE])
+        numbers = " ".join(job.reference for job in running[:_JOBS_IN_A_LINE])
         yield (
             f"Wait for the jobs and run again; or end them (scancel {numbers}) or put them back into the queue "
             f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."

@@ -28,15 +28,16 @@ def moment(at: float, now: float, zone: tzinfo | None) -> str:
 def named(job: Job) -> str:
     """Return a job with its user and its name."""
     told = ", ".join(part for part in (job.user, job.name) if part)
-    return f"job {job.job_id} ({told})" if told else f"job {job.job_id}"
+    return f"job {job.reference} ({told})" if told else f"job {job.reference}"
 
 
 def ending(job: Job, now: float, zone: tzinfo | None) -> str:
     """Return when a job leaves its nodes, as far as its time limit says it."""
     if "COMPLETING" in job.state:
         return "completing"
-    suspended = "suspended, " if "SUSPENDED" in job.state else ""
-    return suspended + ("no time limit" if job.ends_at is None else f"ends by {moment(job.ends_at, now, zone)}")
+    if "SUSPENDED" in job.state:
+        return "suspended"  # its time stands still
+    return "no time limit" if job.ends_at is None else f"ends by {moment(job.ends_at, now, zone)}"
 
 
 def lasting(reservation: Reservation, now: float, zone: tzinfo | None) -> str:

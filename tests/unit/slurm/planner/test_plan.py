@@ -90,10 +90,20 @@ def test_a_drain_of_somebody_else_is_left_alone_and_counts() -> None:
 
 def test_a_node_that_an_admin_has_failed_is_as_good_as_drained() -> None:
     """To drain it would clear FAIL, and putting it back would bring a bad node into service."""
-    later = planned(leaving("gpu-1"), [node("gpu-1", "IDLE+FAIL", "bad fan")])
+    nodes = [node("gpu-1", "IDLE+FAIL", "bad fan"), node("gpu-2", "IDLE+DRAIN+FAIL", RUN)]
+    later = planned(leaving(), nodes)
 
     assert later.drain == {}
-    assert later.foreign == {"gpu-1": "bad fan"}
+    assert later.foreign == {"gpu-1": "bad fan", "gpu-2": str(RUN)}
+    assert later.done
+    assert not put_back(["gpu-1", "gpu-2"], snapshot(nodes), OWNER, {*Operation})
+
+
+def test_a_drain_that_somebody_is_lifting_is_judged_at_the_next_look() -> None:
+    later = planned(leaving("gpu-1"), [node("gpu-1", "IDLE+DRAIN+UNDRAIN", "bad fan")])
+
+    assert later.drain == {}
+    assert later.waiting["gpu-1"].why == "not drained yet"
 
 
 def test_a_drain_of_another_cluster_s_run_is_somebody_else_s() -> None:

@@ -79,7 +79,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
         "  gpu-1   job 1 (alice, train.sh), ends by 2026-11-25 19:00",
         "  gpu-2   job 2 (bob), no time limit",
         "  gpu-3   job 3 (alice, train.sh), completing",
-        "  gpu-4   job 4 (alice, train.sh), suspended, no time limit",
+        "  gpu-4   job 4 (alice, train.sh), suspended",
         "  gpu-5   drained by somebody else (bad fan), stays drained",
         "  gpu-6   down+not_responding (Not responding)",
         "  gpu-7   drained by an earlier run",
@@ -137,6 +137,23 @@ def test_a_preview_says_what_follows_when_the_time_is_up() -> None:
     assert previewed(gpu(1, wait=False), said)[3:] == [
         "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
     ]
+
+
+def test_a_preview_says_which_jobs_could_not_start_again_once_requeued() -> None:
+    said = snapshot([node("gpu-1", "MIXED")], [job(7, "gpu-1", required_nodes=frozenset({"gpu-1"}))])
+    line = "Can't start again once requeued, as they ask for leaving nodes: job 7 (alice, train.sh)."
+
+    assert previewed(gpu(1, on_timeout="requeue"), said)[-1] == line
+    assert line not in previewed(gpu(1, on_timeout="cancel"), said)
+    assert line not in previewed(gpu(1, on_timeout="requeue", renewed=True), said)
+
+
+def test_a_task_of_an_array_is_named_as_its_user_names_it() -> None:
+    """The last task has the array's own id: to cancel that would end all of them."""
+    nodes, jobs = [node("gpu-1", "MIXED")], [job(9, "gpu-1", whole="7_3")]
+
+    assert "job 7_3 (alice, train.sh)" in stopped(gpu(1), nodes, jobs)
+    assert "scancel 7_3)" in stopped(gpu(1), nodes, jobs)
 
 
 def test_a_preview_of_renewed_nodes_says_so() -> None:
