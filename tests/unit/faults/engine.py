@@ -24,7 +24,7 @@ class NodeSet:
     policy: DrainSpec
     template: str = "a"
     identity: str = "1"
-    max_unavailable: int | str = 1
+    max_unavailable: int = 1
     wait_until_ready: bool = True
     max_unready: int = 0
 
@@ -72,6 +72,19 @@ class Engine:
         for name in reversed([*self.state]):
             self._delete(name)
 
+    def recorded_policies(self) -> dict[str, list[DrainSpec]]:
+        """Return what resources have recorded of each node set's policy, which counts once the program has none."""
+        found: dict[str, list[DrainSpec]] = {}
+        for outputs in self.state.values():
+            own = {outputs["node_set"]: outputs["policy"]} if "policy" in outputs else {}
+            for name, policy in [
+                *own.items(),
+                *outputs.get("policies", {}).items(),
+                *outputs.get("former", {}).items(),
+            ]:
+                found.setdefault(name, []).append(DrainSpec.model_validate(policy))
+        return found
+
     def _refresh(self) -> None:
         for name, outputs in [*self.state.items()]:
             kind, _, node_set = name.partition(" ")
@@ -81,7 +94,8 @@ class Engine:
             elif live is None:
                 del self.state[name]
             else:
-                self.state[name] = {**outputs, "replicas": float(live.replicas)}
+                found = {"replicas": float(live.replicas), "template": live.template, "identity": live.identity}
+                self.state[name] = {**outputs, **found}
 
     def _wanted(self, program: Program) -> list[tuple[str, Json]]:
         recorded = self.state.get("RemovedNodeSets", {}).get("namespace_uid")
@@ -118,11 +132,14 @@ class Engine:
 
     def _put(self, node_set: str, name: str, inputs: Json) -> None:
         """Act as pulumi-kubernetes does: what it cannot change in place is deleted first, by its fixed name."""
+        kubernetes, world = self.faults.world.kubernetes, self.faults.world
         olds = self.state.get(name)
+        if olds is None and (left := kubernetes.sets.get(node_set)):
+            # Made by a run that was killed before it could record it: a person takes it in.
+            olds = {"replicas": left.replicas, "identity": left.identity}
         if olds == inputs:
             return
-        kubernetes, world = self.faults.world.kubernetes, self.faults.world
-        if olds is not None and olds["identity"] != inputs["identity"]:
+        if olds and olds["identity"] != inputs["identity"]:
             self._says(f"+- {name}")
             self._interruptible(lambda: kubernetes.delete_set(node_set))
             self.state[name] = {}
@@ -157,6 +174,7 @@ class Engine:
             self.faults.die()
 
     def _says(self, step: str) -> None:
+        self.faults.world.watch.begin_step()
         self.faults.world.tell(step)
 
 

@@ -73,12 +73,13 @@ class Faults:
     world: World
     choices: Choices
     kinds: Sequence[str] = ALL
+    quiet: int = QUIET
     on: bool = False
     dead: bool = False
     """Whether the process that makes the calls was killed."""
     happened: int = 0
     """In this run."""
-    answers: dict[tuple[str, ...], list[Answer]] = field(default_factory=dict)
+    answers: dict[tuple[str, ...], list[tuple[int, Answer]]] = field(default_factory=dict)
 
     def begin_run(self) -> None:
         """A new process."""
@@ -88,10 +89,11 @@ class Faults:
         """Return what goes wrong with this call; what others do before it is done."""
         if self.dead:
             raise KilledError
+        self.world.watch.calls += 1
         byte = self.choices.byte() if self.on else 0
-        if byte < QUIET:
+        if byte < self.quiet or not self.kinds:
             return ""
-        kind = self.kinds[(byte - QUIET) % len(self.kinds)]
+        kind = self.kinds[(byte - self.quiet) % len(self.kinds)]
         if kind in outside.EVENTS:
             told = outside.EVENTS[kind](self.world, self.choices.byte())
             if told:
@@ -160,12 +162,14 @@ class FaultyTransport:
         before = faults.answers.get(key, [])
         if kind == "stale" and before:
             world.tell(f"{' '.join(command)} -> stale")
-            return faults.choices.of(before[::-1])
+            moment, answer = faults.choices.of(before[::-1])
+            world.watch.looked(_kind(command), moment, stale=True)
+            return answer
         moment = world.watch.happens()
         answer = self._answered("lost before" if kind == "lost, done later" else kind, command)
         if answer.returncode == 0 and kind != "truncated":
-            faults.answers[key] = [*before[-3:], answer]
-            world.watch.looked(_LOOKS[command[1] if command[0] == "squeue" else command[2]], moment, world.time)
+            faults.answers[key] = [*before[-3:], (moment, answer)]
+            world.watch.looked(_kind(command), moment)
         return answer
 
     def _answered(self, kind: str, command: Sequence[str]) -> Answer:
@@ -207,7 +211,8 @@ def _lost() -> TransportError:
     return TransportError("pod hpc/controller-0: the connection broke.")
 
 
-_LOOKS = {"nodes": "nodes", "reservations": "reservations", "--json": "jobs"}
+def _kind(command: Sequence[str]) -> str:
+    return "jobs" if command[0] == "squeue" else command[2]
 
 
 @dataclass(frozen=True)
@@ -225,7 +230,7 @@ class FaultyKube:
         watch, world = self.faults.world.watch, self.faults.world
         moment = watch.happens()
         found = self._call(f"find {path}", lambda: world.kubernetes.find(path, labels, fields))
-        watch.looked("pods", moment, world.time)
+        watch.looked("pods", moment)
         return found
 
     def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:

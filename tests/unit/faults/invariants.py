@@ -2,19 +2,20 @@
 
 Nobody can exclude what somebody else does between our last look and our act: an admin who lifts our drain or sets an
 own one, a slurmctld that crashes and forgets its newest drain, a slurmd that registers for the first time. What they
-did to a node after the last true answer of that kind is excused for `ACT_SECONDS` from that answer on, and no longer.
+did to a node after the last true answer of that kind is excused as long as we have made no more than `ACT_CALLS` calls
+since: the rest of that look, and the act. Whoever waits, or does something else in between, has to look again.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout
+from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Share
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
 from tests.unit.faults.slurmctld import Job, Slurmctld
 
-ACT_SECONDS = 30.0
+ACT_CALLS = 8
 
 KINDS = ("nodes", "jobs", "reservations", "pods")
 
@@ -39,7 +40,7 @@ class Look:
     """The last true answer of one kind that reached us."""
 
     moment: int = -1
-    time: float = -1e9
+    calls: int = -ACT_CALLS
 
 
 @dataclass
@@ -50,6 +51,10 @@ class Watch:
     kubernetes: Kubernetes
     moment: int = 0
     """Counts everything that happens."""
+    calls: int = 0
+    """Counts the calls that we make."""
+    believed: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
+    """The same with stale answers: that the first one of a run is stale cannot be known."""
     looks: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
     lifted: dict[str, int] = field(default_factory=dict)
     """When somebody else last ended a node's drain, or slurmctld forgot it."""
@@ -61,7 +66,12 @@ class Watch:
     """When a node last registered, or its pod was last made."""
     placed: dict[int, int] = field(default_factory=dict)
     """When a job last changed by itself or by somebody else."""
-    policies: dict[str, DrainSpec] = field(default_factory=dict)
+    policies: dict[str, Sequence[DrainSpec]] = field(default_factory=dict)
+    """What may be in force for a node set in this run: its program's policy, or what resources have recorded."""
+    budgets: dict[str, Share] = field(default_factory=dict)
+    """How many nodes of a node set a rolling update may take out of service."""
+    pass_reason: str = ""
+    """Of the last drain."""
     run_began: float = 0.0
     previewing: bool = False
     belated: bool = False
@@ -79,26 +89,32 @@ class Watch:
     def begin_run(self, now: float) -> None:
         """Start counting anew: a run knows nothing of the looks of another."""
         self.run_began = now
-        self.looks = {kind: Look() for kind in KINDS}
+        self.looks, self.believed = ({kind: Look() for kind in KINDS} for _ in range(2))
         self.disturbed, self.drains, self.resumes = set(), Counter(), Counter()
+
+    def begin_step(self) -> None:
+        """Forget what another resource's answers were: each looks for itself."""
+        self.believed = {kind: Look() for kind in KINDS}
 
     def happens(self) -> int:
         """Count one thing that happens."""
         self.moment += 1
         return self.moment
 
-    def looked(self, kind: str, moment: int, now: float) -> None:
-        """Note a true answer that was made at `moment` and reaches us now."""
-        if moment > self.looks[kind].moment:
-            self.looks[kind] = Look(moment, now)
+    def looked(self, kind: str, moment: int, *, stale: bool = False) -> None:
+        """Note an answer that was made at `moment` and reaches us now."""
+        for looks in (self.believed,) if stale else (self.believed, self.looks):
+            if moment > looks[kind].moment:
+                looks[kind] = Look(moment, self.calls)
 
     def pods_leave(self, pods: list[Pod]) -> None:
         """Judge pods that we tell to go, or whose StatefulSet we shrink or delete."""
         self._at_the_right_place("pods are taken away")
+        unknowable = (("nodes", self.lifted), ("nodes", self.appeared), ("pods", self.appeared))
         for pod in pods:
             record = self.slurm.nodes.get(pod.name)
             jobs = self.slurm.could_be_on(pod.name)
-            if self._excused("nodes", self.lifted, pod.name) or self._excused("nodes", self.appeared, pod.name):
+            if any(self._excused(*each, pod.name) for each in unknowable):
                 continue
             if self.controller_lost and not self.slurm.up:
                 continue
@@ -121,14 +137,35 @@ class Watch:
         for name in sorted(names):
             record = self.slurm.nodes[name]
             foreign = record.fail or (record.drain and not ours(record.reason))
-            if foreign and not self._excused("nodes", self.imposed, name):
+            if foreign and not self._excused("nodes", self.imposed, name, self.believed):
                 self._violated(f"{verb} of {name}, which somebody else has drained ({record.reason})")
             if verb == "drain":
+                self.pass_reason = self.slurm.reason.partition(" (was: ")[0]
+                self._within_budget(name, names)
                 self.drains[name] += not record.drain
             elif verb == "resume":
                 self.resumes[name] += record.drain
             else:
                 self._deletes(name)
+
+    def _within_budget(self, name: str, names: frozenset[str]) -> None:
+        """A rolling update takes no more nodes out of service than it may, where nobody else does as well."""
+        node_set = name.rpartition("-")[0]
+        owner = self.kubernetes.sets.get(node_set)
+        if owner is None or ": rolling-update " not in self.slurm.reason or self.disturbed:
+            return
+        own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
+        out = {each for each in own if each in names or not (self._in_service(each) or self._held_by_others(each))}
+        if any(map(self._in_service, names)) and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
+            self._violated(f"a rolling update has {sorted(out)} out of service at a time")
+
+    def _held_by_others(self, name: str) -> bool:
+        node = self.slurm.nodes.get(name)
+        return node is not None and (node.fail or (node.drain and not ours(node.reason)))
+
+    def _in_service(self, name: str) -> bool:
+        pod, node = self.kubernetes.pods.get(name), self.slurm.nodes.get(name)
+        return pod is not None and pod.ready and node is not None and not (node.drain or node.fail or node.down)
 
     def ends_run(self) -> None:
         """Judge a run as a whole: without outside change no node goes back and forth."""
@@ -152,12 +189,39 @@ class Watch:
         """Only a job on a node that is to leave, by the policy of its node set, and not before its time."""
         if self.placed.get(job.job_id, -1) > self.looks["jobs"].moment:
             return
-        drained = [name for name in job.nodes if name not in self.slurm.nodes or self.slurm.nodes[name].drain]
-        if not drained and not any(self._excused("nodes", self.lifted, name) for name in job.nodes):
+        if any(self._excused("nodes", self.lifted, name) for name in job.nodes):
+            return
+        drained = [
+            name for name in job.nodes if (node := self.slurm.nodes.get(name)) is None or node.drain or node.fail
+        ]
+        if not drained:
             self._violated(f"{verb} of job {job.job_id}, which is on no node that leaves")
-        policies = [self.policies[name.rpartition("-")[0]] for name in job.nodes]
-        if not any(self._allows(verb, policy, job) for policy in policies):
+        # Each node that this pass has drained has a say; of those that others hold, one that leaves is enough.
+        leaving = [name for name in drained if name in self.slurm.nodes and self._is_of_this_pass(name)]
+        sets = {name.rpartition("-")[0] for name in leaving or drained}
+        if not (all if leaving else any)(self._allowed(verb, each, job) for each in sets):
             self._violated(f"{verb} of job {job.job_id}, which no policy allows")
+        for each in sets:
+            if verb == "requeue" and all(p.not_requeueable is NotRequeueable.ABORT for p in self.policies[each]):
+                self._all_requeueable(each)
+
+    def _is_of_this_pass(self, name: str) -> bool:
+        return self.slurm.nodes[name].reason.partition(" (was: ")[0] == self.pass_reason
+
+    def _all_requeueable(self, node_set: str) -> None:
+        """No job is requeued where the nodes cannot become free by it, as another job there must not be.
+
+        A job on nodes of several node sets is left out: the most patient policy has the say.
+        """
+        for job in self.slurm.jobs.values():
+            drained = [name for name in job.nodes if name in self.slurm.nodes and self.slurm.nodes[name].drain]
+            stays = job.active and not (job.requeue and job.batch) and not job.completing
+            known = self.placed.get(job.job_id, -1) <= self.looks["jobs"].moment
+            if stays and known and drained and {name.rpartition("-")[0] for name in job.nodes} == {node_set}:
+                self._violated(f"a job is requeued though job {job.job_id} on {job.nodes} cannot be")
+
+    def _allowed(self, verb: str, node_set: str, job: Job) -> bool:
+        return any(self._allows(verb, policy, job) for policy in self.policies[node_set])
 
     def _allows(self, verb: str, policy: DrainSpec, job: Job) -> bool:
         if self.slurm.now - self.run_began < policy.timeout.total_seconds():
@@ -168,9 +232,9 @@ class Watch:
         refused = not (job.requeue and job.batch) or self.slurm.requeue_fails
         return policy.on_timeout is OnTimeout.CANCEL or (cancelled and refused)
 
-    def _excused(self, kind: str, acts: dict[str, int], name: str) -> bool:
-        look = self.looks[kind]
-        return acts.get(name, -1) > look.moment and self.slurm.now - look.time <= ACT_SECONDS
+    def _excused(self, kind: str, acts: dict[str, int], name: str, looks: Mapping[str, Look] | None = None) -> bool:
+        look = (looks or self.looks)[kind]
+        return acts.get(name, -1) > look.moment and self.calls - look.calls <= ACT_CALLS
 
     def _at_the_right_place(self, what: str) -> None:
         if self.wrong_place:

@@ -110,6 +110,8 @@ class Slurmctld:
     changed_at: float = 0.0
     newest_job: int = 0
     requeue_fails: bool = False
+    reason: str = ""
+    """That of the update which is about to change something."""
     unsaved: list[tuple[float, str, bool, str]] = field(default_factory=list)
     """When a node's drain changed, and what it was before."""
     finished: list[Job] = field(default_factory=list)
@@ -359,6 +361,7 @@ class Slurmctld:
         assert verb in {"drain", "resume", "undrain"}, what
         if not set(names) <= set(self.nodes):
             return Answer(1, "", f"slurm_update error: {_UNKNOWN}")
+        self.reason = reason or ""
         self.on_command("drain" if verb == "drain" else "resume", frozenset(names))
         if verb == "drain":
             assert reason, "Slurm wants a reason"
