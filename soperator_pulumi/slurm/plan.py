@@ -136,7 +136,7 @@ class _Look:
     def held(self) -> Held:
         """Return what its policy judges."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
-        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), drained=not self.drain)
+        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), frozenset(self.drain))
 
 
 def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:

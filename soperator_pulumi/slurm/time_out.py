@@ -26,8 +26,8 @@ class Held:
     names: tuple[str, ...]
     jobs: tuple[Job, ...]
     """The jobs on them, each once."""
-    drained: bool
-    """Whether all of them are drained: before that, no job has had its time."""
+    undrained: frozenset[str] = frozenset()
+    """Those of `names` that are to be drained now: before that, no job on them has had its time."""
 
     @property
     def policy(self) -> DrainSpec:
@@ -37,7 +37,7 @@ class Held:
     def is_late(self, elapsed_seconds: float) -> bool:
         """Whether the time of its policy is up."""
         late = elapsed_seconds - self.policy.timeout.total_seconds()
-        return self.policy.wait and late >= (0 if self.drained else SETTLE_SECONDS)
+        return self.policy.wait and late >= (SETTLE_SECONDS if self.undrained else 0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
     treating = [each for each in late if each.policy.on_timeout in _TREATS]
     treating_sets = {each.leaving.node_set for each in treating}
     protected = {job.job_id for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
-    due = {each.leaving.node_set: _due(each, protected, done) for each in treating}
+    undrained = frozenset().union(*(each.undrained for each in held))
+    due = {each.leaving.node_set: _due(each, protected, undrained, done) for each in treating}
     stop = [
         *(words for each in late if (words := _over(each, elapsed_seconds))),
         *(words for each in treating if (words := _stuck(each, due, protected, elapsed_seconds, done))),
@@ -101,13 +102,28 @@ def longest_wait_seconds(policy: DrainSpec) -> float:
             return longest + TREATED_SECONDS
 
 
-def _due(held: Held, protected: Collection[int], done: Treatment) -> tuple[Job, ...]:
-    """Return the jobs to treat now. One that completes already is on its way out."""
+def _due(held: Held, protected: Collection[int], undrained: frozenset[str], done: Treatment) -> tuple[Job, ...]:
+    """Return the jobs to treat now.
+
+    One that completes already is on its way out. One on a node that is not drained could start there again. And as
+    long as a job might make all of it stop, as it can't be requeued, the others are not touched.
+    """
+    if _aborts_for_one(held.policy) and any(
+        job.job_id in protected and not _requeueable(job, done) for job in held.jobs
+    ):
+        return ()
     return tuple(
         job
         for job in held.jobs
-        if job.job_id not in protected and job.job_id not in done.treated and "COMPLETING" not in job.state
+        if job.job_id not in protected
+        and job.job_id not in done.treated
+        and "COMPLETING" not in job.state
+        and not job.node_names & undrained
     )
+
+
+def _aborts_for_one(policy: DrainSpec) -> bool:
+    return policy.on_timeout is OnTimeout.REQUEUE and policy.not_requeueable is NotRequeueable.ABORT
 
 
 def _over(held: Held, elapsed_seconds: float) -> str | None:
@@ -133,7 +149,7 @@ def _stuck(
 
 def _not_requeueable(treating: Sequence[Held], due: Mapping[str, Sequence[Job]], done: Treatment) -> Iterator[str]:
     for each in treating:
-        if each.policy.on_timeout is OnTimeout.REQUEUE and each.policy.not_requeueable is NotRequeueable.ABORT:
+        if _aborts_for_one(each.policy):
             for job in due[each.leaving.node_set]:
                 if not _requeueable(job, done):
                     why = done.unrequeueable.get(job.job_id) or "it is interactive or was submitted with --no-requeue"

@@ -177,6 +177,7 @@ def test_no_job_is_treated_that_a_policy_protects(
         assert job_id not in treated
         assert all(each.policy.on_timeout in {"requeue", "cancel"} for each in where)
         assert all(each.policy.timeout.total_seconds() <= hours * HOUR for each in where)
+        assert not by_id[job_id].node_names & {name for names in made.drain.values() for name in names}
     for job_id in made.requeue:
         assert by_id[job_id].requeueable
 

@@ -144,6 +144,22 @@ def test_somebody_who_resumes_nodes_again_and_again_does_not_make_it_endless() -
     assert planned(leaving(), resumed, elapsed=2 * HOUR + SETTLE_SECONDS).stop
 
 
+@pytest.mark.parametrize("on_timeout", ["requeue", "cancel"])
+def test_a_job_on_a_node_that_somebody_has_resumed_is_not_treated_before_the_node_is_drained_again(
+    on_timeout: str,
+) -> None:
+    """It could start there again."""
+    resumed = [node("gpu-1", "MIXED"), node("gpu-2", "ALLOCATED+DRAIN", RUN)]
+    jobs = [job(1, "gpu-1"), job(2, "gpu-2"), job(3, "gpu-1,gpu-2")]
+    policy = leaving(on_timeout=on_timeout)
+
+    later = planned(policy, resumed, jobs, elapsed=2 * HOUR + SETTLE_SECONDS)
+
+    assert (*later.requeue, *later.cancel) == (2,)
+    assert later.drain == {str(RUN): ("gpu-1",)}
+    assert planned(policy, resumed[:1], jobs[:1], elapsed=2 * HOUR + TREATED_SECONDS).stop
+
+
 @pytest.mark.parametrize("on_timeout", ["abort", "requeue", "cancel", "wait"])
 def test_whatever_jobs_do_there_is_an_end(on_timeout: str) -> None:
     policy = DrainSpec.model_validate({"on_timeout": on_timeout})
@@ -192,3 +208,13 @@ def test_the_most_patient_policy_protects_a_job_that_holds_nodes_of_several_node
     assert two(impatient, leaving("gpu-1", on_timeout="wait"), jobs=across, hours=24).cancel == ()
     assert two(impatient, leaving("gpu-1", on_timeout="requeue"), jobs=across, hours=1).cancel == ()
     assert two(impatient, leaving("gpu-1", on_timeout="requeue"), jobs=across, hours=2).requeue == (1,)
+
+
+def test_no_job_is_requeued_while_another_policy_protects_one_that_would_stop_it() -> None:
+    sets = (leaving("gpu-1", timeout="0s", on_timeout="requeue"), leaving("cpu-1", timeout="5m", on_timeout="cancel"))
+    jobs = [job(1, "gpu-1"), job(2, "gpu-1,cpu-1", requeueable=False)]
+
+    assert two(*sets, jobs=jobs, hours=0.01).requeue == ()
+    assert not two(*sets, jobs=jobs, hours=0.01).stop
+    assert two(*sets, jobs=jobs[:1], hours=0.01).requeue == (1,)
+    assert two(*sets, jobs=jobs, hours=0.1).stop
