@@ -30,7 +30,10 @@ def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec, connect
 def create_drain_gate(
     name: str, scope: Scope, spec: ClusterSpec, connection: Connection, everything: Sequence[pulumi.Resource]
 ) -> DrainGate:
-    """Create what is deleted before `everything`: it drains all node sets in one pass, or refuses."""
+    """Create what is deleted before `everything`: it drains all node sets in one pass, or refuses.
+
+    It waits for no nodes: where some never join, and the deployment fails, it is there all the same.
+    """
     return DrainGate(
         f"{name}-drain-gate",
         namespace=scope.namespace,

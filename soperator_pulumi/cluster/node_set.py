@@ -118,6 +118,11 @@ class NodeSet(pulumi.ComponentResource):
         )
         self.register_outputs({})
 
+    @property
+    def until_ready(self) -> tuple[pulumi.Resource, ...]:
+        """What comes after all of it but `ready`, which may fail: nodes may never join."""
+        return self.guard, self.disruption_budget
+
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
     """Return a text of all that cannot be changed in a StatefulSet without replacing it, and its pods with it."""

@@ -110,7 +110,8 @@ class SlurmCluster(pulumi.ComponentResource):
         parts = Parts(spec, keys, self.jail.claim, state, connection)
         before_pods = [*state.created, *keys.created, *configuration.resources, self.nodes_service]
         self._create_slurm(name, protected.following(*self.jail.claim.created, *before_pods), parts)
-        pods = [self.jail, self.controller, *self.node_sets.values(), self.login, self.admin]
+        node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
+        pods = [self.jail, self.controller, *node_sets, self.login, self.admin]
         everything = [*self.network_policies, *before_pods, *pods]
         self.drain_gate = create_drain_gate(name, scope, spec, connection, everything)
         self.namespace = pulumi.Output.from_input(spec.namespace)

@@ -21,12 +21,21 @@ def waits_for(deployment: Deployment, name: str, type_: str = "") -> set[str]:
 @pytest.mark.parametrize(
     "overrides", [{}, {"node_sets": TWO, "create_namespace": False}, {"jail": {"admin_shell": True}}], ids=str
 )
-def test_the_gate_depends_on_everything_so_that_it_is_deleted_first(overrides: dict[str, Any]) -> None:
+def test_the_gate_depends_on_everything_but_the_wait_for_nodes_so_that_it_is_deleted_first(
+    overrides: dict[str, Any],
+) -> None:
     deployment = a_deployment(**overrides)
     gate = deployment.one("hpc-drain-gate")
     others = {(each.type, each.name) for each in deployment.recorded if not each.type.startswith("soperator-pulumi:")}
     waits = {(each.type, each.name) for each in deployment.waits_for(gate)}
-    assert others - waits == {(gate.type, gate.name)}
+    ready = {(each.type, each.name) for each in deployment.resources(":NodesReady")}
+    assert others - waits == {(gate.type, gate.name)} | ready
+
+
+def test_the_gate_is_there_also_when_nodes_never_join() -> None:
+    deployment = a_deployment(node_sets=TWO)
+    waits = deployment.waits_for(deployment.one("hpc-drain-gate"))
+    assert not [each.name for each in waits if each.type.endswith(":NodesReady")]
 
 
 def test_node_sets_that_are_gone_are_free_before_slurm_loses_their_partitions() -> None:
