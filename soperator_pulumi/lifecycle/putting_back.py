@@ -7,7 +7,7 @@ from soperator_pulumi.lifecycle.progress import Clock, until
 from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours
 from soperator_pulumi.slurm.plan import put_back as to_put_back
 from soperator_pulumi.slurm.states import Snapshot
 
@@ -44,12 +44,9 @@ class PuttingBack:
     def note(self, snapshot: Snapshot) -> frozenset[str]:
         """Note whose drains there are, and return the nodes whose drain of this run has become another run's."""
         self._newest = snapshot.node_table_time
-        drained = {name: snapshot.nodes[name] for name in self._names & snapshot.nodes.keys()}
-        markers = {
-            name: marker
-            for name, node in drained.items()
-            if "DRAIN" in node.state and (marker := Marker.read(node.reason, self._marker.owner))
-        }
+        there = self._names & snapshot.nodes.keys()
+        held = {name: drain_of_ours(snapshot.nodes[name], self._marker.owner) for name in there}
+        markers = {name: marker for name, marker in held.items() if marker is not None}
         self._ours = frozenset(markers)
         self._drained |= {name for name, each in markers.items() if each.run == self._marker.run}
         self._stopping |= {name for name, each in markers.items() if each.operation is Operation.POD_STOP}
@@ -104,7 +101,7 @@ def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> di
     """Return nodes with drains of ours by the reason that they had before."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        marker = Marker.read(snapshot.nodes[name].reason, owner)
+        marker = drain_of_ours(snapshot.nodes[name], owner)
         found.setdefault(marker.before if marker else "", []).append(name)
     return found
 

@@ -135,7 +135,7 @@ def test_an_aborted_scale_down_leaves_all_nodes_and_pods(model: Model) -> None:
 def test_a_policy_for_one_run_counts_over_the_recorded_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     job = model.submit(10_000, width=4)
     monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: 10s, on_timeout: cancel}")
-    model.world.watch.policies["gpu"] = DrainSpec.model_validate({"timeout": "10s", "on_timeout": "cancel"})
+    model.world.watch.policies["gpu"] = (DrainSpec.model_validate({"timeout": "10s", "on_timeout": "cancel"}),)
     model.up(2)
     assert job.state == "CANCELLED"
     assert len(model.pods) == 2
