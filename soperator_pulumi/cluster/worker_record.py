@@ -41,8 +41,8 @@ case " $(printf %s "$shown" | tr -s ' \\n' ' ') " in
     *" CPUTot=$cpus "*" AvailableFeatures=$features "*" RealMemory=$memory "*" Weight=$weight "*) ;;
     *" CPUTot=$cpus "*" RealMemory=$memory "*)
         scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features" ;;
-    *) unknown || taken_out || named || scontrol delete nodename="$node" ;;
-esac || echo "Slurm goes on with what it knows of $node." >&2
+    *) unknown || { ! taken_out && ! named && scontrol delete nodename="$node"; } ;;
+esac || echo "Slurm goes on with the record that it has of $node. A restart of this pod tries again." >&2
 """
 
 

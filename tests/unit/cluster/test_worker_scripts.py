@@ -98,11 +98,13 @@ class Worker:
         processes.mkdir(exist_ok=True)
         assert self.run(stop_script(OWNER, cgroups=cgroups, processes=str(processes))).returncode == 0
 
-    def start(self, ordinal: int = 4) -> list[str]:
-        """Start slurmd, and return its arguments."""
+    def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
+        """Start slurmd, and return its arguments; `kept`: it says that a record stays that is not the node's."""
         self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n"})
         script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{self.root}/")
-        return self.run(script, CONF, flags="-ec").stdout.splitlines()
+        done = self.run(script, CONF, flags="-ec")
+        assert ("Slurm goes on with the record that it has of cpu-4" in done.stderr) == kept, done.stderr
+        return done.stdout.splitlines()
 
     def started(self) -> int:
         return self.run(started_script(OWNER)).returncode
@@ -263,7 +265,7 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
 @pytest.mark.parametrize("state", ["IDLE+DRAIN", "IDLE+FAIL", "DOWN"])
 def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(worker: Worker, state: str) -> None:
     worker.node(state, "disk is broken", cpus=2)
-    assert worker.start()[0] == "-D"
+    assert worker.start(kept=True)[0] == "-D"
     assert worker.changes() == []
 
 
@@ -281,7 +283,7 @@ def test_the_record_of_a_node_that_a_reservation_or_a_job_names_is_not_deleted(
 ) -> None:
     worker.node("IDLE", cpus=2)
     worker.write(**names)
-    assert worker.start()[0] == "-D"
+    assert worker.start(kept=True)[0] == "-D"
     assert worker.changes() == []
 
 
