@@ -98,13 +98,13 @@ class Joining:
         live = self._live()
         return Roll(self.size, live, {name: node for name, node in nodes.items() if live.ordinal(name) is not None})
 
-    def require_size(self, roll: Roll) -> None:
+    def require_size(self, live: LiveNodeSet) -> None:
         """Refuse to wait for pods that Kubernetes will not make.
 
         Raises:
             NotReadyError: the StatefulSet has another number of replicas, or there is none.
         """
-        if words := self.other_size(roll.live):
+        if words := self.other_size(live):
             raise NotReadyError(words)
 
     def other_size(self, live: LiveNodeSet) -> str:
@@ -139,7 +139,7 @@ class Joining:
         for left in until(began + timeout_seconds, self.clock):
             now = self.clock.now()
             roll = self.look()
-            self.require_size(roll)
+            self.require_size(roll.live)
             missing = roll.missing_of(names)
             joined = len(names) - len(missing)
             if not missing:

@@ -46,35 +46,37 @@ class Records:
     owner: str
     """The cluster, as it stands in the reason of drains of ours."""
 
-    def remove(self, names: Iterable[str]) -> Removal:
+    def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> Removal:
         """Remove the records that have no pod any more, and that nobody counts on.
 
         slurmctld itself would delete nodes that reservations and waiting jobs name, and nodes whose slurmd runs. A
-        list is deleted in part when one of it cannot be: each name is looked up afterwards.
+        list is deleted in part when one of it cannot be; what then became of each name the next look tells.
+
+        Args:
+            names: Of the nodes; those that Slurm does not have are nothing.
+            nodes: What Slurm has just said of its nodes, by name; asked for when left out.
 
         Raises:
             KubernetesError: whether their pods are gone cannot be asked.
             SlurmError: slurmctld does not say what it has.
             TransportError: slurmctld is not reached.
         """
-        wanted, removed = frozenset(names), set[str]()
+        wanted, gone, asked = frozenset(names), set[str](), frozenset[str]()
         kept: dict[str, str] = {}
         refused: dict[str, str] = {}
         for _ in range(_ATTEMPTS if wanted else 0):
-            found = self.slurm.snapshot()
-            there = wanted & found.nodes.keys()
-            kept = self.kept(there, found)
-            kept = {name: refused[name] for name in there & refused.keys()} | kept
-            going = there - kept.keys()
-            if not going:
+            found = self._snapshot(nodes)
+            there, nodes = wanted & found.nodes.keys(), None
+            gone |= asked - there
+            kept = {name: refused[name] for name in there & refused.keys()} | self.kept(there, found)
+            asked = there - kept.keys()
+            if not asked:
                 break
-            refused |= self._delete(going)
-            left = going & {node.name for node in self.slurm.nodes()}
-            removed |= going - left
-            kept |= {name: refused.get(name, "it is there again each time it is removed") for name in left}
-            if left <= refused.keys():
-                break
-        return Removal(frozenset(removed), kept)
+            answer = self._delete(asked)
+            if answer == {}:
+                return Removal(frozenset(gone | asked), kept)
+            refused |= answer or {}
+        return Removal(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
 
     def kept(self, names: Iterable[str], found: Snapshot) -> dict[str, str]:
         """Return why records of these names may not be removed now; those that may are not in it.
@@ -100,14 +102,19 @@ class Records:
                 return f"reservation {reservation.name} names it"
         return ""
 
-    def _delete(self, names: frozenset[str]) -> dict[str, str]:
-        """Delete, and return what slurmctld refused."""
+    def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
+        if nodes is None:
+            return self.slurm.snapshot()
+        return Snapshot(nodes, self.slurm.jobs(), self.slurm.reservations(), node_table_time=0)
+
+    def _delete(self, names: frozenset[str]) -> dict[str, str] | None:
+        """Delete, and return what slurmctld refused; None when it is not known what was done."""
         try:
             self.slurm.delete_nodes(names)
         except NodesNotDeletedError as error:
-            return dict.fromkeys(names & error.left, str(error))
+            return dict.fromkeys(names & error.left, str(error)) or None
         except TransportError:
-            return {}  # it may have been done: looking again tells
+            return None
         except SlurmError as error:
             return dict.fromkeys(names, str(error))
         return {}

@@ -54,8 +54,8 @@ class Upkeep:
             DrainError: nodes that are to be renewed did not become free; they are in service again.
             KubernetesError: the pods cannot be looked at.
         """
+        self._await_gone()
         first = self.joining.look()
-        self.joining.require_size(first)
         self._remove_surplus(first)
         last = self.rolling.put_back(self._wait(self.rolling.run(first)))
         if first.trouble:  # then nothing could be said of surplus records
@@ -117,29 +117,32 @@ class Upkeep:
     # -- records of nodes beyond the size -------------------------------------------------------------------------
 
     def _remove_surplus(self, roll: Roll) -> None:
-        """Remove the records of nodes beyond the size, when their pods are gone.
+        """Remove the records of nodes beyond the size.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
-        if not roll.surplus:
-            return
-        self._await_gone(roll.surplus)
         try:
-            removal = self.records.remove(roll.surplus)
+            removal = self.records.remove(roll.surplus, roll.nodes)
         except (SlurmError, TransportError) as error:
             self.joining.say(f"{compress(roll.surplus)}: the next run removes it from Slurm: {error}")
             return
         for line in removal.lines():
             self.joining.say(line)
 
-    def _await_gone(self, names: Sequence[str]) -> None:
-        """Wait until pods that Kubernetes takes away are gone; what is still there then its record says."""
+    def _await_gone(self) -> None:
+        """Wait until pods beyond the size are gone: Kubernetes takes them away. What stays its record says.
+
+        Raises:
+            NotReadyError: the StatefulSet has another size.
+            KubernetesError: the pods cannot be looked at.
+        """
         joining, grace = self.joining, self.rolling.policy.grace.total_seconds()
         told_at = joining.clock.now()
         for left in until(told_at + grace + _STOP_SECONDS, joining.clock):
             live = LiveNodeSet.read(joining.kube, joining.place, joining.node_set)
-            there = [name for name in names if name in live.pods]
+            joining.require_size(live)
+            there = [name for name in live.pods if (live.ordinal(name) or 0) >= joining.size]
             if not there:
                 return
             if joining.clock.now() - told_at >= _TELL_SECONDS:

@@ -39,7 +39,7 @@ def test_records_without_pods_are_removed_with_one_delete(model: Model) -> None:
     assert sorted(model.records) == ["gpu-0"]
     assert removal.lines() == ["gpu-[1-2]: removed from Slurm"]
     assert [each for each in model.commands if "delete" in each] == ["scontrol delete nodename=gpu-[1-2]"]
-    assert len(model.commands) == 5
+    assert len(model.commands) == 4
 
 
 def test_names_that_slurm_does_not_have_are_nothing(model: Model) -> None:
@@ -115,18 +115,23 @@ def test_when_nothing_was_done_it_is_done_at_the_next_look(model: Model) -> None
     assert sorted(model.records) == ["gpu-0"]
 
 
-def test_a_record_that_comes_back_each_time_is_named(model: Model) -> None:
-    usual = model.world.slurm.delete
+def test_what_slurm_has_just_said_is_not_asked_again(model: Model) -> None:
+    known = records(model)
+    nodes = {node.name: node for node in known.slurm.nodes()}
+    model.commands.clear()
+    assert known.remove(NAMES, nodes).removed == {*NAMES}
+    assert model.commands == [
+        "squeue --json --all",
+        "scontrol show reservations --json",
+        "scontrol delete nodename=gpu-[1-2]",
+    ]
 
-    def delete(name: str) -> str:
-        words = usual(name)
-        model.world.slurm.register(name, 1)
-        return words
 
-    model.world.slurm.delete = delete  # type: ignore[method-assign] # its slurmd is still alive
-    removal = records(model).remove(["gpu-1"])
-    assert removal.kept == {"gpu-1": "it is there again each time it is removed"}
-    assert sum("delete" in each for each in model.commands) == 3
+def test_when_no_answer_ever_comes_nothing_is_said_to_be_removed(model: Model) -> None:
+    lose(model, after=False, times=3)
+    removal = records(model).remove(NAMES)
+    assert removal.removed == set()
+    assert removal.kept == dict.fromkeys(NAMES, "whether it is removed is not known")
 
 
 def test_without_an_answer_nothing_is_deleted(model: Model) -> None:
@@ -136,12 +141,12 @@ def test_without_an_answer_nothing_is_deleted(model: Model) -> None:
     assert len(model.records) == 3
 
 
-def lose(model: Model, *, after: bool) -> None:
-    """Lose the answer of the first delete, after it was done or before."""
+def lose(model: Model, *, after: bool, times: int = 1) -> None:
+    """Lose the answers of the first deletes, after they were done or before."""
     usual, lost = model.world.slurm.run, list[str]()
 
     def run(command: Sequence[str]) -> Answer:
-        if "delete" not in command or lost:
+        if "delete" not in command or len(lost) == times:
             return usual(command)
         lost.append("once")
         if after:
