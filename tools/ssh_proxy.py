@@ -5,6 +5,7 @@ more: no route to the pods, no open port.
 """
 
 import argparse
+import json
 import os
 import socket
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from kubernetes import client, config
-from kubernetes.stream import portforward
+from kubernetes.stream.ws_client import portforward_call
 
 SSHD_PORT = 2222
 CHUNK_BYTES = 65536
@@ -23,26 +24,31 @@ API_TIMEOUT_SECONDS = 10
 def main() -> int:
     """Forward until either side ends. Return 1, and say so, when there is nobody to talk to."""
     options = _parse_arguments()
-    config.load_kube_config(options.kubeconfig, context=options.context)
-    if join(sys.stdin.fileno(), sys.stdout.buffer, options.namespace):
+    cluster = client.Configuration()
+    config.load_kube_config(options.kubeconfig, options.context, cluster)
+    if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace):
         return 0
     print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
     return 1
 
 
-def join(source: int, sink: BinaryIO, namespace: str) -> bool:
+def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str) -> bool:
     """Join a file descriptor and a file to sshd until either side ends. Return False when there is no sshd.
 
     Args:
         source: What is read from here goes to sshd.
         sink: Gets what comes from there.
-        namespace: The cluster's namespace.
+        cluster: How the API server is reached.
+        namespace: The namespace of the Slurm cluster.
     """
-    api = client.CoreV1Api()
-    pod = _ready_login_pod(api, namespace)
+    pods = f"{cluster.host}/api/v1/namespaces/{namespace}/pods"
+    pod = _ready_login_pod(cluster, pods)
     if pod is None:
         return False
-    forward = portforward(api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(SSHD_PORT))
+    # The client's CoreV1Api, for which this is written there, takes half a second to import.
+    ports = [("ports", str(SSHD_PORT))]
+    url = f"{pods}/{pod}/portforward"
+    forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: when sshd has closed, nobody waits for more input.
@@ -59,16 +65,27 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _ready_login_pod(api: client.CoreV1Api, namespace: str) -> str | None:
-    selector = "app.kubernetes.io/component=login"
-    pods = api.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=API_TIMEOUT_SECONDS)
-    ready = (pod["metadata"]["name"] for pod in api.api_client.sanitize_for_serialization(pods)["items"] if _ready(pod))
-    return next(ready, None)
+def _ready_login_pod(cluster: client.Configuration, pods: str) -> str | None:
+    response = client.ApiClient(cluster).rest_client.pool_manager.request(
+        "GET",
+        f"{pods}?labelSelector=app.kubernetes.io/component=login",
+        headers=_credentials(cluster),
+        timeout=API_TIMEOUT_SECONDS,
+    )
+    found = json.loads(response.data)
+    if response.status != 200:
+        sys.exit(f"the Kubernetes API at {cluster.host}: {found.get('message', response.reason)}")
+    return next((pod["metadata"]["name"] for pod in found["items"] if _ready(pod)), None)
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:
     conditions = pod.get("status", {}).get("conditions", [])
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def _credentials(cluster: client.Configuration) -> dict[str, str]:
+    bearer = cluster.get_api_key_with_prefix("BearerToken", "authorization")
+    return {"authorization": str(bearer)} if bearer else {}
 
 
 def _send(source: int, connection: socket.socket) -> None:

@@ -18,6 +18,7 @@ from kubernetes import client, config
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Access
 from soperator_pulumi.slurm import ExecTransport, Transport
+from soperator_pulumi.slurm.transport import bearer_token
 
 FIELD_MANAGER = "soperator-pulumi"
 """Under this name Kubernetes keeps which fields of an object are ours."""
@@ -166,7 +167,12 @@ class Cluster:
     def _send(
         self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
     ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json", "Content-Type": content_type, **_credentials(self._configuration)}
+        bearer = bearer_token(self._configuration)
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": content_type,
+            **({"Authorization": bearer} if bearer else {}),
+        }
         try:
             return self._http.request(
                 method,
@@ -213,12 +219,6 @@ def _why_not_read(error: Exception) -> str:
     if isinstance(error, yaml.YAMLError):
         return "it is not valid YAML"
     return str(error).rstrip(".")
-
-
-def _credentials(settings: client.Configuration) -> dict[str, str]:
-    """Return the headers that say who we are; a token that has expired is renewed."""
-    bearer = settings.get_api_key_with_prefix("BearerToken", "authorization")
-    return {"Authorization": str(bearer)} if bearer else {}
 
 
 def _in_a_pod() -> bool:

@@ -1,7 +1,7 @@
 """A port of this machine behind which sshd of a cluster is, as long as standard input is open; prints its number.
 
 It does for each connection what `tools/ssh_proxy.py` does for one. A test that starts ssh often would start as
-many Pythons otherwise, and each takes a processor for a second to import the Kubernetes client.
+many Pythons otherwise, and each takes a processor for half a second to import the Kubernetes client.
 """
 
 import socket
@@ -9,7 +9,7 @@ import socketserver
 import sys
 import threading
 
-from kubernetes import config
+from kubernetes import client, config
 
 from tools import ssh_proxy
 
@@ -19,9 +19,9 @@ class Door(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, cluster: client.Configuration, namespace: str) -> None:
         super().__init__(("127.0.0.1", 0), Guest)
-        self.namespace = namespace
+        self.cluster, self.namespace = cluster, namespace
 
 
 class Guest(socketserver.BaseRequestHandler):
@@ -31,14 +31,15 @@ class Guest(socketserver.BaseRequestHandler):
         assert isinstance(self.server, Door)
         connection: socket.socket = self.request
         with connection.makefile("wb") as sink:
-            ssh_proxy.join(connection.fileno(), sink, self.server.namespace)
+            ssh_proxy.join(connection.fileno(), sink, self.server.cluster, self.server.namespace)
 
 
 def main() -> None:
     """Serve the namespace of the second argument with the kubeconfig of the first, in the context of the third."""
     kubeconfig, namespace, context = sys.argv[1:]
-    config.load_kube_config(kubeconfig, context=context or None)
-    with Door(namespace) as door:
+    cluster = client.Configuration()
+    config.load_kube_config(kubeconfig, context or None, cluster)
+    with Door(cluster, namespace) as door:
         threading.Thread(target=door.serve_forever, daemon=True).start()
         sys.stdout.write(f"{door.server_address[1]}\n")
         sys.stdout.flush()
