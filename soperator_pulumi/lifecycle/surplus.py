@@ -119,7 +119,7 @@ class Surplus:
         wanted = self._wanted
         try:
             wanted.uid(self._kube)
-            if self._live().stateful_set is not None:
+            if self._live().replicas:
                 self._say(f"{self._what}: its StatefulSet is still there, so its nodes stay in Slurm")
                 return
             self._await_pods(policy_of(wanted.policy).grace.total_seconds() + _GOING_SECONDS)
