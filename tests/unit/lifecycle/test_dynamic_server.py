@@ -17,6 +17,7 @@ from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.spec import DrainSpec, RollingUpdateSpec
@@ -109,3 +110,11 @@ def test_an_update_that_fails_ends_with_our_own_words(server: ResourceProviderSt
         server.Update(provider_pb2.UpdateRequest(id="x", olds=props, news=props))
     last_line = str(raised.value.details()).strip().splitlines()[-1]
     assert "KubernetesError: The Kubernetes API at http://127.0.0.1:1 is not reached" in last_line
+
+
+def test_a_gate_whose_cluster_is_not_reached_stays_shut_and_says_so_last(server: ResourceProviderStub) -> None:
+    gate = inputs(DrainGateProvider(), {"namespace": "hpc", "owner": "dev-hpc", "selector": {}, "policies": {}})
+    with pytest.raises(grpc.RpcError) as raised:
+        server.Delete(provider_pb2.DeleteRequest(id="x", properties=gate))
+    words = str(raised.value.details()).strip().splitlines()[-1]
+    assert "KubernetesError: The Kubernetes API at http://127.0.0.1:1 is not reached" in words
