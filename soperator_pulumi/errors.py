@@ -68,7 +68,7 @@ class NotRunningError(SlurmError):
 
 
 class UnknownNodeError(SlurmError):
-    """No node of that name; of a list that was to be changed, nothing was."""
+    """No node of that name; of a list that was to be changed, the others were."""
 
 
 class NodesBusyError(SlurmError):

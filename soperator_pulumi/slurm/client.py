@@ -88,7 +88,7 @@ class SlurmClient:
         An admin's `state=fail` would be lost by it: see `Node.drained`.
 
         Raises:
-            UnknownNodeError: one of them is unknown; none is drained.
+            UnknownNodeError: one of them is unknown; the others are drained.
             SlurmError: it refused; the message is Slurm's.
             TransportError: nothing is known about what was done.
         """
@@ -105,7 +105,7 @@ class SlurmClient:
             reason: What they had as reason before they were drained.
 
         Raises:
-            UnknownNodeError: one of them is unknown; none is changed.
+            UnknownNodeError: one of them is unknown; the others are changed.
             SlurmError: it refused; the message is Slurm's.
             TransportError: nothing is known about what was done.
         """
