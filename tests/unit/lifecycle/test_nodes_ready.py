@@ -200,6 +200,26 @@ def test_a_scale_down_leaves_no_record(model: Model) -> None:
     assert not model.differs()
 
 
+def test_pods_that_kubernetes_has_not_begun_to_take_away_are_waited_for(model: Model) -> None:
+    state = model.engine.state[NAME]
+    model.world.slurm.drain(["gpu-1", "gpu-2"], marker(Operation.SCALE_DOWN))
+    model.world.kubernetes.sets["gpu"].replicas = 1  # what watches StatefulSets sees it later
+    NodesReadyProvider().update("", state, {**state, "replicas": 1})
+    assert sorted(model.records) == ["gpu-0"]
+    assert sorted(model.pods) == ["gpu-0"]
+
+
+def test_a_scale_down_ends_with_one_look_and_one_delete(model: Model) -> None:
+    model.up(1)
+    after = model.commands[[each.startswith("scontrol update") for each in model.commands].index(True) + 1 :]
+    assert after[-4:] == [
+        "scontrol show nodes --json",
+        "squeue --json --all",
+        "scontrol show reservations --json",
+        "scontrol delete nodename=gpu-[1-2]",
+    ]
+
+
 def test_a_record_that_comes_back_is_a_change_and_removed_by_the_next_update(model: Model) -> None:
     model.up(1)
     model.world.slurm.register("gpu-2", 1)
