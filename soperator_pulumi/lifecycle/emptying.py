@@ -63,9 +63,8 @@ def empty(
         freed = Draining.at(kube, place, say, clock).free(leaving, operation)
         if freed.busy:
             raise DrainError(
-                f"{place.cluster}: drained, but not free yet: "
-                + "; ".join(f"{name} {why}" for name, why in freed.busy.items())
-                + ".\n  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
+                f"{place.cluster}: drained, but not free yet: {freed.busy_words()}.\n"
+                "  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
             )
         before = leaving
     raise DrainError(f"{place.cluster}: its nodes change as fast as they are drained. Run again when that is over.")

@@ -9,13 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from soperator_pulumi.errors import (
-    DrainError,
-    NotRunningError,
-    SlurmError,
-    TransportError,
-    UnknownNodeError,
-)
+from soperator_pulumi.errors import DrainError, NotRunningError, SlurmError, TransportError, UnknownNodeError
 from soperator_pulumi.lifecycle.progress import Clock, Say
 from soperator_pulumi.lifecycle.putting_back import PuttingBack, way_out
 from soperator_pulumi.slurm import SlurmClient, plan_text
@@ -49,6 +43,13 @@ class Freed:
     """Their pods may be taken away."""
     busy: Mapping[str, str] = field(default_factory=dict)
     """The others, drained, with what keeps each; only where the policy does not wait."""
+
+    def busy_words(self) -> str:
+        """Return what keeps the others, those that the same keeps together."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.busy.items():
+            by_reason.setdefault(why, []).append(name)
+        return "; ".join(f"{compress(names)} {why}" for why, names in by_reason.items())
 
 
 class Freeing:
@@ -223,6 +224,7 @@ class Freeing:
             DrainError: Slurm refuses.
         """
         for reason, names in planned.drain.items():
+            self._back.expect(names)
             try:
                 self._slurm.drain(names, reason)
             except (TransportError, NotRunningError, UnknownNodeError):

@@ -44,6 +44,9 @@ def say(text: str) -> None:
     """Print lines that Pulumi shows beside the resource as soon as they are written.
 
     The provider's process is asked for its port on standard output first; after that the stream is free.
+
+    Raises:
+        BrokenPipeError: the engine was killed. It ends the work of a process that nobody can ask or stop any more.
     """
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

@@ -35,7 +35,7 @@ class PuttingBack:
         self._clock = clock
         self._newest = 0.0
         self._ours: frozenset[str] = frozenset()
-        """The nodes that a drain of ours held at the last look."""
+        """The nodes that a drain of ours held at the last look, or was ordered for since."""
         self._drained: frozenset[str] = frozenset()
         """The nodes that were seen with a drain of this run."""
         self._stopping: frozenset[str] = frozenset()
@@ -53,6 +53,10 @@ class PuttingBack:
         return frozenset(
             name for name in self._drained & markers.keys() if markers[name].run not in {"", self._marker.run}
         )
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Note that nodes are about to be drained: without an answer it is not known whether they are."""
+        self._ours |= frozenset(names)
 
     def put_back(self) -> dict[str, str]:
         """Put the nodes back into service that a drain of ours holds, and return those that stay drained, with why.

@@ -1,12 +1,11 @@
 """The nodes that a node set has too many: what happens to them before Kubernetes takes their pods away, and after."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.drain_override import policy_of
-from soperator_pulumi.lifecycle.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.draining import Draining, Freed, slurm_of
 from soperator_pulumi.lifecycle.emptying import LOOKS, empty
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
@@ -107,7 +106,7 @@ class Surplus:
         for _ in range(LOOKS):
             freed = self._draining.free([leaving], operation, first=partial(self._take_back, live))
             if freed.busy:
-                return uid, self._size(freed.busy, operation)
+                return uid, self._size(freed, operation)
             live, before = self._live(), leaving
             leaving, operation = self._leaving(live)
             if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
@@ -163,21 +162,18 @@ class Surplus:
             clock=self._clock,
         )
 
-    def _size(self, busy: Mapping[str, str], operation: Operation) -> int:
-        """Return how many nodes the StatefulSet may have when these are not free."""
-        if not busy:
-            return self._wanted.replicas
-        told = "; ".join(f"{name} {why}" for name, why in busy.items())
+    def _size(self, freed: Freed, operation: Operation) -> int:
+        """Return how many nodes the StatefulSet may have while some are not free."""
         if operation is Operation.REPLACEMENT:
             raise DrainError(
-                f"{self._what}: drained, but not free yet: {told}.\n"
+                f"{self._what}: drained, but not free yet: {freed.busy_words()}.\n"
                 "  The StatefulSet is not replaced, as drain.wait is false. Run again when their jobs have ended."
             )
-        ordinals = [LiveNodeSet(self._wanted.node_set).ordinal(name) for name in busy]
+        ordinals = [LiveNodeSet(self._wanted.node_set).ordinal(name) for name in freed.busy]
         size = 1 + max(ordinal for ordinal in ordinals if ordinal is not None)
         self._say(
-            f"{self._what}: {size} nodes for now, as drain.wait is false. Not free yet: {told}. Run again when their "
-            "jobs have ended."
+            f"{self._what}: {size} nodes for now, as drain.wait is false. Not free yet: {freed.busy_words()}. "
+            "Run again when their jobs have ended."
         )
         return size
 

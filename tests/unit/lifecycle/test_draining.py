@@ -232,6 +232,19 @@ def test_a_slurmctld_that_stays_away_ends_the_run_when_the_policy_does(bench: Be
     assert 1200 <= bench.world.time < 1300
 
 
+def test_a_drain_that_may_have_been_set_is_told_when_slurmctld_does_not_come_back(bench: Bench) -> None:
+    def breaks_down(command: Sequence[str]) -> Answer | None:
+        if "state=drain" in command:
+            bench.world.slurm.run(command)
+            bench.world.slurm.crash(100_000)
+            return lost()
+        return None
+
+    bench.before = breaks_down
+    with pytest.raises(DrainError, match="These nodes stay drained: gpu-3"):
+        bench.free("gpu-3", policy=a_policy(timeout="60s"))
+
+
 def test_a_slurmctld_that_never_answers_is_given_five_minutes_and_nothing_is_drained(bench: Bench) -> None:
     bench.world.slurm.crash(100_000)
     with pytest.raises(DrainError, match=r"Nothing was drained\. Run again when it answers\."):
