@@ -61,7 +61,8 @@ class Roll:
     @property
     def surplus(self) -> tuple[str, ...]:
         """Nodes that Slurm has beyond the size."""
-        return tuple(name for name in self.nodes if name not in set(self.names))
+        names = set(self.names)
+        return tuple(name for name in self.nodes if name not in names)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ class Renewal:
 
         Whoever else drained a node has taken it out of service, and not for this.
         """
-        new = [name for name in self.roll.names if name in self._lost and name not in self.roll.outdated]
+        old = {*self.roll.outdated}
+        new = [name for name in self.roll.names if name in self._lost and name not in old]
         counted = (self._lost | self._unready) - {*self.roll.missing_of(new)[: self.tolerated]}
         return tuple(name for name in self.roll.names if name in counted)
 
@@ -66,15 +67,24 @@ class Renewal:
             wave = tuple(name for name in outdated if name in self._unready)[:room]
         return tuple(name for name in wave if name not in self._busy) or wave
 
-    def waves(self, outdated: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return in what order these would be renewed, if nothing else changed."""
+    def waves(self, outdated: Sequence[str], limit: int) -> tuple[list[tuple[str, ...]], int]:
+        """Return in what order these would be renewed, if nothing else changed.
+
+        Args:
+            outdated: Their names.
+            limit: How many waves to look ahead.
+
+        Returns:
+            The waves, and how many nodes are left for later ones.
+        """
         renewal, left, waves = self, [*outdated], list[tuple[str, ...]]()
-        while left:
+        while left and len(waves) < limit:
             wave = renewal.wave(left) or tuple(left[: self.budget])
             waves.append(wave)
-            left = [name for name in left if name not in wave]
+            chosen = {*wave}
+            left = [name for name in left if name not in chosen]
             renewal = replace(renewal, roll=_in_service(renewal.roll, wave))
-        return waves
+        return waves, len(left)
 
     @cached_property
     def _markers(self) -> Mapping[str, Marker]:

@@ -50,7 +50,8 @@ class Rolling:
         """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
         markers = roll.drained_by(self.joining.place.owner).items()
         held = {name: marker.operation for name, marker in markers if marker.operation in PUT_BACK}
-        return {name: why for name, why in held.items() if roll.joined(name) and name not in roll.outdated}
+        outdated = {*roll.outdated}
+        return {name: why for name, why in held.items() if roll.joined(name) and name not in outdated}
 
     def put_back(self, roll: Roll) -> Roll:
         """Resume those, and return how it looks then.
@@ -82,13 +83,13 @@ class Rolling:
         try:
             lines = self.draining.preview([self._leaving(roll, names)], Operation.ROLLING_UPDATE)
             renewal = self._ask()
-            waves = renewal.waves(names)
+            waves, left = renewal.waves(names, _WAVES_TOLD)
         except (SlurmError, TransportError) as error:
             return [
                 f"{self.joining.node_set}: {compress(names)} will be renewed; what is on them is not known: {error}"
             ]
-        order = ", then ".join(compress(wave) for wave in waves[:_WAVES_TOLD])
-        more = f", and {len(waves) - _WAVES_TOLD} more waves" if len(waves) > _WAVES_TOLD else ""
+        order = ", then ".join(compress(wave) for wave in waves)
+        more = f", then the other {left}" if left else ""
         return [*lines, f"At most {renewal.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
 
     def run(self, roll: Roll) -> Roll:
@@ -145,8 +146,9 @@ class Rolling:
 
     def _leaving(self, roll: Roll, names: Sequence[str]) -> Leaving:
         every = roll.live.renewed(self.policy)
-        staying = tuple(name for name in roll.names if name not in names)
-        return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & {*names})
+        chosen = {*names}
+        staying = tuple(name for name in roll.names if name not in chosen)
+        return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & chosen)
 
     def _free(self, roll: Roll, wave: Sequence[str]) -> frozenset[str]:
         """Free the nodes of a wave, and return those that are.

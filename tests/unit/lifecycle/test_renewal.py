@@ -58,6 +58,13 @@ def a_renewal(
     return Renewal(Roll(size, live, known), tuple(jobs), OWNER, budget, **more)
 
 
+def waves(renewal: Renewal) -> list[tuple[str, ...]]:
+    """Return all of them."""
+    found, left = renewal.waves(renewal.outdated, 100)
+    assert left == 0
+    return found
+
+
 def wave(renewal: Renewal) -> tuple[str, ...]:
     return renewal.wave(renewal.outdated)
 
@@ -66,10 +73,15 @@ def test_as_many_idle_nodes_go_as_may_be_out_of_service() -> None:
     assert wave(a_renewal([], max_unavailable=3)) == ("gpu-0", "gpu-1", "gpu-2")
 
 
+def test_only_so_many_waves_are_looked_ahead() -> None:
+    renewal = a_renewal([])
+    assert renewal.waves(renewal.outdated, 2) == ([("gpu-0",), ("gpu-1",)], 2)
+
+
 def test_idle_nodes_do_not_wait_for_the_jobs_of_others() -> None:
     jobs = [a_job(1, "gpu-0"), a_job(2, "gpu-1", 50.0), a_job(3, "gpu-2", 100.0)]
     renewal = a_renewal([], jobs=jobs, max_unavailable=3)
-    assert renewal.waves(renewal.outdated) == [("gpu-3",), ("gpu-1", "gpu-2", "gpu-0")]
+    assert waves(renewal) == [("gpu-3",), ("gpu-1", "gpu-2", "gpu-0")]
 
 
 def test_a_node_that_was_just_put_back_is_in_service() -> None:
@@ -118,13 +130,13 @@ def test_a_node_with_a_job_that_an_interrupted_run_drained_is_waited_for_when_no
 @pytest.mark.parametrize("state", ["IDLE+DRAIN", "IDLE+FAIL"])
 def test_what_somebody_else_took_out_of_service_does_not_count_and_goes_first(state: str) -> None:
     renewal = a_renewal([a_node("gpu-2", state, "disk")])
-    assert renewal.waves(renewal.outdated) == [("gpu-2",), ("gpu-0",), ("gpu-1",), ("gpu-3",)]
+    assert waves(renewal) == [("gpu-2",), ("gpu-0",), ("gpu-1",), ("gpu-3",)]
     assert wave(a_renewal([a_node("gpu-2", state, "disk")], [a_pod("gpu-2", revision="new")])) == ("gpu-0",)
 
 
 def test_nodes_that_are_to_leave_are_neither_renewed_nor_counted() -> None:
     renewal = a_renewal([a_node("gpu-3", "MIXED+DRAIN", LEAVES)])
-    assert renewal.waves(renewal.outdated) == [("gpu-0",), ("gpu-1",), ("gpu-2",)]
+    assert waves(renewal) == [("gpu-0",), ("gpu-1",), ("gpu-2",)]
 
 
 STATES = ["IDLE", "MIXED", "DOWN", "IDLE+DRAIN", "MIXED+DRAIN", "IDLE+NOT_RESPONDING", "ALLOCATED+COMPLETING"]
@@ -158,4 +170,4 @@ def test_a_wave_never_takes_more_nodes_out_of_service_than_may_be(
     foreign = {node.name for node in given_nodes if "DRAIN" in node.state and node.reason == "disk"}
     assert len(out | {*chosen} - foreign) <= max(len(out), renewal.budget)
     assert {*chosen} <= {*renewal.outdated}
-    assert sorted(name for each in renewal.waves(renewal.outdated) for name in each) == sorted(renewal.outdated)
+    assert sorted(name for each in waves(renewal) for name in each) == sorted(renewal.outdated)

@@ -199,6 +199,11 @@ def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_ther
     assert model.drained() == {}
 
 
+def test_a_preview_of_many_waves_tells_the_first_ten(model: Model) -> None:
+    model.up(14)
+    assert model.preview(14, template="b")[-1].endswith("gpu-8, then gpu-9, then the other 4.")
+
+
 def test_a_preview_of_a_half_done_update_names_what_is_left(model: Model) -> None:
     model.kill_at(lambda: model.revisions().count("b") == 2)
     model.killed(3, template="b")
