@@ -7,6 +7,8 @@ before slurmd registers, and so made anew.
 
 import shlex
 
+from soperator_pulumi.slurm.marker import Marker, Operation
+
 ASK = """\
 node=$(hostname)
 ask() {
@@ -24,8 +26,8 @@ _RENEW = """\
 features=${1#*Feature=} cpus=${1#*CPUs=} memory=${1#*RealMemory=}
 features=${features%% *} cpus=${cpus%% *} memory=${memory%% *}
 taken_out() {
-    case $state in *+DRAIN* | *+FAIL* | DOWN*) ;; *) return 1 ;; esac
-    case $reason in "$ours"*) return 1 ;; esac
+    case $state in *+FAIL*) return 0 ;; *+DRAIN* | DOWN*) ;; *) return 1 ;; esac
+    ! printf '%s\\n' "$reason" | grep -Eqx "$ours"
 }
 named() {
     reserved=$(scontrol -o show reservations 2>&1) || case $reserved in "No reservations"*) ;; *) return 0 ;; esac
@@ -49,12 +51,13 @@ esac || echo "Slurm goes on with the record that it has of $node. A restart of t
 def renew_record(owner: str, controller: str) -> str:
     """Return the part of the start script that brings the record to what slurmd registers with, the script's `$1`.
 
-    The record stays as it is while somebody else has taken the node out of service, or a reservation or a job names it:
-    they would lose it.
+    It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
+    would lose it. Nor is a drain of ours that keeps somebody's reason in its own.
 
     Args:
         owner: Stack and component that the cluster belongs to.
         controller: Host and port of slurmctld: the commands find Slurm's files there before slurmd has them.
     """
-    ours = shlex.quote(f"soperator-pulumi {owner}: ")
+    before = str(Marker(owner, Operation.POD_STOP)).removesuffix(Operation.POD_STOP).replace(".", "[.]")
+    ours = shlex.quote(f"{before}({Operation.POD_STOP}|[a-z-]+ [0-9a-f]{{6}})")
     return f"export SLURM_CONF_SERVER={controller}\nours={ours}\n{_RENEW}unset SLURM_CONF_SERVER\n"

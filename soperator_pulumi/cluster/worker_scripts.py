@@ -2,7 +2,7 @@
 
 A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
 it drains its own node before it stops, and undoes exactly that drain when the same node is there again. It never
-deletes a node, and never touches a drain of someone else.
+touches a drain of someone else.
 """
 
 import shlex
@@ -66,7 +66,10 @@ def started_script(owner: str) -> str:
 scontrol show slurmd >/dev/null || exit
 ask || {{ unknown && exit; echo "$shown" >&2; exit 1; }}
 [ "$reason" = {_pod_stop(owner)} ] || exit 0
-case $state in *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;; esac
+case $state in
+    *+FAIL*) ;;
+    *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
+esac
 """
 
 

@@ -210,8 +210,9 @@ def test_a_worker_that_is_there_again_undoes_no_drain_of_anybody_else(worker: Wo
     assert worker.changes() == []
 
 
-def test_a_reason_of_ours_on_a_node_that_is_not_drained_is_left(worker: Worker) -> None:
-    worker.node("DOWN*+DYNAMIC_NORM", POD_STOP)
+@pytest.mark.parametrize("state", ["DOWN*+DYNAMIC_NORM", "IDLE+DRAIN+FAIL", "IDLE+FAIL"])
+def test_a_reason_of_ours_on_a_node_that_is_not_drained_by_us_is_left(worker: Worker, state: str) -> None:
+    worker.node(state, POD_STOP)
     assert worker.started() == 0
     assert worker.changes() == []
 
@@ -251,7 +252,12 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "reason"), [("IDLE", ""), ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: removal 1a2b3c")]
+    ("state", "reason"),
+    [
+        ("IDLE", ""),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
+        ("DOWN*+DRAIN", POD_STOP),
+    ],
 )
 def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
     worker: Worker, state: str, reason: str
@@ -262,9 +268,21 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
     assert worker.changes() == ["delete nodename=cpu-4"]
 
 
-@pytest.mark.parametrize("state", ["IDLE+DRAIN", "IDLE+FAIL", "DOWN"])
-def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(worker: Worker, state: str) -> None:
-    worker.node(state, "disk is broken", cpus=2)
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("IDLE+DRAIN", "disk is broken"),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk is broken)"),
+        ("IDLE+DRAIN", f"{POD_STOP} and the disk is broken"),
+        ("IDLE+DRAIN", POD_STOP.replace(OWNER, "project-test.hpc")),
+        ("IDLE+FAIL", POD_STOP),
+        ("DOWN", "disk is broken"),
+    ],
+)
+def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(
+    worker: Worker, state: str, reason: str
+) -> None:
+    worker.node(state, reason, cpus=2)
     assert worker.start(kept=True)[0] == "-D"
     assert worker.changes() == []
 
