@@ -1,5 +1,8 @@
 """How a node set is deployed: its StatefulSet between resources of ours, in the order that keeps jobs alive."""
 
+import signal
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,6 +110,45 @@ def test_a_run_that_is_killed_while_it_drains_is_followed_by_one_that_drains_aga
     bracket.up()
     assert bracket.log()[-2:] == ["update gpu-drain", "update gpu-drain done"]
     assert replicas_of(bracket) == 1
+
+
+def test_an_interrupted_drain_ends_first_and_the_next_up_goes_on(local: Stack) -> None:
+    mark, process = held_at_the_drain(local)
+    process.send_signal(signal.SIGINT)
+    mark.unlink()
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "interrupted: what is under way ends first" in said
+    assert local.log()[-1] == "update gpu-drain done"
+    assert replicas_of(local) == 3
+    local.up()
+    assert replicas_of(local) == 1
+
+
+def test_a_drain_that_is_interrupted_twice_is_abandoned_and_the_next_up_goes_on(local: Stack) -> None:
+    mark, process = held_at_the_drain(local)
+
+    def has_ended() -> bool:
+        process.send_signal(signal.SIGINT)
+        return process.poll() is not None
+
+    wait_until(has_ended, "the run ends")
+    process.communicate()
+    mark.unlink()
+    assert local.log()[-1] == "holding update gpu-drain"
+    assert replicas_of(local) == 3
+    local.up()
+    assert replicas_of(local) == 1
+
+
+def held_at_the_drain(stack: Stack) -> tuple[Path, "subprocess.Popen[str]"]:
+    """Begin a scale-down that is held while it drains; return what holds it, and the run."""
+    stack.up(*declared(stack, 3))
+    mark = stack.mark("hold-update-gpu-drain")
+    stack.resources = declared(stack, 1)
+    process = stack.start()
+    holds(stack, "update gpu-drain")
+    return mark, process
 
 
 def test_a_node_set_that_is_removed_is_freed_before_its_stateful_set_goes(bracket: Stack) -> None:
