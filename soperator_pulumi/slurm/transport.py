@@ -101,6 +101,7 @@ class ExecTransport:
             ) from error
         finally:
             socket.close()
+            socket.sock.shutdown()  # left open when it was the server that closed
 
     def _open(self, command: Sequence[str], *, stdin: bool) -> Any:  # noqa: ANN401 the client library has no types
         # What `kubernetes.stream` calls. The client's CoreV1Api takes half a second to import.
