@@ -3,6 +3,7 @@
 What is destructive is tried there, so that the cluster that other tests use stays as it is.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster import busybox
 from tests.waiting import wait_until
 from tools import paths
 from tools.kube import EmbeddedKubernetes, Settings
@@ -101,6 +103,35 @@ class Machine:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}:\n{done.stdout}"
         return done.stdout
 
+    def up_with_pods(self) -> None:
+        """Start the cluster where it is down, and a Deployment with two pods in it where it is not there."""
+        self.kubernetes("up")
+        import_image = "import sys; from pathlib import Path; from tools.kube import EmbeddedKubernetes; "
+        import_image += "EmbeddedKubernetes().import_image(Path(sys.argv[1]))"
+        assert self.run(sys.executable, "-c", import_image, busybox.archive()).returncode == 0
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [busybox.container()]}}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        manifest = self.folder / "web.json"
+        manifest.write_text(
+            json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
+        )
+        self.kubectl("apply", "-f", str(manifest))
+        self.await_pods()
+
+    def await_pods(self) -> None:
+        """Wait until both pods answer through a new exec: their status may be of before a crash."""
+
+        def answers() -> bool:
+            listed = json.loads(self.kubectl("get", "pods", "--selector=app=web", "--output=json"))["items"]
+            names = [each["metadata"]["name"] for each in listed if not each["metadata"].get("deletionTimestamp")]
+            kubectl = (self.kube.bin_dir / "kubectl", "--kubeconfig", self.kube.kubeconfig)
+            return len(names) == 2 and all(
+                self.run(*kubectl, "exec", name, "--", "wget", "-qO-", "http://127.0.0.1:8080").returncode == 0
+                for name in names
+            )
+
+        wait_until(answers, "both pods answer")
+
     def processes(self) -> set[int]:
         """Return all processes of the cluster, those of pods among them."""
         return self.kube._cgroup.processes()
@@ -136,6 +167,11 @@ def machine() -> Iterator[Machine]:
         finally:
             process.kill()
     shutil.rmtree(folder)
+
+
+def environment(name: str) -> list[str]:
+    """Return the variables that a tool of the distribution's packages needs, as words for `env`."""
+    return [f"{key}={value}" for key, value in tool(name).environment.items()]
 
 
 _LISTEN = """\
