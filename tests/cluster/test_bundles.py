@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.cluster.root_trees import busybox_alone, debian
+from tests.cluster.slurm import throw_away, unique
 from tests.conftest import Kubernetes
 from tools import images
 
 pytestmark = pytest.mark.cluster
 
-NAMESPACE = "test-bundles"
+NAMESPACE = unique("test-bundles")
 TREES = {"bookworm": debian("bookworm"), "forky": debian("forky"), "busybox": busybox_alone()}
 """Root filesystems without any Slurm: one with a libc that is older than ours, one with a newer one, one with none."""
 
@@ -71,7 +72,7 @@ def namespace(kubernetes: Kubernetes, built_images: None) -> Iterator[str]:
     kubernetes.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     kubernetes.run("wait", "-n", NAMESPACE, "pod", "--all", "--for=condition=Ready", "--timeout=90s")
     yield NAMESPACE
-    kubernetes.run("delete", "namespace", NAMESPACE, "--wait=true")
+    throw_away(kubernetes, NAMESPACE)
 
 
 @pytest.fixture(params=TREES)
