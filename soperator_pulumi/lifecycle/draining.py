@@ -7,6 +7,7 @@ from dataclasses import replace
 from soperator_pulumi.lifecycle.freeing import Freed, Freeing
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
 from soperator_pulumi.lifecycle.putting_back import by_reason_before, resume
 from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
@@ -32,6 +33,7 @@ class Draining:
         say: Say,
         clock: Clock,
         now: Callable[[], float] | None = None,
+        standing: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Prepare.
 
@@ -42,7 +44,10 @@ class Draining:
             say: Shows a line.
             clock: Waits, and bounds waits.
             now: Returns the seconds since 1970, as Slurm counts; by default the machine's.
+            standing: Returns the nodes whose pods are there and are not being stopped; by default nothing is known of
+                pods.
         """
+        self._standing = standing
         self._slurm = slurm
         self._owner = owner
         self._cluster = cluster
@@ -53,7 +58,12 @@ class Draining:
     @classmethod
     def at(cls, kube: Kube, place: Place, say: Say, clock: Clock) -> "Draining":
         """Return what frees nodes of the cluster at `place`."""
-        return cls(slurm_of(kube, place, clock), owner=place.owner, cluster=place.cluster, say=say, clock=clock)
+
+        def standing() -> list[str]:
+            return [pod.name for pod in find_pods(kube, place.namespace, place.selector) if not pod.going]
+
+        slurm = slurm_of(kube, place, clock)
+        return cls(slurm, owner=place.owner, cluster=place.cluster, say=say, clock=clock, standing=standing)
 
     def nodes(self) -> Snapshot:
         """Return what slurmctld says of the nodes, without jobs and reservations.
@@ -100,6 +110,7 @@ class Draining:
             say=self._say,
             clock=self._clock,
             now=self._now,
+            standing=self._standing,
         )
         return run.free(first)
 

@@ -65,6 +65,7 @@ class Freeing:
         say: Say,
         clock: Clock,
         now: Callable[[], float],
+        standing: Callable[[], Collection[str]],
     ) -> None:
         """Prepare; the parameters are those of `Draining`.
 
@@ -76,6 +77,7 @@ class Freeing:
             say: Shows a line.
             clock: Waits, and bounds waits.
             now: Returns the seconds since 1970.
+            standing: Returns the nodes whose pods are there and are not being stopped.
         """
         self._slurm = slurm
         self._leaving = [*leaving]
@@ -85,7 +87,7 @@ class Freeing:
         self._say = say
         self._clock = clock
         self._now = now
-        self._back = PuttingBack(slurm, self._names, marker, clock)
+        self._back = PuttingBack(slurm, self._names, marker, clock, standing)
         self._began = clock.now()
         """When slurmctld answered first: the policies' time counts from then."""
         self._silent: float | None = None

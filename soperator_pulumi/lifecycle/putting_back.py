@@ -1,8 +1,8 @@
 """Undoing the drains of a run: only its own, only where they still are in force, and in words where that fails."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from soperator_pulumi.errors import SlurmError, TransportError
+from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.progress import Clock, until
 from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress
@@ -20,7 +20,14 @@ _SET_BY_RUNS = frozenset(Operation) - {Operation.POD_STOP}
 class PuttingBack:
     """What a run knows of its drains."""
 
-    def __init__(self, slurm: SlurmClient, names: frozenset[str], marker: Marker, clock: Clock) -> None:
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        names: frozenset[str],
+        marker: Marker,
+        clock: Clock,
+        standing: Callable[[], Collection[str]],
+    ) -> None:
         """Prepare.
 
         Args:
@@ -28,7 +35,9 @@ class PuttingBack:
             names: The nodes that the run is about.
             marker: Of the run.
             clock: Bounds the attempts.
+            standing: Returns the nodes whose pods are there and are not being stopped.
         """
+        self._standing = standing
         self._slurm = slurm
         self._names = names
         self._marker = marker
@@ -61,7 +70,8 @@ class PuttingBack:
     def put_back(self) -> dict[str, str]:
         """Put the nodes back into service that a drain of ours holds, and return those that stay drained, with why.
 
-        A node that its own stopping pod had drained gets that reason again: the same worker undoes it when it is back.
+        A node that its own pod had drained as it stopped gets that reason again, unless its pod is back: the worker
+        undoes it when it is.
         """
         why = "not looked at"
         for _ in until(self._clock.now() + PUT_BACK_SECONDS, self._clock, longest=5.0):
@@ -75,7 +85,7 @@ class PuttingBack:
                 if not self._ours:
                     break
                 self._undo(self._ours, snapshot)
-            except (SlurmError, TransportError) as error:
+            except (SlurmError, TransportError, KubernetesError) as error:
                 why = str(error).rstrip(".")
         return dict.fromkeys(sorted(self._ours), why)
 
@@ -90,9 +100,10 @@ class PuttingBack:
         )
 
     def _undo(self, names: frozenset[str], snapshot: Snapshot) -> None:
-        if stopping := names & self._stopping:
+        stopping = names & self._stopping
+        if stopping and (stopping := stopping - frozenset(self._standing())):
             self._slurm.drain(stopping, str(Marker(self._marker.owner, Operation.POD_STOP)))
-        resume(self._slurm, names - self._stopping, snapshot, self._marker.owner)
+        resume(self._slurm, names - stopping, snapshot, self._marker.owner)
 
 
 def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: str) -> None:

@@ -264,6 +264,18 @@ def test_a_namespace_that_was_made_anew_is_taken_when_the_user_says_that_the_old
     assert outs["namespace_uid"] == "uid-1"
 
 
+@pytest.mark.parametrize("back", [True, False])
+def test_a_node_whose_pod_was_deleted_is_back_after_an_abort_as_soon_as_its_pod_is(model: Model, *, back: bool) -> None:
+    model.submit(10_000, required=frozenset({"gpu-2"}))
+    model.submit(10 if back else 10_000, required=frozenset({"gpu-3"}))
+    model.world.kubernetes.tell_to_go([model.pods["gpu-3"]])
+    model.world.settle()
+    assert model.drained() == {"gpu-3": str(Marker(OWNER, Operation.POD_STOP))}
+    with pytest.raises(DrainError):
+        model.up(2, policy=SHORT)
+    assert set(model.drained().values()) == (set() if back else {str(Marker(OWNER, Operation.POD_STOP))})
+
+
 # -- replacement of the StatefulSet ---------------------------------------------------------------------------------
 
 
