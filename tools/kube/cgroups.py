@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,10 +125,10 @@ class Cgroup:
 
 def _thaw(folder: Path) -> None:
     """Let go what is frozen below `folder` (by a runc that was killed in the middle): it could not end."""
-    for file in folder.rglob("freezer.state"):
+    for file in _each(folder, "freezer.state"):
         with suppress(OSError):  # it was removed meanwhile, or is the root
             file.write_text("THAWED")
-    for file in folder.rglob("cgroup.freeze"):
+    for file in _each(folder, "cgroup.freeze"):
         with suppress(OSError):
             file.write_text("0")
 
@@ -135,12 +136,17 @@ def _thaw(folder: Path) -> None:
 def processes(folder: Path) -> set[int]:
     """Return the ids of all processes in a cgroup's folder and below, without this one."""
     found: set[int] = set()
-    for file in folder.rglob("cgroup.procs"):
+    for file in _each(folder, "cgroup.procs"):
         try:
             found |= {int(pid) for pid in file.read_text().split()}
         except OSError:  # it was removed meanwhile
             continue
     return found - {0, os.getpid()}
+
+
+def _each(folder: Path, name: str) -> Iterator[Path]:
+    """Yield a file of each cgroup from `folder` on; those that are removed meanwhile are passed over."""
+    return (Path(path, name) for path, _, files in os.walk(folder) if name in files)
 
 
 def remove(folder: Path) -> int:

@@ -1,8 +1,10 @@
 """Both layouts of cgroups."""
 
+import shutil
 from pathlib import Path
+from threading import Thread
 
-from tools.kube.cgroups import layout
+from tools.kube.cgroups import layout, processes
 
 V1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
@@ -41,3 +43,20 @@ def test_v2_has_one_hierarchy_whose_controllers_the_kernel_names() -> None:
 
 def test_a_machine_without_cgroups_has_no_controllers() -> None:
     assert layout("proc /proc proc rw 0 0\n", "").controllers == frozenset()
+
+
+def test_processes_are_counted_while_cgroups_of_pods_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("1\n")
+
+    def come_and_go() -> None:
+        for _ in range(20):
+            for number in range(20):
+                (tmp_path / f"pod{number}" / "container").mkdir(parents=True)
+            for number in range(20):
+                shutil.rmtree(tmp_path / f"pod{number}")
+
+    pods = Thread(target=come_and_go)
+    pods.start()
+    while pods.is_alive():
+        assert processes(tmp_path) == {1}
+    pods.join()
