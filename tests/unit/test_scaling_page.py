@@ -25,6 +25,7 @@ README = (paths.ROOT / "README.md").read_text()
 NOW = datetime(2026, 11, 24, 13, 8, tzinfo=UTC).timestamp()
 RUN = Marker("hpc", Operation.SCALE_DOWN, "1a2b3c")
 WAITED_SECONDS = 48 * 60.0
+WAVES = "At most 1 at a time (rolling_update.max_unavailable): gpu-1, then gpu-0."
 
 
 def at(hour: int, minute: int) -> float:
@@ -85,7 +86,7 @@ def renewal() -> str:
     before = said(gpu(0), (job,))
     marker = Marker("hpc", Operation.ROLLING_UPDATE, "1a2b3c")
     planned = plan([renewed], before, marker, elapsed_seconds=0, now=NOW)
-    return "\n".join(preview(planned, [renewed], before, NOW, cluster="hpc", zone=UTC))
+    return "\n".join([*preview(planned, [renewed], before, NOW, cluster="hpc", zone=UTC), WAVES])
 
 
 def interrupted() -> str:
@@ -104,6 +105,12 @@ SHOWN = {
 @pytest.mark.parametrize("what", SHOWN)
 def test_the_page_shows_what_is_printed(what: str) -> None:
     assert f"```text\n{SHOWN[what]()}\n```" in PAGE
+
+
+def test_the_order_of_a_rolling_update_is_said_in_these_words() -> None:
+    source = (paths.ROOT / "soperator_pulumi/lifecycle/rolling.py").read_text()
+
+    assert all(words in source for words in re.findall(r"At most | at a time \(.*?\): |, then ", WAVES))
 
 
 def test_the_page_shows_nothing_else() -> None:

@@ -63,7 +63,7 @@ def test_a_job_without_a_time_limit_ends_nobody_knows_when() -> None:
 
 
 def test_a_node_that_slurmctld_does_not_know_is_neither_drained_nor_free() -> None:
-    """Cases 2 and 27: of a list with one unknown name Slurm would change nothing."""
+    """Cases 2 and 27."""
     later = planned(leaving(), [node("gpu-2")])
 
     assert later.drain == {str(RUN): ("gpu-2",)}
