@@ -52,12 +52,12 @@ def renew_record(owner: str, controller: str) -> str:
     """Return the part of the start script that brings the record to what slurmd registers with, the script's `$1`.
 
     It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
-    would lose it. Nor is a drain of ours that keeps somebody's reason in its own.
+    would lose it.
 
     Args:
         owner: Stack and component that the cluster belongs to.
         controller: Host and port of slurmctld: the commands find Slurm's files there before slurmd has them.
     """
     before = str(Marker(owner, Operation.POD_STOP)).removesuffix(Operation.POD_STOP).replace(".", "[.]")
-    ours = shlex.quote(f"{before}({Operation.POD_STOP}|[a-z-]+ [0-9a-f]{{6}})")
+    ours = shlex.quote(f"{before}({Operation.POD_STOP}|[a-z-]+ [0-9a-f]{{6}}( [(]was: .*[)])?)")
     return f"export SLURM_CONF_SERVER={controller}\nours={ours}\n{_RENEW}unset SLURM_CONF_SERVER\n"

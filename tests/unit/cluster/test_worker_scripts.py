@@ -256,6 +256,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
     [
         ("IDLE", ""),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
         ("DOWN*+DRAIN", POD_STOP),
     ],
 )
@@ -272,7 +273,6 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
     ("state", "reason"),
     [
         ("IDLE+DRAIN", "disk is broken"),
-        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk is broken)"),
         ("IDLE+DRAIN", f"{POD_STOP} and the disk is broken"),
         ("IDLE+DRAIN", POD_STOP.replace(OWNER, "project-test.hpc")),
         ("IDLE+FAIL", POD_STOP),
