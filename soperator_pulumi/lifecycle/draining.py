@@ -56,14 +56,14 @@ class Draining:
         self._now = now or wall_time
 
     @classmethod
-    def at(cls, kube: Kube, place: Place, say: Say, clock: Clock) -> "Draining":
-        """Return what frees nodes of the cluster at `place`."""
+    def at(cls, kube: Kube, place: Place, say: Say, clock: Clock, slurm: SlurmClient | None = None) -> "Draining":
+        """Return what frees nodes of the cluster at `place`; by `slurm` where it is given, or a client of its own."""
 
         def standing() -> list[str]:
             return [pod.name for pod in find_pods(kube, place.namespace, place.selector) if not pod.going]
 
-        slurm = slurm_of(kube, place, clock)
-        return cls(slurm, owner=place.owner, cluster=place.cluster, say=say, clock=clock, standing=standing)
+        client = slurm or slurm_of(kube, place, clock)
+        return cls(client, owner=place.owner, cluster=place.cluster, say=say, clock=clock, standing=standing)
 
     def nodes(self) -> Snapshot:
         """Return what slurmctld says of the nodes, without jobs and reservations.
