@@ -60,9 +60,10 @@ class Roll:
 
     @property
     def surplus(self) -> tuple[str, ...]:
-        """Nodes that Slurm has beyond the size."""
-        names = set(self.names)
-        return tuple(name for name in self.nodes if name not in names)
+        """Nodes that Slurm has beyond the size, in the order of their ordinals."""
+        ordinals = {name: self.live.ordinal(name) or 0 for name in self.nodes}
+        beyond = [name for name, ordinal in ordinals.items() if ordinal >= self.size]
+        return tuple(sorted(beyond, key=lambda name: ordinals[name]))
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Rolling:
         try:
             freed = self.draining.free([self._leaving(roll, wave)], Operation.ROLLING_UPDATE)
         except DrainError as error:
-            self._leave_in_service(roll)
+            self._leave_in_service()
             left = len(self.outdated(roll))
             raise DrainError(
                 f"{error}\n  The rolling update of {self.joining.node_set} stops here: {len(roll.names) - left} of "
@@ -185,18 +185,18 @@ class Rolling:
         seconds = self.policy.grace.total_seconds() + self.timeout_seconds
         roll = self.joining.wait(names, seconds)
         if words := self.joining.not_joined(roll, names, seconds):
-            self.put_back(roll)
-            self._leave_in_service(roll)
+            self._leave_in_service()
             raise NotReadyError(
                 f"{words}\nThe rolling update stops here: {len(self.outdated(roll))} of {len(roll.names)} nodes have "
                 "their old pods and stay in service. Mend what is named and run again."
             )
         return self.put_back(roll)
 
-    def _leave_in_service(self, roll: Roll) -> None:
-        """Put nodes with old pods back into service, which an interrupted run may have left drained."""
+    def _leave_in_service(self) -> None:
+        """Put back what an interrupted run has left drained, and renewed nodes that have joined since."""
+        roll = self.joining.look()
         try:
-            self.draining.put_back(self.outdated(roll), {Operation.ROLLING_UPDATE})
+            self.draining.put_back([*self.outdated(roll), *self.held(roll)], {Operation.ROLLING_UPDATE})
         except (SlurmError, TransportError) as error:
             self.joining.say(
                 f"{self.joining.node_set}: nodes that are still drained are put back by the next run: {error}"

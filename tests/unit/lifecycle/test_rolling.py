@@ -89,6 +89,19 @@ def test_nodes_whose_job_does_not_end_in_time_go_on_with_their_old_pods_and_the_
     assert "The rolling update of gpu stops here: 2 of 3 nodes have the new pods" in str(raised.value)
 
 
+def test_after_it_stops_a_renewed_node_that_joined_meanwhile_is_in_service(model: Model) -> None:
+    kubernetes, world = model.world.kubernetes, model.world
+    kubernetes.new_pods_fit = False
+    kubernetes.die(model.pods["gpu-2"])
+    world.advance(60)
+    for _ in range(4):
+        model.submit()
+    world.later.append((world.time + 60, lambda: setattr(kubernetes, "new_pods_fit", True)))
+    with pytest.raises(DrainError):
+        model.up(3, template="b", max_unavailable=2, policy=DrainSpec.model_validate({"timeout": "3m"}))
+    assert (model.revisions(), model.drained()) == (["a", "a", "b"], {})
+
+
 def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the_others(model: Model) -> None:
     policy = DrainSpec.model_validate({"wait": False})
     job = model.submit(seconds=1000)
