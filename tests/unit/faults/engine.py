@@ -61,8 +61,15 @@ class Engine:
         if refresh:
             self._refresh()
         wanted = self._wanted(program)
-        for name, inputs in wanted:
-            self._step(name, self._with_outputs(name, inputs))
+        try:
+            for name, inputs in wanted:
+                self._step(name, self._with_outputs(name, inputs))
+        finally:
+            # What this run has come to stands before what it has not, as in a real state.
+            order = [name for name, _ in wanted if name in self.state]
+            self.state = {
+                name: self.state[name] for name in [*order, *(each for each in self.state if each not in order)]
+            }
         for name in reversed([name for name in self.state if name not in {each for each, _ in wanted}]):
             self._delete(name)
 
@@ -71,6 +78,10 @@ class Engine:
         STAGE.faults = self.faults
         for name in reversed([*self.state]):
             self._delete(name)
+
+    def recorded_size(self, node_set: str) -> int:
+        """Return what the StatefulSet was made last."""
+        return int(self.state.get(f"StatefulSet {node_set}", {}).get("replicas", 0))
 
     def recorded_policies(self) -> dict[str, list[DrainSpec]]:
         """Return what resources have recorded of each node set's policy, which counts once the program has none."""

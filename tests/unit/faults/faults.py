@@ -41,6 +41,10 @@ ANSWERS = (
     "timed out, not done",
     "timed out, done",
 )
+UNBEARABLE = ("lost, done later", "crash", "crash and forget", "state lost")
+UPDATES_ONLY = " update"
+"""Ends a kind that befalls no other command."""
+
 KILLS = ("killed before", "killed after")
 ALL = (*ANSWERS, *KILLS, *outside.EVENTS, *outside.EVENTS)
 
@@ -79,11 +83,13 @@ class Faults:
     """Whether the process that makes the calls was killed."""
     happened: int = 0
     """In this run."""
+    unbearable: int = 0
+    """Of these, those after which a run need not put back what it drained."""
     answers: dict[tuple[str, ...], list[tuple[int, Answer]]] = field(default_factory=dict)
 
     def begin_run(self) -> None:
         """A new process."""
-        self.dead, self.happened = False, 0
+        self.dead, self.happened, self.unbearable = False, 0, 0
 
     def next(self) -> str:
         """Return what goes wrong with this call; what others do before it is done."""
@@ -94,6 +100,9 @@ class Faults:
         if byte < self.quiet or not self.kinds:
             return ""
         kind = self.kinds[(byte - self.quiet) % len(self.kinds)]
+        if not kind:
+            return ""
+        self.unbearable += kind in UNBEARABLE
         if kind in outside.EVENTS:
             told = outside.EVENTS[kind](self.world, self.choices.byte())
             if told:
@@ -143,6 +152,8 @@ class FaultyTransport:
         assert not stdin
         assert timeout_seconds > 0
         kind, world = self.faults.next(), self.faults.world
+        if kind.endswith(UPDATES_ONLY):
+            kind = kind.removesuffix(UPDATES_ONLY) if command[:2] == ["scontrol", "update"] else ""
         world.time += _CALL_SECONDS
         world.slurm.now = world.time
         if not world.kubernetes.controller or world.kubernetes.namespace_uid is None:
@@ -194,7 +205,7 @@ class FaultyTransport:
         """Do what nobody waits for any more. Who looked before could not know."""
         world = self.faults.world
         names = [name for word in command if word.startswith("nodename=") for name in outside.expand(word[9:])]
-        if "delete" in command or not world.slurm.up or not set(names) <= world.slurm.nodes.keys():
+        if "delete" in command or not world.slurm.up:
             return
         world.tell(f"done late: {' '.join(command)}")
         moment = world.watch.happens()

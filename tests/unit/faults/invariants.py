@@ -15,7 +15,7 @@ from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Share
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
 from tests.unit.faults.slurmctld import Job, Slurmctld
 
-ACT_CALLS = 8
+ACT_CALLS = 6
 
 KINDS = ("nodes", "jobs", "reservations", "pods")
 
@@ -70,9 +70,12 @@ class Watch:
     """What may be in force for a node set in this run: its program's policy, or what resources have recorded."""
     budgets: dict[str, Share] = field(default_factory=dict)
     """How many nodes of a node set a rolling update may take out of service."""
+    drained_at: int = 0
+    """When we last drained a node."""
     pass_reason: str = ""
     """Of the last drain."""
     run_began: float = 0.0
+    run_moment: int = 0
     previewing: bool = False
     belated: bool = False
     """Whether a command is done now of which its caller has been told that it was lost."""
@@ -88,13 +91,17 @@ class Watch:
 
     def begin_run(self, now: float) -> None:
         """Start counting anew: a run knows nothing of the looks of another."""
-        self.run_began = now
+        self.run_began, self.run_moment = now, self.happens()
         self.looks, self.believed = ({kind: Look() for kind in KINDS} for _ in range(2))
         self.disturbed, self.drains, self.resumes = set(), Counter(), Counter()
 
     def begin_step(self) -> None:
         """Forget what another resource's answers were: each looks for itself."""
         self.believed = {kind: Look() for kind in KINDS}
+
+    def has_seen_its_drains(self) -> bool:
+        """Whether a true answer has come since we last drained a node."""
+        return self.looks["nodes"].moment > self.drained_at
 
     def happens(self) -> int:
         """Count one thing that happens."""
@@ -140,6 +147,7 @@ class Watch:
             if foreign and not self._excused("nodes", self.imposed, name, self.believed):
                 self._violated(f"{verb} of {name}, which somebody else has drained ({record.reason})")
             if verb == "drain":
+                self.drained_at = self.happens()
                 self.pass_reason = self.slurm.reason.partition(" (was: ")[0]
                 self._within_budget(name, names)
                 self.drains[name] += not record.drain
@@ -155,13 +163,18 @@ class Watch:
         if owner is None or ": rolling-update " not in self.slurm.reason or self.disturbed:
             return
         own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
-        out = {each for each in own if each in names or not (self._in_service(each) or self._held_by_others(each))}
-        if any(map(self._in_service, names)) and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
+        out = {each for each in own if each in names or not (self._in_service(each) or self._held_otherwise(each))}
+        # A node that nobody knew to be there when the wave was chosen costs nothing.
+        known = [each for each in names if self._in_service(each) and self.appeared.get(each, -1) < self.run_moment]
+        if known and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
             self._violated(f"a rolling update has {sorted(out)} out of service at a time")
 
-    def _held_by_others(self, name: str) -> bool:
+    def _held_otherwise(self, name: str) -> bool:
+        """Whether somebody else, or a scale-down that has not come to its end, keeps jobs away."""
         node = self.slurm.nodes.get(name)
-        return node is not None and (node.fail or (node.drain and not ours(node.reason)))
+        if node is None:
+            return False
+        return node.fail or (node.drain and (not ours(node.reason) or ": scale-down " in node.reason))
 
     def _in_service(self, name: str) -> bool:
         pod, node = self.kubernetes.pods.get(name), self.slurm.nodes.get(name)
@@ -249,4 +262,5 @@ class Watch:
 
 def drained_by_us(slurm: Slurmctld, names: Iterable[str]) -> list[str]:
     """Return those of `names` that a drain of ours holds."""
-    return [name for name in names if (node := slurm.nodes.get(name)) and node.drain and ours(node.reason)]
+    nodes = {name: slurm.nodes[name] for name in names if name in slurm.nodes}
+    return [name for name, node in nodes.items() if node.drain and not node.fail and ours(node.reason)]

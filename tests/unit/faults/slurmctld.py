@@ -359,8 +359,8 @@ class Slurmctld:
         reason = next((word[7:] for word in more if word.startswith("reason=")), None)
         verb = what.removeprefix("state=").lower()
         assert verb in {"drain", "resume", "undrain"}, what
-        if not set(names) <= set(self.nodes):
-            return Answer(1, "", f"slurm_update error: {_UNKNOWN}")
+        unknown = set(names) - self.nodes.keys()
+        names = [name for name in names if name in self.nodes]
         self.reason = reason or ""
         self.on_command("drain" if verb == "drain" else "resume", frozenset(names))
         if verb == "drain":
@@ -371,7 +371,7 @@ class Slurmctld:
             for name in names:
                 self.nodes[name].reason = self.nodes[name].reason if reason is None else reason
         self.schedule()
-        return Answer(0, "", "")
+        return Answer(1, "", f"slurm_update error: {_UNKNOWN}") if unknown else Answer(0, "", "")
 
     def _delete(self, names: Sequence[str]) -> Answer:
         self.on_command("delete", frozenset(names) & frozenset(self.nodes))

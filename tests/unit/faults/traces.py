@@ -31,6 +31,8 @@ class Focus:
     kinds: Sequence[str] = ALL
     node_sets: int | None = None
     policies: Sequence[DrainSpec] | None = None
+    first_kinds: Sequence[str] | None = None
+    """What goes wrong in the first run, where that is something else."""
     script: Sequence[str] | None = None
     """What the user does in each run; whatever is allowed where there is none."""
     quiet: int = QUIET
@@ -82,7 +84,9 @@ class Trace:
         world.settle()
         destroyed = False
         script = self.focus.script or [choices.of(CHANGES) for _ in range(1 + choices.byte() % _RUNS)]
-        for what in script:
+        for number, what in enumerate(script):
+            first = self.focus.first_kinds if number == 0 else None
+            self.faults.kinds = first or self.focus.kinds
             destroyed, program = self._run(program, what)
             if destroyed:
                 break
@@ -125,6 +129,7 @@ class Trace:
         world.tell(f"== {what}: { {name: each.replicas for name, each in program.node_sets.items()} }")
         self._note_policies(program)
         self.faults.on = True
+        sets = [*world.kubernetes.sets]
         in_service = {name for name, node in world.slurm.nodes.items() if not node.drain}
         try:
             if what == "destroy":
@@ -135,17 +140,21 @@ class Trace:
                 outcome = self._up(program, refresh=bool(choices.byte() & 1))
         finally:
             self.faults.on = False
-        if isinstance(outcome, DrainError) and not self.faults.happened:
+        # Once the gate has freed all, a guard that cannot free its node set puts back only that.
+        one_pass = what != "destroy" or "DrainGate" in self.engine.state
+        if isinstance(outcome, DrainError) and one_pass and not self.faults.unbearable:
             self._require_back(in_service, program)
+        if isinstance(outcome, DrainError) and not self.faults.happened and what == "destroy":
+            self._require(sets == [*world.kubernetes.sets], "aborted, and a StatefulSet has been deleted before")
         return what == "destroy" and outcome is None, program
 
     def _require_back(self, in_service: set[str], program: Program) -> None:
         """After an abort all that stays and was in service is in service again."""
         policies = [policy for each in self.world.watch.policies.values() for policy in each]
-        if not all(policy.wait for policy in policies):
+        if not all(policy.wait for policy in policies) or not self.world.watch.has_seen_its_drains():
             return
         pods = self.world.kubernetes.pods.values()
-        sizes = {name: each.replicas for name, each in program.node_sets.items()}
+        sizes = {name: self.engine.recorded_size(name) for name in program.node_sets}
         staying = {pod.name for pod in pods if pod.going_since is None and pod.ordinal < sizes.get(pod.node_set, 0)}
         left = drained_by_us(self.world.slurm, (in_service & staying) - self.world.watch.disturbed)
         # Those of a StatefulSet that was replaced come back with the next run: this one did not get so far.

@@ -1,0 +1,229 @@
+"""Each safety rule is needed: without it the traces find that something goes wrong."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.lifecycle import records, renewal
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
+from soperator_pulumi.lifecycle.freeing import Freeing
+from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
+from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.putting_back import PuttingBack
+from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.lifecycle.surplus import Surplus
+from soperator_pulumi.slurm import SlurmClient, free, parsing, plan
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.spec import DrainSpec, OnTimeout
+from tests.unit.faults import stage
+from tests.unit.faults.invariants import ViolationError
+from tests.unit.faults.traces import EVERYTHING, Focus, play
+
+TRACES = 3000
+LENGTH = 250
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def on_stage() -> Iterator[None]:
+    with stage.set_up():
+        yield
+
+
+def _without_rule(name: str) -> Mutate:
+    return lambda patch: patch.delitem(free.RULES, name)
+
+
+def _patient(on_timeout: OnTimeout = OnTimeout.WAIT, seconds: int = 120, **more: Any) -> DrainSpec:
+    return DrainSpec(
+        timeout=timedelta(seconds=seconds),
+        on_timeout=on_timeout,
+        max_wait=timedelta(seconds=600),
+        grace=timedelta(seconds=60),
+        **more,
+    )
+
+
+def _any_marker_is_ours(patch: pytest.MonkeyPatch) -> None:
+    def read(_kind: type[Marker], reason: str, owner: str) -> Marker | None:
+        return Marker(owner, Operation.SCALE_DOWN, "000000") if "soperator-pulumi" in reason else None
+
+    patch.setattr(Marker, "read", classmethod(read))
+
+
+def _nobody_else_drains(patch: pytest.MonkeyPatch) -> None:
+    for module in (plan, records, renewal):
+        patch.setattr(module, "drained_by_another", lambda _node, _owner: False)
+
+
+def _one_look_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """Take away the second look after each act, behind which a rule would not be missed."""
+    act = Freeing._act
+
+    def forgotten(self: Freeing, planned: plan.Plan) -> bool:
+        act(self, planned)
+        return False
+
+    patch.setattr(Freeing, "_act", forgotten)
+
+
+def _no_answer_is_stale(patch: pytest.MonkeyPatch) -> None:
+    snapshot = SlurmClient.snapshot
+
+    def always_new(self: SlurmClient, **more: bool) -> Snapshot:
+        return replace(snapshot(self, **more), node_table_time=0.0)
+
+    patch.setattr(SlurmClient, "snapshot", always_new)
+
+
+def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
+    read = parsing._job
+    patch.setattr(parsing, "_job", lambda job: replace(read(job), requeueable=True))
+
+
+def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Place, "uid", lambda _place, _kube: "uid-0")
+
+
+def _nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PuttingBack, "put_back", lambda _self: {})
+
+
+def _records_without(reason: str) -> Mutate:
+    kept = Records.kept
+
+    def mutate(patch: pytest.MonkeyPatch) -> None:
+        def fewer(self: Records, names: Any, found: Snapshot) -> dict[str, str]:
+            return {name: why for name, why in kept(self, names, found).items() if reason not in why}
+
+        patch.setattr(Records, "kept", fewer)
+
+    return mutate
+
+
+def _deletes_nothing(provider: type) -> Mutate:
+    return lambda patch: patch.setattr(provider, "delete", lambda _self, _id, _props: None)
+
+
+def _replacing_is_no_reason(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Surplus, "_is_replaced", lambda _self, _live: False)
+
+
+def _waves_of_any_size(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(renewal, "next_wave", lambda outdated, *_others: tuple(outdated))
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A rule that is taken away."""
+
+    mutate: Mutate
+    focus: Focus = EVERYTHING
+    beside: Mutate = lambda _patch: None
+    """Another rule that would do alone, and is taken away as well."""
+
+
+BUSY = ("job", "suspend", "time passes")
+SCALE = Focus(policies=[_patient()], script=["scale"], kinds=BUSY)
+
+MUTATIONS: dict[str, Mutation] = {
+    "a node that slurmctld does not know is not free": Mutation(
+        _without_rule("known"), replace(SCALE, kinds=("state lost", "time passes"))
+    ),
+    "a node that is not drained is not free": Mutation(
+        _without_rule("drained"), replace(SCALE, kinds=("lost before update",)), _one_look_is_enough
+    ),
+    "a drain of an earlier run proves nothing": Mutation(
+        _without_rule("confirmed"),
+        replace(
+            SCALE,
+            script=["scale", "nothing"],
+            quiet=128,
+            first_kinds=("killed after update",),
+            kinds=("stale", "lost before update", "admin resumes"),
+        ),
+        _one_look_is_enough,
+    ),
+    "a node that is busy in Slurm's words is not free": Mutation(
+        _without_rule("idle"), replace(SCALE, kinds=("stale", "job"))
+    ),
+    "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE),
+    "a marker is ours only when it is exactly ours": Mutation(
+        _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))
+    ),
+    "a drain of somebody else is not overwritten": Mutation(
+        _nobody_else_drains, replace(SCALE, kinds=("admin drains",))
+    ),
+    "an answer older than one before counts for nothing": Mutation(
+        _no_answer_is_stale,
+        replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], quiet=128, kinds=("stale",)),
+    ),
+    "no job is requeued where another one cannot be": Mutation(
+        _every_job_can_be_requeued,
+        replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)),
+    ),
+    "another namespace of the same name is not touched": Mutation(
+        _any_namespace_will_do, Focus(script=["namespace anew"], kinds=())
+    ),
+    "what is aborted is put back": Mutation(
+        _nothing_is_put_back, replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], kinds=("job",))
+    ),
+    "no record is deleted while its pod is there": Mutation(
+        _records_without("its pod is there"), replace(SCALE, kinds=("scaled by hand", "time passes"))
+    ),
+    "no record is deleted that a reservation names": Mutation(
+        _records_without("reservation"), replace(SCALE, kinds=("reserve",))
+    ),
+    "no record is deleted that a waiting job asks for": Mutation(
+        _records_without("asks for it"), replace(SCALE, kinds=("job for a node",))
+    ),
+    "no record is deleted that somebody else has drained": Mutation(
+        _records_without("somebody drained it"), replace(SCALE, kinds=("admin drains",))
+    ),
+    "a node set is drained before it is deleted": Mutation(
+        _deletes_nothing(NodeSetGuardProvider),
+        Focus(policies=[_patient()], node_sets=2, script=["remove"], kinds=("admin resumes", "job", "time passes")),
+    ),
+    "nothing is destroyed before all is drained": Mutation(
+        _deletes_nothing(DrainGateProvider),
+        Focus(policies=[_patient(OnTimeout.ABORT, 10)], node_sets=2, script=["destroy"], kinds=()),
+    ),
+    "a StatefulSet that is replaced is drained before": Mutation(
+        _replacing_is_no_reason, replace(SCALE, script=["replace"])
+    ),
+    "a rolling update takes no more nodes than it may": Mutation(
+        _waves_of_any_size, replace(SCALE, script=["roll"], kinds=())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_without_a_rule_the_traces_find_what_goes_wrong(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation = MUTATIONS[name]
+    mutation.mutate(monkeypatch)
+    mutation.beside(monkeypatch)
+    found = next(filter(None, (_violation(number, mutation.focus) for number in range(TRACES))), None)
+    assert found, f"{TRACES} traces went well without: {name}"
+    print(found.splitlines()[0])  # noqa: T201 what went wrong is part of the result
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_with_it_the_same_traces_go_well(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTATIONS[name].beside(monkeypatch)
+    for number in range(30):
+        assert _violation(number, MUTATIONS[name].focus) == ""
+
+
+def _violation(number: int, focus: Focus) -> str:
+    """Return what a trace violated; empty when it went well."""
+    try:
+        play(random.Random(number).randbytes(LENGTH), focus)  # noqa: S311 no secret
+    except ViolationError as error:
+        return str(error)
+    return ""

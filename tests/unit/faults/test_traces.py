@@ -1,0 +1,48 @@
+"""The real planner and the real providers on a model of slurmctld and Kubernetes in which everything goes wrong.
+
+What must hold is in `invariants` and at the end of `traces`; what may go wrong is in `faults` and `outside`.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.unit.faults import stage
+from tests.unit.faults.traces import play
+
+SOAK = bool(os.environ.get("SOAK"))
+SERIES = range(20 if SOAK else 2)
+TRACES = 5000 if SOAK else 500
+LENGTH = 400
+"""Bytes of a trace: about as many calls can meet something."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def on_stage() -> Iterator[None]:
+    with stage.set_up():
+        yield
+
+
+@pytest.mark.timeout(3600 if SOAK else 300)
+@pytest.mark.parametrize("series", SERIES)
+def test_no_job_and_no_drain_of_others_is_lost_whatever_goes_wrong(series: int) -> None:
+    count = 0
+
+    @seed(series)
+    @settings(
+        max_examples=TRACES,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[*HealthCheck],
+    )
+    @given(st.binary(min_size=LENGTH, max_size=LENGTH))
+    def holds(data: bytes) -> None:
+        nonlocal count
+        count += 1
+        play(data)
+
+    holds()
+    print(f"{count} fault traces")  # noqa: T201 how many there were is part of the result
