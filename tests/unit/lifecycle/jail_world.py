@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, Json, World
 
@@ -22,6 +25,13 @@ TEMPLATE: Json = {
         "volumes": [{"name": "jail", "persistentVolumeClaim": {"claimName": "jail"}}],
     },
 }
+
+JOB = f"jail-populate-{NEW}"
+NO_IMAGE = {
+    "phase": "Pending",
+    "containerStatuses": [{"name": "jail", "state": {"waiting": {"reason": "ErrImagePull", "message": "none"}}}],
+}
+LIVE_JOBS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/jail-live-jobs"
 
 
 @dataclass
@@ -172,3 +182,31 @@ class JailWorld(World):
 
 def _owned(body: Json, job: Json) -> bool:
     return bool(body["metadata"].get("labels", {}).get("controller-uid") == job["metadata"]["uid"])
+
+
+def wanted(tree: str = NEW, **changes: Any) -> dict[str, Any]:
+    return {
+        "namespace": NAMESPACE,
+        "tree": tree,
+        "populated": NEW,
+        "source": "debian:13",
+        "keep_trees": 2.0,
+        "changes": "refuse",
+        "selector": SELECTOR,
+        "labels": {"team": "hpc"},
+        "annotations": {},
+        "template": TEMPLATE,
+        "kubeconfig": None,
+        "context": None,
+        **changes,
+    }
+
+
+class Printed:
+    """What a person has seen since the last look."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def lines(self) -> list[str]:
+        return self._capsys.readouterr().out.splitlines()

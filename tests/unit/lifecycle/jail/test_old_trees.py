@@ -1,0 +1,120 @@
+"""Removing old trees, and never one that somebody is in."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.errors import TransportError
+from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
+from soperator_pulumi.slurm import Answer
+from tests.unit.lifecycle.jail_world import (
+    LIVE_JOBS,
+    NEW,
+    OLD,
+    REFUSED,
+    JailWorld,
+    Printed,
+    Run,
+    wanted,
+)
+
+
+def collected(world: JailWorld) -> list[str]:
+    """Switch, and return the arguments with which old trees were removed."""
+    ActiveTreeProvider().update("", wanted(OLD), wanted())
+    return next((run for run in world.ran if run[0] == "collect"), [])
+
+
+def test_live_jobs_and_trees_with_open_sessions_are_told_to_what_removes_old_trees(world: JailWorld) -> None:
+    world.jobs = [
+        {"job_id": 7, "job_state": ["RUNNING"]},
+        {"job_id": 8, "job_state": ["COMPLETED"]},
+        {"job_id": 9, "job_state": ["PENDING"]},
+    ]
+    live_jobs: list[dict[str, str]] = []
+
+    def collect(_arguments: list[str]) -> Run:
+        live_jobs.append(world.objects[LIVE_JOBS]["data"])
+        return Run()
+
+    world.programs["collect"] = collect
+    world.add_pod("login-1", "login")
+    world.in_use = {"login-0": Answer(0, f"{OLD}\n", ""), "login-1": Answer(0, "cccccccccccc\n", "")}
+    assert collected(world) == [
+        "collect",
+        "--jail",
+        "/jail",
+        "--keep",
+        "2",
+        f"--in-use={OLD},cccccccccccc",
+        "--live-jobs",
+        "@/live/jobs",
+    ]
+    assert live_jobs == [{"jobs": "7\n9\n"}]
+    assert LIVE_JOBS not in world.objects, "it was for that Job alone"
+    (job,) = world.jobs_of("collect")
+    assert {"name": "jail-live-jobs", "mountPath": "/live", "readOnly": True} in job["spec"]["template"]["spec"][
+        "containers"
+    ][0]["volumeMounts"]
+
+
+def test_a_tree_of_which_a_pod_has_mounted_a_part_is_in_use(world: JailWorld) -> None:
+    admin = world.add_pod("admin-0", "login")
+    admin["metadata"]["labels"]["app.kubernetes.io/component"] = "admin"
+    admin["spec"]["containers"][0]["volumeMounts"] = [
+        {"name": "jail", "mountPath": "/etc", "subPath": "trees/dddddddddddd/etc"}
+    ]
+    assert "--in-use=dddddddddddd" in collected(world)
+    admin["status"]["phase"] = "Succeeded"
+    world.ran.clear()
+    ActiveTreeProvider().update("", wanted(), wanted(OLD))
+    assert "--in-use=" in world.ran[1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda world: world.in_use.update({"login-0": Answer(1, "", "no /proc")}), "login-0 cannot be looked at: no"),
+        (lambda world: world.jobs.append({"not": "a job"}), "not Slurm's JSON"),
+    ],
+    ids=["sessions", "jobs"],
+)
+def test_where_it_is_not_known_who_is_in_them_nothing_is_removed_and_the_switch_stands(
+    world: JailWorld, printed: Printed, spoil: Any, words: str
+) -> None:
+    spoil(world)
+    assert collected(world) == []
+    assert world.active == NEW
+    (line,) = [line for line in printed.lines() if "no old tree is removed now" in line]
+    assert words in line
+
+
+def test_a_login_pod_that_cannot_be_reached_keeps_all_trees(
+    world: JailWorld, monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    def transport(namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Any:
+        if pod == "login-0":
+            raise TransportError("pod hpc/login-0: not reached.")
+        return JailWorld.transport(world, namespace, pod, container, coreutils=coreutils)
+
+    monkeypatch.setattr(world, "transport", transport)
+    assert collected(world) == []
+    assert "login-0: not reached" in "".join(printed.lines())
+
+
+def test_a_login_pod_that_does_not_run_has_nobody_in_it(world: JailWorld) -> None:
+    world.add_pod("login-1", "login", "creating")
+    assert "--in-use=" in collected(world)
+
+
+def test_removing_that_fails_is_told_and_is_no_error(world: JailWorld, printed: Printed) -> None:
+    world.programs["collect"] = lambda _arguments: Run(REFUSED, "", "input/output error")
+    assert collected(world) != []
+    line = "jail: removing old trees has failed, the next switch tries again: input/output error"
+    assert line in printed.lines()
+
+
+def test_fewer_kept_trees_remove_old_ones_without_a_switch(world: JailWorld) -> None:
+    world._flip(NEW)
+    ActiveTreeProvider().update("", wanted(keep_trees=3.0), wanted(keep_trees=1.0))
+    assert [run[0] for run in world.ran] == ["collect"]

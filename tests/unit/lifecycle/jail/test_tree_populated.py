@@ -1,0 +1,90 @@
+"""Waiting for a tree of the jail."""
+
+import pytest
+
+from soperator_pulumi.errors import JailError
+from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
+from tests.unit.lifecycle.jail_world import (
+    JOB,
+    NEW,
+    OLD,
+    REFUSED,
+    JailWorld,
+    Printed,
+    Run,
+)
+from tests.unit.lifecycle.world import NAMESPACE, KilledError
+
+FILLED = {
+    "namespace": NAMESPACE,
+    "job": JOB,
+    "tree": NEW,
+    "source": "debian:13",
+    "claim": "jail",
+    "kubeconfig": None,
+    "context": None,
+}
+
+
+def populates(world: JailWorld, *runs: Run) -> None:
+    """Let the populate Job's pods do one after the other."""
+    remaining = list(runs)
+    world.programs["populate"] = lambda _arguments: remaining.pop(0)
+    world.add_job(JOB, "populate", container="populate")
+
+
+def test_a_tree_is_waited_for_and_its_size_is_told(world: JailWorld, printed: Printed) -> None:
+    populates(world, Run(0, 'populate: 3 of 3 files\n{"files": 30000, "bytes": 943718400, "seconds": 12.3}'))
+    assert TreePopulatedProvider().create(dict(FILLED)).outs == FILLED
+    assert printed.lines()[-1] == f"jail: debian:13 is tree {NEW}: 30,000 files, 900 MiB, in 12 s"
+
+
+def test_a_tree_that_was_whole_once_is_not_looked_at_again(world: JailWorld) -> None:
+    world.unreachable = True
+    news = {**FILLED, "kubeconfig": "other"}
+    assert TreePopulatedProvider().diff("", dict(FILLED), news).changes is False
+    assert TreePopulatedProvider().read("hpc/x", dict(FILLED)).outs == FILLED
+
+
+@pytest.mark.parametrize("changed", [{"tree": OLD, "job": f"jail-populate-{OLD}"}, {"claim": "another"}], ids=str)
+def test_another_tree_and_another_claim_are_waited_for(changed: dict[str, str]) -> None:
+    result = TreePopulatedProvider().diff("", dict(FILLED), {**FILLED, **changed})
+    assert (result.changes, result.replaces or []) == (True, [])
+
+
+def test_a_tree_that_cannot_be_filled_fails_with_tree_source_reason_and_what_to_do(world: JailWorld) -> None:
+    populates(world, Run(REFUSED, message="the checksum is another one"))
+    with pytest.raises(JailError) as raised:
+        TreePopulatedProvider().create(dict(FILLED))
+    assert f"the tree {NEW} was not filled from debian:13: the checksum is another one\n" in str(raised.value)
+    assert "run again" in str(raised.value)
+
+
+def test_a_job_that_had_failed_is_started_again_by_the_next_run(world: JailWorld, printed: Printed) -> None:
+    populates(world, Run(REFUSED, message="the disk is full"), Run(0, "{}"))
+    with pytest.raises(JailError, match="the disk is full"):
+        TreePopulatedProvider().create(dict(FILLED))
+    assert TreePopulatedProvider().create(dict(FILLED)).outs == FILLED
+    assert f"jail: the Job {JOB} has failed before: it is started again" in printed.lines()
+
+
+def test_a_job_that_fails_again_is_not_started_a_third_time_in_one_run(world: JailWorld) -> None:
+    populates(world, Run(REFUSED), Run(REFUSED, message="still full"))
+    world.clock.sleep(5)
+    with pytest.raises(JailError, match="still full"):
+        TreePopulatedProvider().update("", dict(FILLED), dict(FILLED))
+
+
+def test_a_job_that_an_interrupted_run_left_running_is_followed(world: JailWorld) -> None:
+    populates(world, Run(0, "{}", seconds=60))
+    world.calls_left = 3
+    with pytest.raises(KilledError):
+        TreePopulatedProvider().create(dict(FILLED))
+    world.calls_left = None
+    TreePopulatedProvider().create(dict(FILLED))
+    assert len(world.ran) == 1
+
+
+def test_removing_the_cluster_removes_no_tree(world: JailWorld) -> None:
+    world.unreachable = True
+    TreePopulatedProvider().delete("", dict(FILLED))
