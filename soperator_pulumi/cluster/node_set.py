@@ -9,7 +9,7 @@ from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.options import FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
 from soperator_pulumi.cluster.worker import worker_role
@@ -75,7 +75,7 @@ class NodeSet(pulumi.ComponentResource):
                 node_set.name,
                 "worker",
                 node_set.name,
-                {**NOT_AWAITED, IDENTITY_ANNOTATION: identity, TEMPLATE_ANNOTATION: digest},
+                {**NOT_AWAITED, **FORCED, IDENTITY_ANNOTATION: identity, TEMPLATE_ANNOTATION: digest},
             ),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,

@@ -23,6 +23,10 @@ NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background
 then, and what is made anew under the same name, or by a run right after it, must find none that is still going. Pods go
 as they would."""
 
+FORCED = {"pulumi.com/patchForce": "true"}
+"""Annotation of objects of which a deployment takes back what somebody has set beside Pulumi, as `kubectl scale` does:
+otherwise Kubernetes refuses the deployment's value."""
+
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
 """Label of the pods in which Slurm runs, which find each other by name: not of those that work on the jail's trees."""
 

@@ -15,12 +15,15 @@ ask() {
     shown=$(scontrol show node "$node" 2>&1) || return
     state=$(printf '%s\\n' "$shown" | sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p')
     reason=$(printf '%s\\n' "$shown" | sed -n 's/^ *Reason=\\(.*\\) \\[[^]]*\\]$/\\1/p')
+    reason=${reason% : Not responding}
 }
 unknown() {
     case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
 }
 """
-"""Functions of all scripts: `ask` slurmctld for the record of this node, and whether there is none."""
+"""Functions of all scripts: `ask` slurmctld for the record of this node, and whether there is none.
+
+slurmctld appends words of its own to the reason of a drained node whose slurmd has been gone for SlurmdTimeout."""
 
 _RENEW = """\
 features=${1#*Feature=} cpus=${1#*CPUs=} memory=${1#*RealMemory=}

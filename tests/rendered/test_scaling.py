@@ -181,3 +181,8 @@ def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> 
 
     assert "rmdir" in stop("cgroup")
     assert "rmdir" not in stop("none")
+
+
+def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
+    annotations = a_deployment().one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
+    assert annotations["pulumi.com/patchForce"] == "true"

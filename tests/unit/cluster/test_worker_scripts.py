@@ -187,8 +187,9 @@ def test_a_pod_that_stops_removes_its_nodes_cgroups_and_no_others(worker: Worker
     assert {each.name for each in (cgroups / "memory").iterdir()} == {"slurm_cpu-40", "slurm_cpu-5"}
 
 
-def test_a_worker_that_is_there_again_undoes_its_own_drain(worker: Worker) -> None:
-    worker.node("IDLE+DRAIN+DYNAMIC_NORM", POD_STOP)
+@pytest.mark.parametrize("reason", [POD_STOP, f"{POD_STOP} : Not responding"])
+def test_a_worker_that_is_there_again_undoes_its_own_drain(worker: Worker, reason: str) -> None:
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", reason)
     assert worker.started() == 0
     assert worker.changes() == ["update nodename=cpu-4 state=undrain reason=none"]
 
@@ -201,6 +202,8 @@ def test_a_worker_that_is_there_again_undoes_its_own_drain(worker: Worker) -> No
         "soperator-pulumi project.test.hpc2: pod-stop",
         "soperator-pulumi project.test.hpc: pod-stop, but really broken",
         f"not {POD_STOP}",
+        f"{POD_STOP} : Kill task failed",
+        "disk is broken : Not responding",
         "",
     ],
 )
@@ -257,7 +260,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
         ("IDLE", ""),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
-        ("DOWN*+DRAIN", POD_STOP),
+        ("DOWN*+DRAIN", f"{POD_STOP} : Not responding"),
     ],
 )
 def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
