@@ -96,7 +96,7 @@ class NodesReadyProvider(LiveProvider):
             joining,
             Rolling(
                 joining,
-                Draining.at(kube, wanted, say, clock),
+                Draining.at(kube, wanted, say, clock, slurm),
                 policy_of(wanted.policy),
                 wanted.rolling_update.max_unavailable,
                 wanted.timeout_seconds,
