@@ -36,8 +36,8 @@ test: check  ## everything that CI checks: `make check`, then engines and cluste
 bench: .venv/.installed  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench
 
-soak: .venv/.installed  ## the long series: kills and restarts, in full numbers
-	@SOAK=1 $(PYTHON) -m pytest -s images tests/engine tests/cluster
+soak: .venv/.installed  ## the long series: kills, restarts and fault traces, in full numbers
+	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit/faults tests/engine tests/cluster
 
 format: .venv/.installed  ## put the sources into shape
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
