@@ -1,6 +1,6 @@
 """Slurm's records of nodes whose pods are gone: removed where nothing counts on them any more."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
@@ -78,7 +78,7 @@ class Records:
             refused |= answer or {}
         return Removal(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
 
-    def kept(self, names: Iterable[str], found: Snapshot) -> dict[str, str]:
+    def kept(self, names: Collection[str], found: Snapshot) -> dict[str, str]:
         """Return why records of these names may not be removed now; those that may are not in it.
 
         Raises:
@@ -86,21 +86,18 @@ class Records:
         """
         # Not by labels: a pod that has lost them has its slurmd even so.
         pods = {str(body["metadata"]["name"]) for body in self.kube.find(pods_path(self.namespace))}
-        reasons = {name: "its pod is there" if name in pods else self._why(found.nodes[name], found) for name in names}
-        return {name: reason for name, reason in reasons.items() if reason}
-
-    def _why(self, node: Node, found: Snapshot) -> str:
-        if drained_by_another(node, self.owner):
-            return f"somebody drained it ({node.reason or 'no reason given'}), and it is to be drained when it is back"
-        for job in found.jobs:
-            if job.active and node.name in job.node_names:
-                return f"job {job} has not ended for Slurm"
-            if job.pending and node.name in job.required_nodes:
-                return f"job {job} asks for it by name"
-        for reservation in found.reservations:
-            if node.name in reservation.node_names:
-                return f"reservation {reservation.name} names it"
-        return ""
+        counted_on = _counted_on(frozenset(names), found)
+        kept = {}
+        for name in names:
+            node = found.nodes[name]
+            if name in pods:
+                kept[name] = "its pod is there"
+            elif drained_by_another(node, self.owner):
+                reason = node.reason or "no reason given"
+                kept[name] = f"somebody drained it ({reason}), and it is to be drained when it is back"
+            elif name in counted_on:
+                kept[name] = counted_on[name]
+        return kept
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
         if nodes is None:
@@ -118,6 +115,20 @@ class Records:
         except SlurmError as error:
             return dict.fromkeys(names, str(error))
         return {}
+
+
+def _counted_on(names: frozenset[str], found: Snapshot) -> dict[str, str]:
+    """Return who counts on nodes, by name: a job that is on them or waits for them, or else a reservation."""
+    words = {
+        name: f"reservation {each.name} names it" for each in found.reservations for name in names & each.node_names
+    }
+    for job in found.jobs:
+        if job.pending:
+            words |= dict.fromkeys(names & job.required_nodes, f"job {job} asks for it by name")
+    for job in found.jobs:
+        if job.active:
+            words |= dict.fromkeys(names & job.node_names, f"job {job} has not ended for Slurm")
+    return words
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
