@@ -50,7 +50,7 @@ def _busy(evidence: Evidence) -> str | None:
     """Refuse by the node's own state, which knows of jobs that the list of jobs may have missed."""
     if evidence.node is None or not evidence.node.busy_state:
         return None
-    return f"Slurm says {'+'.join(sorted(evidence.node.state)).lower()}"
+    return f"Slurm says {'+'.join(sorted(evidence.node.busy_state)).lower()}"
 
 
 def _holds_jobs(evidence: Evidence) -> str | None:

@@ -154,7 +154,7 @@ class _Page:
     def _policy(self, leaving: Leaving) -> Iterator[str]:
         policy = leaving.policy
         if not policy.wait:
-            yield "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
+            yield "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
             return
         yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
         if policy.on_timeout is OnTimeout.REQUEUE:

@@ -135,7 +135,7 @@ def test_a_preview_says_what_follows_when_the_time_is_up() -> None:
         node_set = gpu(1, timeout="90m", on_timeout=on_timeout, not_requeueable=not_requeueable)
         assert previewed(node_set, said)[3:] == last
     assert previewed(gpu(1, wait=False), said)[3:] == [
-        "Drains now and does not wait: a node's pod is taken away by a later run, once its jobs have ended."
+        "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
     ]
 
 
@@ -189,9 +189,9 @@ def test_while_it_runs_a_line_says_what_is_left_and_how_long_it_may_take() -> No
 
     assert running(waited) == (
         "hpc/gpu: 2 of 4 nodes free; gpu-61 job 4711 (alice, train.sh) ends by 14:20; "
-        "gpu-62 Slurm says drain+mixed; 1 h 12 min left"
+        "gpu-62 Slurm says mixed; 1 h 12 min left"
     )
-    assert running(waited, wait=False).endswith("Slurm says drain+mixed")
+    assert running(waited, wait=False).endswith("Slurm says mixed")
     assert running(3 * HOUR, on_timeout="wait").endswith("; 6 d 21 h left")
     assert running(2 * HOUR + 60, on_timeout="cancel").endswith("; the time is up (cancel): 4 min left")
 
