@@ -1,0 +1,196 @@
+"""What a scale-down costs: calls and time against one call a node, the planner, and whom it meets at work."""
+
+import json
+import statistics
+import time
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.lifecycle.connection import Access
+from soperator_pulumi.lifecycle.draining import Draining
+from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.progress import MachineClock
+from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.slurm import Answer, Marker, Node, Operation, SlurmClient, Snapshot, Transport, compress
+from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes
+from soperator_pulumi.slurm.plan import plan
+from soperator_pulumi.spec.drain import DrainSpec
+from tests.bench.ratios import report, seconds
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, bring_images, unique
+from tests.conftest import Kubernetes
+from tests.waiting import wait_until
+
+NODES = 1000
+NAMES = tuple(f"many-{ordinal}" for ordinal in range(NODES))
+ROUNDS = 5
+SOME = NAMES[:20]
+"""These are timed one by one: all would take minutes."""
+
+PLANNED_NODES = 10_000
+PLANNED_JOBS = 5_000
+RECORDED = Path(__file__).parents[1] / "unit" / "slurm" / "recorded" / "24.11"
+
+WORKERS = 24
+LEAVING = 6
+STREAMS = WORKERS // 2
+"""Each has one job running on a node of its own at any time, of 2 to 8 seconds, one after the other."""
+CHURN = f"""for stream in $(seq {STREAMS}); do
+    (count=$stream; while :; do count=$((count + 5)); srun --quiet -N1 --exclusive sleep $((count % 7 + 2)); done) &
+done; wait"""
+SETTLE_SECONDS = 25
+WATCH_SECONDS = 40
+
+
+class Counted:
+    """Passes commands on and counts them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.programs: list[str] = []
+
+    def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
+        self.programs.append(command[0])
+        return self._transport.run(command, stdin=stdin, timeout_seconds=timeout_seconds)
+
+    def __str__(self) -> str:
+        programs = self.programs
+        return f"{programs.count('scontrol')} of scontrol and {programs.count('squeue')} of squeue"
+
+
+@pytest.fixture(scope="module")
+def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    bring_images(kubernetes)
+    workers = a_cluster(name=unique("bench-scaling"), node_sets=[a_node_set("cpu", replicas=WORKERS)])
+    made = Slurm(kubernetes, tmp_path_factory.mktemp("scaling"), workers)
+    made.up()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture(scope="module")
+def cluster(slurm: Slurm) -> Cluster:
+    return Cluster(Access(str(slurm.kubernetes.kubeconfig), slurm.kubernetes.target.context))
+
+
+def make_nodes(slurm: Slurm, names: Sequence[str]) -> None:
+    slurm.scontrol("create", f"nodename={compress(names)}", "State=CLOUD", "Feature=many", "CPUs=1")
+
+
+def scale_down(client: SlurmClient, records: Records) -> None:
+    """Do all that a scale-down asks and tells slurmctld."""
+    leaving = Leaving("many", NAMES, (), DrainSpec(), before=NODES, after=0)
+    draining = Draining(client, owner="bench", cluster="bench", say=lambda _: None, clock=MachineClock())
+    assert draining.free([leaving], Operation.SCALE_DOWN).free == {*NAMES}
+    assert records.remove(NAMES).removed == {*NAMES}
+
+
+def drain_and_delete(client: SlurmClient, *parts: Sequence[str]) -> None:
+    """Do the two for the nodes of each part, with a call each."""
+    for names in parts:
+        client.drain(names, str(Marker("bench", Operation.SCALE_DOWN, "1a2b3c")))
+        client.delete_nodes(names)
+
+
+def test_a_thousand_nodes_at_once_against_one_call_a_node(slurm: Slurm, cluster: Cluster) -> None:
+    counted = Counted(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
+    client = SlurmClient(counted)
+    records = Records(cluster, client, slurm.namespace, "bench")
+    changes: list[float] = []
+    whole: list[float] = []
+    one_by_one: list[float] = []
+    calls = ""
+    for _ in range(ROUNDS):
+        make_nodes(slurm, NAMES)
+        counted.programs.clear()
+        whole.append(seconds(lambda: scale_down(client, records)))
+        calls = str(counted)
+
+        make_nodes(slurm, NAMES)
+        changes.append(seconds(lambda: drain_and_delete(client, NAMES)))
+
+        make_nodes(slurm, SOME)
+        one_by_one.append(seconds(lambda: drain_and_delete(client, *zip(SOME))) * NODES / len(SOME))
+    against = f"a drain and a deletion for each ({len(SOME)} of them, times {NODES // len(SOME)})"
+    report(f"{NODES} nodes drained and deleted", changes, one_by_one, against, 1 / 200)
+    report(f"the same with every look ({calls})", whole, one_by_one, f"{against}, without any look", 1 / 20)
+
+
+def recorded(what: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((RECORDED / f"{what}.json").read_text())[what]
+    return found
+
+
+def test_the_planner_at_ten_thousand_nodes_against_reading_what_it_plans_from() -> None:
+    names = [f"gpu-{ordinal}" for ordinal in range(PLANNED_NODES)]
+    node, job = recorded("nodes")[0], recorded("jobs")[0]
+    update = {"set": True, "infinite": False, "number": 1795282154}
+    nodes = json.dumps({"nodes": [{**node, "name": name} for name in names], "last_update": update})
+    jobs = json.dumps({"jobs": [{**job, "job_id": n, "nodes": names[n * 2]} for n in range(PLANNED_JOBS)]})
+    leaving = [Leaving("gpu", tuple(names), (), DrainSpec(), before=PLANNED_NODES, after=0)]
+    marker = Marker("bench", Operation.SCALE_DOWN, "1a2b3c")
+
+    def read() -> Snapshot:
+        by_name = {each.name: each for each in read_nodes(nodes)}
+        return Snapshot(by_name, read_jobs(jobs), (), read_node_table_time(nodes))
+
+    snapshot = read()
+    planning: list[float] = []
+    reading: list[float] = []
+    for _ in range(ROUNDS):
+        planning.append(seconds(lambda: plan(leaving, snapshot, marker, elapsed_seconds=0, now=1795282154)))
+        reading.append(seconds(read))
+    report(f"a plan for {PLANNED_NODES} nodes and {PLANNED_JOBS} jobs", planning, reading, "reading the answers", 1)
+
+    tracemalloc.start()
+    plan(leaving, snapshot, marker, elapsed_seconds=0, now=1795282154)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"its memory at most: {peak / 2**20:.1f} MiB; the answers: {(len(nodes) + len(jobs)) / 2**20:.1f} MiB")
+
+
+def test_how_many_leaving_nodes_are_idle_with_and_without_weights(slurm: Slurm, cluster: Cluster) -> None:
+    client = SlurmClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
+    registered = {node.name: node.weight for node in client.nodes()}
+    assert len({*registered.values()}) > 1, "the workers registered without weights"
+    idle: dict[str, list[float]] = {"without": [], "with": []}
+    with slurm.ssh_session(CHURN):
+        wait_until(lambda: busy(client.nodes()) >= STREAMS - 2, "half of the nodes work", timeout_seconds=120)
+        for _ in range(2):
+            for which, weights in (("without", dict.fromkeys(registered, 1)), ("with", registered)):
+                weigh(slurm, weights)
+                idle[which] += watch(client)
+    shares = {which: statistics.mean(seen) for which, seen in idle.items()}
+    print(
+        f"\nidle among the {LEAVING} of {WORKERS} nodes that would leave, {STREAMS} at work: {shares['with']:.0%} with "
+        f"weights, {shares['without']:.0%} without; {len(idle['with'])} and {len(idle['without'])} looks"
+    )
+    assert shares["with"] > shares["without"]
+
+
+def busy(nodes: Sequence[Node]) -> int:
+    return sum(bool(node.busy_state) for node in nodes)
+
+
+def weigh(slurm: Slurm, weights: dict[str, int]) -> None:
+    by_weight: dict[int, list[str]] = {}
+    for name, weight in weights.items():
+        by_weight.setdefault(weight, []).append(name)
+    for weight, names in by_weight.items():
+        slurm.scontrol("update", f"nodename={compress(names)}", f"weight={weight}")
+
+
+def watch(client: SlurmClient) -> list[float]:
+    """Return, of many looks, which share of the nodes that would leave is idle; jobs of before have ended by then."""
+    leaving = {f"cpu-{ordinal}" for ordinal in range(WORKERS - LEAVING, WORKERS)}
+    began, shares = time.monotonic(), []
+    while (passed := time.monotonic() - began) < SETTLE_SECONDS + WATCH_SECONDS:
+        nodes = [node for node in client.nodes() if node.name in leaving]
+        if passed > SETTLE_SECONDS:
+            shares.append(1 - busy(nodes) / LEAVING)
+        time.sleep(1)
+    return shares
