@@ -18,6 +18,10 @@ _LINES = 20
 
 _JOBS_IN_A_LINE = 3
 
+_WITHOUT_WAITING = (
+    "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
+)
+
 _Group = tuple[list[str], str]
 """Nodes, and what is said of all of them."""
 
@@ -154,7 +158,7 @@ class _Page:
     def _policy(self, leaving: Leaving) -> Iterator[str]:
         policy = leaving.policy
         if not policy.wait:
-            yield "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
+            yield _WITHOUT_WAITING
             return
         yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
         if policy.on_timeout is OnTimeout.REQUEUE:
