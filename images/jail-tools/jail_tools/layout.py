@@ -21,9 +21,11 @@ CLIENTS = (
     "sinfo",
     "sprio",
     "squeue",
+    "sreport",
     "srun",
     "sshare",
     "sstat",
+    "strigger",
 )
 """Slurm's client programs, given to every tree in /opt/slurm/bin."""
 
