@@ -7,6 +7,7 @@ from enum import StrEnum
 from soperator_pulumi.slurm.states import Node
 
 _RUN = re.compile(r"[0-9a-f]{6}")
+_APPENDED = r"(?: : Not responding)*"  # by slurmctld, to a drained node whose slurmd has been silent for SlurmdTimeout
 
 
 class Operation(StrEnum):
@@ -52,7 +53,7 @@ class Marker:
         """Return the marker that a reason is; None when it is anybody else's or is not exactly one of ours."""
         found = re.fullmatch(
             re.escape(f"soperator-pulumi {owner}: ")
-            + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?",
+            + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?{_APPENDED}",
             reason,
             re.DOTALL,
         )

@@ -39,6 +39,7 @@ def test_markers_look_like_this() -> None:
         "soperator-pulumi hpc: pod-stop 1a2b3c",
         "soperator-pulumi hpc: pod-stop (was: disk)",
         "soperator-pulumi hpc: coffee 1a2b3c",
+        "soperator-pulumi hpc: scale-down 1a2b3c : Kill task failed",
         "soperator-pulumi other: scale-down 1a2b3c",
         "soperator-pulumi hpc2: scale-down 1a2b3c",
         "see soperator-pulumi hpc: scale-down 1a2b3c",
@@ -47,6 +48,12 @@ def test_markers_look_like_this() -> None:
 )
 def test_anything_else_is_somebody_elses(reason: str) -> None:
     assert Marker.read(reason, "hpc") is None
+
+
+@given(st.sampled_from(["", "disk"]), st.integers(1, 2))
+def test_what_slurm_adds_of_a_silent_node_is_not_somebody_elses(before: str, times: int) -> None:
+    marker = Marker("hpc", Operation.REMOVAL, "1a2b3c", before)
+    assert Marker.read(f"{marker}{' : Not responding' * times}", "hpc") == marker
 
 
 @pytest.mark.parametrize("run", ["", "1a2b3", "1a2b3c4", "xyzxyz"])
