@@ -21,7 +21,8 @@ KINDS = ("nodes", "jobs", "reservations", "pods")
 
 _OURS = re.compile(
     rf"soperator-pulumi {OWNER}: "
-    r"(pod-stop|(scale-down|removal|replacement|destroy|rolling-update) [0-9a-f]{6}( \(was: .+\))?)",
+    r"(pod-stop|(scale-down|removal|replacement|destroy|rolling-update) [0-9a-f]{6}( \(was: .+\))?)"
+    r"( : Not responding)?",
     re.DOTALL,
 )
 
@@ -55,9 +56,13 @@ class Watch:
     """Counts the calls that we make."""
     believed: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
     """The same with stale answers: that the first one of a run is stale cannot be known."""
+    acts: int = 0
+    """Counts what we change."""
     looks: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
     lifted: dict[str, int] = field(default_factory=dict)
     """When somebody else last ended a node's drain, or slurmctld forgot it."""
+    lifted_of_others: dict[str, int] = field(default_factory=dict)
+    """The same, where it was not ours."""
     imposed: dict[str, int] = field(default_factory=dict)
     """When somebody else last drained a node."""
     counted_on: dict[str, int] = field(default_factory=dict)
@@ -84,7 +89,7 @@ class Watch:
     controller_lost: bool = False
     """Whether the user has said that the controller is gone for good."""
     disturbed: set[str] = field(default_factory=set)
-    """Nodes to which anything else than our own acts happened in this run."""
+    """Nodes to which anything else than our own acts happened in this run, or in the preview before it."""
     drains: Counter[str] = field(default_factory=Counter)
     resumes: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
@@ -93,7 +98,7 @@ class Watch:
         """Start counting anew: a run knows nothing of the looks of another."""
         self.run_began, self.run_moment = now, self.happens()
         self.looks, self.believed = ({kind: Look() for kind in KINDS} for _ in range(2))
-        self.disturbed, self.drains, self.resumes = set(), Counter(), Counter()
+        self.drains, self.resumes = Counter(), Counter()
 
     def begin_step(self) -> None:
         """Forget what another resource's answers were: each looks for itself."""
@@ -117,11 +122,14 @@ class Watch:
     def pods_leave(self, pods: list[Pod]) -> None:
         """Judge pods that we tell to go, or whose StatefulSet we shrink or delete."""
         self._at_the_right_place("pods are taken away")
+        self.acts += len(pods)
         unknowable = (("nodes", self.lifted), ("nodes", self.appeared), ("pods", self.appeared))
         for pod in pods:
             record = self.slurm.nodes.get(pod.name)
             jobs = self.slurm.could_be_on(pod.name)
             if any(self._excused(*each, pod.name) for each in unknowable):
+                continue
+            if self._excused("nodes", self.lifted_of_others, pod.name, self.believed):
                 continue
             if self.controller_lost and not self.slurm.up:
                 continue
@@ -137,6 +145,7 @@ class Watch:
         if self.belated:
             return
         self._at_the_right_place(f"{verb} {sorted(names)}")
+        self.acts += len(names)
         if verb in {"cancel", "requeue"}:
             for job in sorted(map(int, names)):
                 self._treats(verb, self.slurm.jobs[job])
@@ -193,9 +202,9 @@ class Watch:
             self._violated(f"the record of {name} is deleted while jobs {self.slurm.processes[name]} are on it")
         required = [job.job_id for job in self.slurm.jobs.values() if job.state == "PENDING" and name in job.required]
         reserved = [each for each, names in self.slurm.reservations.items() if name in names]
-        if required and not self._excused("jobs", self.counted_on, name):
+        if required and not self._excused("jobs", self.counted_on, name, self.believed):
             self._violated(f"the record of {name} is deleted while jobs {required} wait for it")
-        if reserved and not self._excused("reservations", self.counted_on, name):
+        if reserved and not self._excused("reservations", self.counted_on, name, self.believed):
             self._violated(f"the record of {name} is deleted while {reserved} reserves it")
 
     def _treats(self, verb: str, job: Job) -> None:
@@ -219,7 +228,7 @@ class Watch:
                 self._all_requeueable(each)
 
     def _is_of_this_pass(self, name: str) -> bool:
-        return self.slurm.nodes[name].reason.partition(" (was: ")[0] == self.pass_reason
+        return self.slurm.nodes[name].reason.startswith(self.pass_reason)
 
     def _all_requeueable(self, node_set: str) -> None:
         """No job is requeued where the nodes cannot become free by it, as another job there must not be.
@@ -227,7 +236,7 @@ class Watch:
         A job on nodes of several node sets is left out: the most patient policy has the say.
         """
         for job in self.slurm.jobs.values():
-            drained = [name for name in job.nodes if name in self.slurm.nodes and self.slurm.nodes[name].drain]
+            drained = [name for name in job.nodes if name in self.slurm.nodes and self._is_of_this_pass(name)]
             stays = job.active and not (job.requeue and job.batch) and not job.completing
             known = self.placed.get(job.job_id, -1) <= self.looks["jobs"].moment
             if stays and known and drained and {name.rpartition("-")[0] for name in job.nodes} == {node_set}:
@@ -240,7 +249,7 @@ class Watch:
         if self.slurm.now - self.run_began < policy.timeout.total_seconds():
             return False
         if verb == "requeue":
-            return policy.on_timeout is OnTimeout.REQUEUE
+            return policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}  # the kinder of two, where sets differ
         cancelled = policy.on_timeout is OnTimeout.REQUEUE and policy.not_requeueable is NotRequeueable.CANCEL
         refused = not (job.requeue and job.batch) or self.slurm.requeue_fails
         return policy.on_timeout is OnTimeout.CANCEL or (cancelled and refused)

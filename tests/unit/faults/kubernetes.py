@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.slurm import Marker, Operation
-from tests.unit.faults.slurmctld import Slurmctld
+from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
 
 NAMESPACE = "hpc"
 OWNER = "dev-hpc"
@@ -152,7 +152,8 @@ class Kubernetes:
             pod.registered = self.slurm.register(pod.name, weight=_weight(pod.ordinal))
             record = self.slurm.nodes.get(pod.name)
             # The startup probe undoes exactly what this pod's preStop of before has set.
-            if pod.registered and record and record.drain and record.reason == POD_STOP:
+            reason = record.reason.removesuffix(NOT_RESPONDING) if record else ""
+            if pod.registered and record and record.drain and reason == POD_STOP:
                 self.slurm.resume([pod.name])
             self.on_pod(pod)
 

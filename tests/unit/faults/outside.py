@@ -7,6 +7,7 @@ what nobody could have known.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from tests.unit.faults.invariants import ours
 from tests.unit.faults.kubernetes import OWNER, Pod
 from tests.unit.faults.slurmctld import Job, expand
 from tests.unit.faults.world import World
@@ -128,8 +129,11 @@ def _admin_resumes(world: World, byte: int) -> str:
     name = _one_of(sorted(name for name, node in world.slurm.nodes.items() if node.drain), byte)
     if name is None or not world.slurm.up:
         return ""
+    foreign = not ours(world.slurm.nodes[name].reason)
     world.slurm.resume([name], undrain=bool(byte & 1))
     world.watch.lifted[name] = world.watch.happens()
+    if foreign:
+        world.watch.lifted_of_others[name] = world.watch.moment
     _disturb(world, [name])
     return name
 

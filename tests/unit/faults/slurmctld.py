@@ -21,6 +21,9 @@ MIN_JOB_AGE_SECONDS = 60.0
 
 PING_SECONDS = 1.0
 """After a drain is taken away slurmctld first asks whether slurmd is there."""
+NOT_RESPONDING = " : Not responding"
+"""What slurmctld itself adds to a reason when it misses the node's slurmd."""
+
 SAVE_SECONDS = 5.0
 """What changed in this time before a crash may be lost."""
 
@@ -162,7 +165,9 @@ class Slurmctld:
             if self.answers_slurmd(name):
                 self.silent_since.pop(name, None)
             elif self.now - self.silent_since.setdefault(name, self.now) > SLURMD_TIMEOUT_SECONDS and not record.down:
-                record.down, record.reason = True, record.reason or "Not responding"
+                record.down = True
+                if not record.reason.endswith("Not responding"):
+                    record.reason = f"{record.reason}{NOT_RESPONDING}" if record.reason else "Not responding"
                 self._changed()
                 for job in self._on(name):
                     job.by_others = True

@@ -127,6 +127,8 @@ class Mutation:
     focus: Focus = EVERYTHING
     beside: Mutate = lambda _patch: None
     """Another rule that would do alone, and is taken away as well."""
+    first: int = 0
+    """The trace to begin with: the search is short where one is known that shows it."""
 
 
 BUSY = ("job", "suspend", "time passes")
@@ -216,7 +218,7 @@ def test_without_a_rule_the_traces_find_what_goes_wrong(name: str, monkeypatch: 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_with_it_the_same_traces_go_well(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTATIONS[name].beside(monkeypatch)
-    for number in range(30):
+    for number in range(20):
         assert _violation(number, MUTATIONS[name].focus) == ""
 
 

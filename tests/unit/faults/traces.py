@@ -129,7 +129,8 @@ class Trace:
         world.tell(f"== {what}: { {name: each.replicas for name, each in program.node_sets.items()} }")
         self._note_policies(program)
         self.faults.on = True
-        sets = [*world.kubernetes.sets]
+        sets = {*world.kubernetes.sets}
+        world.watch.disturbed = set()
         in_service = {name for name, node in world.slurm.nodes.items() if not node.drain}
         try:
             if what == "destroy":
@@ -145,7 +146,8 @@ class Trace:
         if isinstance(outcome, DrainError) and one_pass and not self.faults.unbearable:
             self._require_back(in_service, program)
         if isinstance(outcome, DrainError) and not self.faults.happened and what == "destroy":
-            self._require(sets == [*world.kubernetes.sets], "aborted, and a StatefulSet has been deleted before")
+            deleted = (sets & program.node_sets.keys()) - world.kubernetes.sets.keys()
+            self._require(not deleted, f"aborted, and the StatefulSets {deleted} have been deleted before")
         return what == "destroy" and outcome is None, program
 
     def _require_back(self, in_service: set[str], program: Program) -> None:
@@ -242,13 +244,19 @@ class Trace:
         outcome = None
         for _ in range(_FINAL_RUNS):
             self._calm()
+            self.world.watch.disturbed = set()
             outcome = self._up(program, refresh=True)
             if outcome is None and not self._lacks(program):
                 break
         self._expect(outcome, "the last up")
         self._require(not (lacks := self._lacks(program)), "; ".join(lacks))
+        acts = self.world.watch.acts
+        self._expect(self._up(program), "an up without a change")
+        self._require(self.world.watch.acts == acts, "an up without a change did something")
         self._calm()
         self._require_kept_jobs()
+        self._expect(self._attempt(self.engine.destroy), "the last destroy")
+        self._require(not self.world.kubernetes.sets, "a StatefulSet is left")
 
     def _calm(self) -> None:
         """Let others mend what is theirs, and jobs come to their end."""
