@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from soperator_pulumi.errors import TransportError
+from soperator_pulumi.errors import NodesNotDeletedError, TransportError
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_node_table_time, read_nodes, read_reservations
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
@@ -123,8 +123,15 @@ class SlurmClient:
             NodesNotDeletedError: some are left; the others are deleted.
             TransportError: nothing is known about what was done.
         """
+        refused: list[NodesNotDeletedError] = []
         for some in _portions(names):
-            self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=_DELETE_SECONDS)
+            try:
+                self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=_DELETE_SECONDS)
+            except NodesNotDeletedError as error:
+                refused.append(error)
+        if refused:
+            left = frozenset[str]().union(*(error.left for error in refused))
+            raise NodesNotDeletedError("\n".join(map(str, refused)), left)
 
     def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
         """Put jobs back into the queue, and return those that Slurm refused to, each with its words.
@@ -137,7 +144,7 @@ class SlurmClient:
         """
         failures: dict[int, str] = {}
         active = self._active(job_ids)
-        for some in _parted(list(active), ","):
+        for some in _parted(list(active), "%2C"):
             # Without "Incomplete" a job that has just ended would run once more.
             command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
             failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
@@ -154,7 +161,7 @@ class SlurmClient:
         """
         failures: dict[int, str] = {}
         active = self._active(job_ids)
-        for some in _parted(list(active), " "):
+        for some in _parted(list(active), "&command="):  # as the words of a command stand in an exec's request
             failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
         return failures
 

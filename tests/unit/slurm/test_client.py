@@ -169,6 +169,21 @@ def test_a_list_deleted_in_part_says_who_is_left() -> None:
     assert raised.value.left == {"gpu-1"}
 
 
+def test_a_list_too_long_for_one_call_is_deleted_whole_though_some_of_it_is_refused() -> None:
+    names = [f"gpu-{number}" for number in range(0, 8000, 3)]
+
+    class Busy(Canned):
+        def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
+            super().run(command, stdin=stdin, timeout_seconds=timeout_seconds)
+            first = expand(command[2].removeprefix("nodename="))[0]
+            return Answer(1, "", f"scontrol: error: failed to delete nodes {first}")
+
+    slurmctld = Busy(scontrol_delete=DONE)
+    with pytest.raises(NodesNotDeletedError) as raised:
+        SlurmClient(slurmctld).delete_nodes(names)
+    assert len(raised.value.left) == len(slurmctld.asked) > 1
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -248,6 +263,15 @@ def test_jobs_are_cancelled_by_one_call() -> None:
     slurmctld = a_cluster(*jobs, a_task(2, of=9, raw=8), scancel=DONE)
     assert SlurmClient(slurmctld).cancel([4, 5, 8]) == {}
     assert slurmctld.asked[-1] == "scancel 4 5 9_2"
+
+
+def test_more_jobs_than_fit_one_call_are_cancelled_in_parts() -> None:
+    jobs = [a_job("RUNNING", nodes="cpu-0", job_id=number) for number in range(1000, 2000)]
+    slurmctld = a_cluster(*jobs, scancel=DONE)
+    SlurmClient(slurmctld).cancel(range(1000, 2000))
+    parts = [asked.split()[1:] for asked in slurmctld.asked if asked.startswith("scancel")]
+    assert len(parts) > 1
+    assert [int(each) for part in parts for each in part] == [*range(1000, 2000)]
 
 
 @pytest.mark.parametrize("state", [("COMPLETED",), ("PENDING",)])
