@@ -17,7 +17,7 @@ from tests.unit.faults.world import World
 
 T = TypeVar("T")
 
-QUIET = 205
+QUIET = 210
 """Of 256 values so many are quiet."""
 
 _CALL_SECONDS = 0.06
@@ -46,7 +46,7 @@ UPDATES_ONLY = " update"
 """Ends a kind that befalls no other command."""
 
 KILLS = ("killed before", "killed after")
-ALL = (*ANSWERS, *KILLS, *outside.EVENTS, *outside.EVENTS)
+ALL = (*ANSWERS, *KILLS, *outside.EVENTS, *outside.USUAL, *outside.USUAL)
 
 
 class KilledError(BaseException):
@@ -99,7 +99,7 @@ class Faults:
         byte = self.choices.byte() if self.on else 0
         if byte < self.quiet or not self.kinds:
             return ""
-        kind = self.kinds[(byte - self.quiet) % len(self.kinds)]
+        kind = self.choices.of(self.kinds)
         if not kind:
             return ""
         self.unbearable += kind in UNBEARABLE

@@ -15,7 +15,7 @@ from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Share
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
 from tests.unit.faults.slurmctld import Job, Slurmctld
 
-ACT_CALLS = 6
+ACT_CALLS = 8
 
 KINDS = ("nodes", "jobs", "reservations", "pods")
 
@@ -102,7 +102,7 @@ class Watch:
 
     def begin_step(self) -> None:
         """Forget what another resource's answers were: each looks for itself."""
-        self.believed = {kind: Look() for kind in KINDS}
+        self.believed, self.pass_reason = {kind: Look() for kind in KINDS}, ""
 
     def has_seen_its_drains(self) -> bool:
         """Whether a true answer has come since we last drained a node."""
@@ -131,6 +131,8 @@ class Watch:
                 continue
             if self._excused("nodes", self.lifted_of_others, pod.name, self.believed):
                 continue
+            if not self._slurmctld_answers() and not (pod.ran or self.slurm.processes.get(pod.name)):
+                continue  # where slurmd has never run nothing can be lost
             if self.controller_lost and not self.slurm.up:
                 continue
             if jobs:
@@ -139,6 +141,9 @@ class Watch:
                 self._violated(f"pod {pod.name} is taken away, though slurmctld does not know it")
             elif record is not None and not (record.drain or record.fail):
                 self._violated(f"pod {pod.name} is taken away, though new jobs can come to it")
+
+    def _slurmctld_answers(self) -> bool:
+        return self.calls - self.looks["nodes"].calls <= ACT_CALLS
 
     def slurm_changes(self, verb: str, names: frozenset[str]) -> None:
         """Judge a command that is about to change something."""
@@ -228,7 +233,7 @@ class Watch:
                 self._all_requeueable(each)
 
     def _is_of_this_pass(self, name: str) -> bool:
-        return self.slurm.nodes[name].reason.startswith(self.pass_reason)
+        return bool(self.pass_reason) and self.slurm.nodes[name].reason.startswith(self.pass_reason)
 
     def _all_requeueable(self, node_set: str) -> None:
         """No job is requeued where the nodes cannot become free by it, as another job there must not be.

@@ -12,10 +12,10 @@ from tests.unit.faults.kubernetes import OWNER, Pod
 from tests.unit.faults.slurmctld import Job, expand
 from tests.unit.faults.world import World
 
-__all__ = ["EVENTS", "expand", "mend", "submit"]
+__all__ = ["EVENTS", "USUAL", "expand", "mend", "submit"]
 
 _FOREVER = float("inf")
-_RUNS_SECONDS = (20.0, 5.0, 90.0, 600.0)
+_RUNS_SECONDS = (600.0, 5.0, 90.0, 600.0)
 _COMPLETES_SECONDS = (0.0, 0.0, 4.0, 60.0, _FOREVER)
 _CRASH_SECONDS = (3.0, 15.0, 90.0, 600.0)
 _REASONS = (
@@ -238,6 +238,9 @@ EVENTS: dict[str, Event] = {
     "requeues fail": _requeues_fail,
     "time passes": _time_passes,
 }
+
+USUAL = ("job", "job for a node", "job ends", "suspend", "admin drains", "admin resumes", "reserve", "time passes")
+"""What happens more often than the rest."""
 
 
 def mend(world: World) -> None:
