@@ -3,13 +3,14 @@
 import os
 import random
 import re
-import secrets
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.populating import POPULATE, TREE, VERIFY, Populating, last_numbers, volume
+from tests.cluster.populating import POPULATE, TREE, VERIFY, Ended, Populating, last_numbers, volume
+from tests.cluster.slurm import throw_away, unique
 from tests.conftest import Kubernetes
 from tools.console import say
 
@@ -32,38 +33,48 @@ COMPLETE = f"test -e /claim/meta/{TREE}/complete.json && echo complete || echo p
 
 @pytest.fixture(scope="module")
 def populating(kubernetes: Kubernetes, built_images: None) -> Iterator[Populating]:
-    namespace = f"populate-{secrets.token_hex(3)}"
+    namespace = unique("populate")
     kubernetes.run("create", "namespace", namespace)
     yield Populating(kubernetes, namespace)
-    kubernetes.run("delete", "namespace", namespace, "--wait=false")
+    throw_away(kubernetes, namespace)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A claim with a tree that was filled in one go, and what was seen of it then."""
+
+    claim: str
+    filled: Ended
+    verified: Ended
+    complete: str
+    active: str
+    files: set[str]
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return last_numbers(self.filled)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(populating: Populating) -> tuple[set[str], dict[str, float]]:
-    """What a tree has that was filled in one go, and the numbers of that."""
+def undisturbed(populating: Populating) -> Undisturbed:
     claim = populating.claim()
-    ended = populating.run(volume(claim), POPULATE)
-    assert ended.code == 0, ended.log
-    return set(populating.look(claim, EVERYTHING).splitlines()), last_numbers(ended)
+    filled = populating.run(volume(claim), POPULATE)
+    assert filled.code == 0, filled.log
+    verified = populating.run(volume(claim), VERIFY)
+    complete, active = populating.look(claim, f"{COMPLETE}; readlink /claim/active").splitlines()
+    return Undisturbed(claim, filled, verified, complete, active, set(populating.look(claim, EVERYTHING).splitlines()))
 
 
-def test_a_tree_is_filled_with_progress(populating: Populating) -> None:
-    claim = populating.claim()
+def test_a_tree_is_filled_with_progress(undisturbed: Undisturbed) -> None:
+    filled = undisturbed.filled
 
-    ended = populating.run(volume(claim), POPULATE)
-
-    assert ended.code == 0, ended.log
-    assert re.search(r"^populate: [\d,]+ of [\d,]+ files, [\d,]+ of [\d,]+ MiB$", ended.log, re.MULTILINE)
-    assert last_numbers(ended)["files"] > 3000
-    assert populating.look(claim, COMPLETE) == "complete\n"
-    assert populating.look(claim, "readlink /claim/active") == f"trees/{TREE}\n"
-    assert populating.run(volume(claim), VERIFY).code == 0
+    assert re.search(r"^populate: [\d,]+ of [\d,]+ files, [\d,]+ of [\d,]+ MiB$", filled.log, re.MULTILINE)
+    assert undisturbed.numbers["files"] > 3000
+    assert (undisturbed.complete, undisturbed.active) == ("complete", f"trees/{TREE}")
+    assert undisturbed.verified.code == 0, undisturbed.verified.log
 
 
-def test_killed_at_random_moments_and_run_again_it_is_whole(
-    populating: Populating, undisturbed: tuple[set[str], dict[str, float]]
-) -> None:
-    expected, numbers = undisturbed
+def test_killed_at_random_moments_and_run_again_it_is_whole(populating: Populating, undisturbed: Undisturbed) -> None:
     moments = random.Random(4)  # noqa: S311 - chosen for tests
     kills, rounds = 0, 0
     while kills < KILLS:
@@ -73,7 +84,7 @@ def test_killed_at_random_moments_and_run_again_it_is_whole(
         for _ in range(min(4, KILLS - kills)):
             pod = populating.start(volume(claim), POPULATE)
             populating.wait_until_running(pod)
-            time.sleep(moments.uniform(0, numbers["seconds"]))
+            time.sleep(moments.uniform(0, undisturbed.numbers["seconds"]))
             populating.kill(pod)
             kills += 1
             complete = populating.look(claim, COMPLETE) == "complete\n"
@@ -85,13 +96,12 @@ def test_killed_at_random_moments_and_run_again_it_is_whole(
             assert ended.code == 0, ended.log
         verified = populating.run(volume(claim), VERIFY)
         assert verified.code == 0, verified.log
-        assert sorted(set(populating.look(claim, EVERYTHING).splitlines()) ^ expected) == []
+        assert sorted(set(populating.look(claim, EVERYTHING).splitlines()) ^ undisturbed.files) == []
     say(f"{kills} kills in {rounds} trees")
 
 
-def test_a_second_run_on_a_complete_tree_does_nothing(populating: Populating) -> None:
-    claim = populating.claim()
-    populating.run(volume(claim), POPULATE)
+def test_a_second_run_on_a_complete_tree_does_nothing(populating: Populating, undisturbed: Undisturbed) -> None:
+    claim = undisturbed.claim
     populating.look(claim, f"echo mine > /claim/trees/{TREE}/etc/motd")
 
     again = populating.run(volume(claim), POPULATE)
@@ -100,9 +110,8 @@ def test_a_second_run_on_a_complete_tree_does_nothing(populating: Populating) ->
     assert populating.look(claim, f"cat /claim/trees/{TREE}/etc/motd") == "mine\n"
 
 
-def test_verification_names_all_that_was_spoilt(populating: Populating) -> None:
-    claim = populating.claim()
-    populating.run(volume(claim), POPULATE)
+def test_verification_names_all_that_was_spoilt(populating: Populating, undisturbed: Undisturbed) -> None:
+    claim = undisturbed.claim
     spoil = (
         f"cd /claim/trees/{TREE}; printf X | dd of=usr/bin/env bs=1 seek=1000 conv=notrunc; "
         "rm usr/bin/tac; chmod 0600 usr/bin/sort; touch usr/bin/intruder; ln -sfn elsewhere usr/bin/awk"
@@ -120,10 +129,10 @@ def test_verification_names_all_that_was_spoilt(populating: Populating) -> None:
 
 @pytest.mark.parametrize(("spare_mib", "words"), [(-100, "MiB free"), (4, "No space left on device")])
 def test_a_full_volume_is_told_and_not_called_complete(
-    populating: Populating, undisturbed: tuple[set[str], dict[str, float]], spare_mib: int, words: str
+    populating: Populating, undisturbed: Undisturbed, spare_mib: int, words: str
 ) -> None:
     """The second one is large enough for the files' bytes, but not for the blocks that they take."""
-    size_mib = int(undisturbed[1]["bytes"] / 2**20) + spare_mib
+    size_mib = int(undisturbed.numbers["bytes"] / 2**20) + spare_mib
     small = {"emptyDir": {"medium": "Memory", "sizeLimit": f"{size_mib}Mi"}}
 
     ended = populating.run(small, POPULATE)
