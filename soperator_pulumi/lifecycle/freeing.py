@@ -19,6 +19,7 @@ from soperator_pulumi.slurm.marker import Marker
 from soperator_pulumi.slurm.plan import Plan, plan
 from soperator_pulumi.slurm.states import Reservation, Snapshot
 from soperator_pulumi.slurm.time_out import longest_wait_seconds
+from soperator_pulumi.slurm.words import counted
 
 ANSWER_SECONDS = 300
 """How long slurmctld may take until it answers at all: after a restart it recovers its state."""
@@ -126,7 +127,7 @@ class Freeing:
                     raise self._aborted(planned)
                 acted = self._act(planned)
                 if not acted and self._enough(planned):
-                    self._say(f"{self._cluster}: {len(planned.free)} of {len(self._names)} nodes are free")
+                    self._say(f"{self._cluster}: {len(planned.free)} of {counted(len(self._names), 'node')} free")
                     return Freed(planned.free, {name: each.why for name, each in planned.waiting.items()})
                 if not acted:
                     self._tell(planned)
