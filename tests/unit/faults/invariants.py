@@ -55,7 +55,8 @@ class Watch:
     calls: int = 0
     """Counts the calls that we make."""
     believed: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
-    """The same with stale answers: that the first one of a run is stale cannot be known."""
+    """The same with stale answers: that the first one of a pass is stale cannot be known, and which one that is the
+    model does not see."""
     acts: int = 0
     """Counts what we change."""
     looks: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
@@ -115,9 +116,9 @@ class Watch:
 
     def looked(self, kind: str, moment: int, *, stale: bool = False) -> None:
         """Note an answer that was made at `moment` and reaches us now."""
-        for looks in (self.believed,) if stale else (self.believed, self.looks):
-            if moment > looks[kind].moment:
-                looks[kind] = Look(moment, self.calls)
+        self.believed[kind] = Look(moment, self.calls)
+        if not stale and moment > self.looks[kind].moment:
+            self.looks[kind] = self.believed[kind]
 
     def pods_leave(self, pods: list[Pod]) -> None:
         """Judge pods that we tell to go, or whose StatefulSet we shrink or delete."""
