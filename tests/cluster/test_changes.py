@@ -51,8 +51,7 @@ def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[.
     result = slurm.up()
 
     name = slurm.cluster["name"]
-    expected = {f"{name}-slurm-config": "update", f"{name}-cpu": "update", f"{name}-cpu-ready": "update"}
-    assert changed(result) == expected
+    assert changed(result) == {f"{name}-{part}": "update" for part in ("slurm-config", "cpu-drain", "cpu", "cpu-ready")}
     assert "+KillWait=45" in "\n".join(plan.messages)
     assert "KillWait                = 45 sec" in slurm.scontrol("show", "config")
     assert slurm.job(job)["JobState"] == "RUNNING"

@@ -11,8 +11,10 @@ from kubernetes import client
 
 from tests.cluster import busybox
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, unique
+from tests.cluster.workers import NO_TIME, job_on, set_size
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
+from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
 
@@ -272,14 +274,19 @@ def test_the_user_is_told_the_step_and_the_reason_and_the_node_is_drained(breaka
 
 
 def test_a_submount_that_a_pod_has_not_got_yet_drains_no_node(breakable: Slurm) -> None:
-    """Workers are not replaced by `up`: what a node binds is what its own pod has."""
+    """A worker is not replaced under a job, so the new description finds a pod of before: a node binds what its own
+    pod has."""
+    job = job_on(breakable, "cpu-0")
     breakable.cluster["jail"]["submounts"].append({"path": "/mnt/more", "scratch_gib": 1})
-    breakable.up()
+    set_size(breakable, 1, **NO_TIME)
+    with pytest.raises(DeployError, match=f"job {job}"):
+        breakable.up()
+    breakable.ssh(f"scancel {job}")
+    wait_until(lambda: is_idle(breakable), "the node is idle")
 
     assert run_all_programs(breakable)[1] != []
     assert "DRAIN" not in breakable.node_state("cpu-0")
-    replace_worker(breakable)
-    revive(breakable)
+    breakable.up()
     assert breakable.ssh("srun stat --format %a /mnt/more").stdout == "1777\n"
 
 
