@@ -150,20 +150,20 @@ class Upkeep:
                 joining.say(f"{joining.node_set}: waits until pods have ended: {compress(there)}, {left:.0f} s left")
 
     def _surplus_drift(self, roll: Roll) -> tuple[list[str], bool]:
-        """Return what is to be said of records beyond the size, and whether any can be removed."""
+        """Return what is to be said of records beyond the size, and whether any can be removed, now or soon."""
         pods = roll.live.pods
-        surplus = [name for name in roll.surplus if name not in pods or pods[name].going]
-        if not surplus:
-            return [], False
+        gone = [name for name in roll.surplus if name not in pods]
+        going = any(name in pods and pods[name].going for name in roll.surplus)
+        if not gone:
+            return [], going
         try:
             snapshot = self.joining.slurm.snapshot()
         except (SlurmError, TransportError) as error:
-            return [f"{compress(surplus)}: in Slurm without a pod: {error}"], True
-        gone = [name for name in surplus if name not in pods and name in snapshot.nodes]
-        kept = self.records.kept(gone, snapshot)
-        removable = [name for name in surplus if name not in kept]
+            return [f"{compress(gone)}: in Slurm without a pod: {error}"], True
+        kept = self.records.kept([name for name in gone if name in snapshot.nodes], snapshot)
+        removable = [name for name in gone if name not in kept]
         words = [f"{compress(removable)}: in Slurm without a pod, is removed"] if removable else []
-        return words + kept_lines(kept), bool(removable)
+        return words + kept_lines(kept), going or bool(removable)
 
 
 def _template(live: LiveNodeSet) -> str:
