@@ -171,7 +171,7 @@ MUTATIONS: dict[str, Mutation] = {
         replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)),
     ),
     "another namespace of the same name is not touched": Mutation(
-        _any_namespace_will_do, Focus(script=["namespace anew"], kinds=())
+        _any_namespace_will_do, Focus(script=["wrong place"], kinds=())
     ),
     "what is aborted is put back": Mutation(
         _nothing_is_put_back, replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], kinds=("job",))

@@ -3,21 +3,19 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from unittest import mock
 
 from soperator_pulumi.errors import DrainError, SoperatorError
+from soperator_pulumi.lifecycle.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.lifecycle.place import CONTROLLER_LOST
-from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Reaction, Share
+from soperator_pulumi.spec import DrainSpec, Share
 from tests.unit.faults import outside
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import ALL, QUIET, Choices, Faults, KilledError
 from tests.unit.faults.invariants import ViolationError, drained_by_us
+from tests.unit.faults.user import CHANGES, User, overridden
 from tests.unit.faults.world import World
 
-NAMES = ("gpu", "cpu")
-_SIZES = (3, 2, 1, 4, 0)
-_TIMEOUTS_SECONDS = (60, 10, 0, 300)
 _STRIDES_SECONDS = (30.0, 5.0, 60.0, 15.0)
 _RUNS = 3
 _FINAL_RUNS = 6
@@ -50,11 +48,13 @@ class Trace:
     focus: Focus = EVERYTHING
     world: World = field(default_factory=World)
     choices: Choices = field(init=False)
+    user: User = field(init=False)
     faults: Faults = field(init=False)
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
         self.choices = Choices(self.data)
+        self.user = User(self.choices, self.focus.policies)
         self.faults = Faults(self.world, self.choices, self.focus.kinds, self.focus.quiet)
         self.engine = Engine(self.faults)
 
@@ -77,7 +77,8 @@ class Trace:
     def _play(self) -> None:
         choices, world = self.choices, self.world
         world.stride = choices.of(_STRIDES_SECONDS)
-        program = self._first_program()
+        program = self.user.first_program(self.focus.node_sets)
+        self._note_policies(program)
         self._expect(self._up(program), "the first up")
         for _ in range(choices.byte() % 5):
             outside.submit(world, choices.byte())
@@ -94,45 +95,26 @@ class Trace:
 
     # -- runs -----------------------------------------------------------------------------------------------------
 
-    def _first_program(self) -> Program:
-        count = self.focus.node_sets or 1 + self.choices.byte() % 2
-        return Program({name: self._node_set() for name in NAMES[:count]}, bool(self.choices.byte() & 1))
-
-    def _node_set(self) -> NodeSet:
-        return NodeSet(self.choices.of(_SIZES), self._policy())
-
-    def _policy(self) -> DrainSpec:
-        choices = self.choices
-        if self.focus.policies is not None:
-            return choices.of(self.focus.policies)
-        timeout = timedelta(seconds=choices.of(_TIMEOUTS_SECONDS))
-        rare = choices.byte()
-        return DrainSpec(
-            timeout=timeout,
-            on_timeout=choices.of(tuple(OnTimeout)),
-            max_wait=timeout + timedelta(seconds=300),
-            not_requeueable=(NotRequeueable.ABORT, NotRequeueable.CANCEL)[rare & 1],
-            reservations=(Reaction.REPORT, Reaction.REFUSE)[(rare & 6) == 6],
-            pending_jobs=(Reaction.REPORT, Reaction.REFUSE)[(rare & 24) == 24],
-            wait=(rare & 96) != 96,
-            grace=timedelta(seconds=60),
-        )
-
     def _run(self, program: Program, what: str) -> tuple[bool, Program]:
         """Do one run, with all that goes wrong; return whether all is destroyed, and the program."""
         choices, world = self.choices, self.world
-        if what == "namespace anew":
+        if what == "wrong place":
             self._in_the_wrong_place(program)
             return False, program
+        if what == "controller lost":
+            self._without_controller(program)
+            return True, program
         if what != "destroy":
-            program = self._changed(program, what)
-        world.tell(f"== {what}: { {name: each.replicas for name, each in program.node_sets.items()} }")
-        self._note_policies(program)
+            program = self.user.changed(program, what)
+        override = self.user.override()
+        world.tell(f"== {what} {override}: { {name: each.replicas for name, each in program.node_sets.items()} }")
+        self._note_policies(program, override)
         self.faults.on = True
         sets = {*world.kubernetes.sets}
         world.watch.disturbed = set()
         in_service = {name for name, node in world.slurm.nodes.items() if not node.drain}
         try:
+            os.environ[SOPERATOR_DRAIN] = override
             if what == "destroy":
                 outcome = self._attempt(self.engine.destroy)
             else:
@@ -141,6 +123,7 @@ class Trace:
                 outcome = self._up(program, refresh=bool(choices.byte() & 1))
         finally:
             self.faults.on = False
+            del os.environ[SOPERATOR_DRAIN]
         # Once the gate has freed all, a guard that cannot free its node set puts back only that.
         one_pass = what != "destroy" or "DrainGate" in self.engine.state
         if isinstance(outcome, DrainError) and one_pass and not self.faults.unbearable:
@@ -163,32 +146,7 @@ class Trace:
         left = [name for name in left if ": replacement " not in self.world.slurm.nodes[name].reason]
         self._require(not left, f"aborted, and {left} stay drained")
 
-    def _changed(self, program: Program, what: str) -> Program:
-        sets = dict(program.node_sets)
-        if what == "remove" and len(sets) > 1:
-            del sets[self.choices.of(sorted(sets))]
-        elif what == "add":
-            sets |= {name: self._node_set() for name in NAMES if name not in sets}
-        else:
-            for name, node_set in sets.items():
-                sets[name] = self._resized(node_set, what)
-        return Program(sets, program.other_way_round)
-
-    def _resized(self, node_set: NodeSet, what: str) -> NodeSet:
-        changes: dict[str, object] = {}
-        if what in {"scale", "scale and roll"}:
-            changes["replicas"] = self.choices.of(_SIZES)
-        if what in {"roll", "scale and roll"}:
-            changes["template"] = self.choices.of(("b", "a", "c"))
-            changes["max_unavailable"] = self.choices.of((1, 2, 3))
-        if what == "replace":
-            changes["identity"] = self.choices.of(("2", "1"))
-        if what == "policy":
-            changes["policy"] = self._policy()
-        return NodeSet(**{**vars(node_set), **changes})
-
     def _up(self, program: Program, *, refresh: bool = False) -> SoperatorError | KilledError | None:
-        self._note_policies(program)
         return self._attempt(lambda: self.engine.up(program, refresh=refresh))
 
     def _attempt(self, operation: Callable[[], None]) -> SoperatorError | KilledError | None:
@@ -226,11 +184,34 @@ class Trace:
         self._attempt(self.choices.of(operations))
         kubernetes.namespace_uid, watch.wrong_place = right, False
 
-    def _note_policies(self, program: Program) -> None:
+    def _without_controller(self, program: Program) -> None:
+        """Destroy where slurmctld is gone for good, or the whole namespace: only when the user has said so."""
+        world = self.world
+        self._note_policies(program)
+        gone = self.choices.of(("its pod", "its namespace"))
+        world.tell(f"== {gone} is gone for good")
+        world.slurm.crash(1e9)
+        world.kubernetes.controller = False
+        if gone == "its namespace":
+            for pod in [*world.kubernetes.pods.values()]:
+                world.kubernetes.die(pod)
+            world.kubernetes.sets.clear()
+            world.kubernetes.namespace_uid = None
+        outcome = self._attempt(self.engine.destroy)
+        ran = any(pod.ran for pod in world.kubernetes.pods.values())
+        self._require(outcome is not None or not (ran or gone == "its namespace"), "destroyed though it may be there")
+        os.environ[CONTROLLER_LOST], world.watch.controller_lost = "true", True
+        self._expect(self._attempt(self.engine.destroy), "destroying what is lost")
+        del os.environ[CONTROLLER_LOST]
+
+    def _note_policies(self, program: Program, override: str = "{}") -> None:
         recorded = self.engine.recorded_policies()
         declared = {name: [each.policy] for name, each in program.node_sets.items()}
         names = {*recorded, *declared}
-        self.world.watch.policies |= {name: [*declared.get(name, []), *recorded.get(name, [])] for name in names}
+        self.world.watch.policies |= {
+            name: [overridden(each, override) for each in (*declared.get(name, []), *recorded.get(name, []))]
+            for name in names
+        }
         self.world.watch.budgets |= {name: Share(each.max_unavailable) for name, each in program.node_sets.items()}
 
     # -- the end --------------------------------------------------------------------------------------------------
@@ -245,6 +226,7 @@ class Trace:
         for _ in range(_FINAL_RUNS):
             self._calm()
             self.world.watch.disturbed = set()
+            self._note_policies(program)
             outcome = self._up(program, refresh=True)
             if outcome is None and not self._lacks(program):
                 break
@@ -303,26 +285,11 @@ class Trace:
             raise ViolationError(otherwise)
 
 
-CHANGES = (
-    "scale",
-    "scale",
-    "scale",
-    "nothing",
-    "remove",
-    "destroy",
-    "roll",
-    "replace",
-    "scale and roll",
-    "add",
-    "policy",
-    "namespace anew",
-)
-
-
 def play(data: bytes, focus: Focus = EVERYTHING) -> Trace:
     """Play a trace, and return it."""
     with mock.patch.dict(os.environ):
         os.environ.pop(CONTROLLER_LOST, None)
+        os.environ.pop(SOPERATOR_DRAIN, None)
         trace = Trace(data, focus)
         trace.run()
     return trace
