@@ -6,7 +6,7 @@ The cluster of three workers is left as it was.
 import pytest
 
 from tests.cluster.slurm import Slurm
-from tests.cluster.workers import NO_TIME, SlurmNode, drain, drained, ended_well, in_service, job_on, scale, set_size
+from tests.cluster.workers import NO_TIME, SlurmNode, drain, drained, ended_well, in_service, job_on, scale
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
@@ -18,7 +18,7 @@ def reasons(drains: dict[str, SlurmNode]) -> dict[str, tuple[str, str]]:
 
 def test_drains_are_untouched_by_an_aborted_scale_down_a_done_one_and_a_scale_up(workers: Slurm) -> None:
     """One node stays, two leave and come back. Ours would be the second's, if it were this cluster's."""
-    job = job_on(workers, "cpu-1", "sleep 12")
+    job = job_on(workers, "cpu-1", "until [ -e end ]; do sleep 0.2; done; sleep 5")
     drain(workers, ["cpu-0"], "bad memory")
     drain(workers, ["cpu-1"], "soperator-pulumi elsewhere: scale-down 1a2b3c")
     drain(workers, ["cpu-2"], "bad disk")
@@ -27,8 +27,8 @@ def test_drains_are_untouched_by_an_aborted_scale_down_a_done_one_and_a_scale_up
     with pytest.raises(DeployError, match=f"job {job}"):
         scale(workers, 1, **NO_TIME)
     after_abort = drained(workers)
-    set_size(workers, 1, timeout="1m")
-    workers.up()
+    workers.ssh("touch end")
+    scale(workers, 1, timeout="1m")
     waited_for = ended_well(workers, job)
     after_down = drained(workers)
     scale(workers, 3)
