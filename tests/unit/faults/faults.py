@@ -21,6 +21,7 @@ QUIET = 210
 """Of 256 values so many are quiet."""
 
 _CALL_SECONDS = 0.06
+_OTHERS_SECONDS = 1.0
 _LOST_SECONDS = 3.0
 _SLOW_SECONDS = 20.0
 _LATE_SECONDS = 10.0
@@ -70,6 +71,16 @@ class Choices:
         return options[self.byte() % len(options)]
 
 
+@dataclass(frozen=True)
+class Given:
+    """An answer that was given before."""
+
+    moment: int
+    second: int
+    """When the node table had changed last: Slurm tells whole seconds, and no stale answer within one can be known."""
+    answer: Answer
+
+
 @dataclass
 class Faults:
     """Decides what happens at each call, as long as it is on."""
@@ -85,7 +96,7 @@ class Faults:
     """In this run."""
     unbearable: int = 0
     """Of these, those after which a run need not put back what it drained."""
-    answers: dict[tuple[str, ...], list[tuple[int, Answer]]] = field(default_factory=dict)
+    answers: dict[tuple[str, ...], list["Given"]] = field(default_factory=dict)
 
     def begin_run(self) -> None:
         """A new process."""
@@ -109,7 +120,7 @@ class Faults:
                 self.happened += 1
                 self.world.tell(f"({kind}: {told})")
                 self.world.watch.happens()
-                self.world.settle()
+                self.world.advance(_OTHERS_SECONDS)
             return ""
         self.happened += 1
         self.world.tell(f"[{kind}]")
@@ -171,15 +182,16 @@ class FaultyTransport:
         """Ask, and note which answers are true."""
         faults, world, key = self.faults, self.faults.world, tuple(command)
         before = faults.answers.get(key, [])
-        if kind == "stale" and before:
+        older = [each for each in before[::-1] if each.second < int(world.slurm.changed_at)]
+        if kind == "stale" and older:
             world.tell(f"{' '.join(command)} -> stale")
-            moment, answer = faults.choices.of(before[::-1])
-            world.watch.looked(_kind(command), moment, stale=True)
-            return answer
+            stale = faults.choices.of(older)
+            world.watch.looked(_kind(command), stale.moment, stale=True)
+            return stale.answer
         moment = world.watch.happens()
         answer = self._answered("lost before" if kind == "lost, done later" else kind, command)
         if answer.returncode == 0 and kind != "truncated":
-            faults.answers[key] = [*before[-3:], (moment, answer)]
+            faults.answers[key] = [*before[-3:], Given(moment, int(world.slurm.changed_at), answer)]
             world.watch.looked(_kind(command), moment)
         return answer
 
