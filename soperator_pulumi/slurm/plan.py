@@ -132,11 +132,13 @@ class _Look:
     drain: Mapping[str, str]
     """The reason to give, by node."""
     waiting: Mapping[str, Waiting]
+    undrained: frozenset[str]
+    """Those to be drained now, and those that came to have jobs after slurmctld had said which nodes it knows."""
 
     def held(self) -> Held:
         """Return what its policy judges."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
-        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), frozenset(self.drain))
+        return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), self.undrained)
 
 
 def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:
@@ -149,7 +151,8 @@ def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping
         against = why_not_free(Evidence(name, node, jobs, marker, name in leaving.never_started))
         if against:
             waiting[name] = Waiting(", ".join(against), jobs, _last_end(jobs))
-    return _Look(leaving, drain, waiting)
+    unknown = {name for name in waiting if name not in snapshot.nodes and name in held_by}
+    return _Look(leaving, drain, waiting, frozenset(drain) | unknown)
 
 
 def _reason(node: Node, marker: Marker) -> str | None:

@@ -137,6 +137,18 @@ def test_without_any_time_idle_nodes_are_drained_before_it_is_judged() -> None:
     assert after(0, timeout="0s").stop
 
 
+@pytest.mark.parametrize("on_timeout", ["requeue", "cancel"])
+def test_a_job_on_a_node_that_was_not_known_a_moment_before_is_not_treated_before_the_node_is_drained(
+    on_timeout: str,
+) -> None:
+    """The node registered after the nodes were asked for, and before the jobs were."""
+    policy = leaving(timeout="0s", on_timeout=on_timeout)
+
+    first = planned(policy, [node("gpu-2", "ALLOCATED+DRAIN", RUN)], [job(1, "gpu-1"), job(2, "gpu-2")], elapsed=HOUR)
+
+    assert (*first.requeue, *first.cancel) == (2,)
+
+
 def test_somebody_who_resumes_nodes_again_and_again_does_not_make_it_endless() -> None:
     resumed = [node("gpu-1", "IDLE"), node("gpu-2", "IDLE+DRAIN", RUN)]
 
