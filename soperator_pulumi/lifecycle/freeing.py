@@ -93,8 +93,8 @@ class Freeing:
         """When slurmctld answered first: the policies' time counts from then."""
         self._silent: float | None = None
         """Since when it has not answered."""
-        self._newest = 0.0
-        """The time of the node table as it was seen last."""
+        self._last: Snapshot | None = None
+        """What slurmctld said last."""
         self._reservations: tuple[Reservation, ...] | None = None
         self._taken: frozenset[str] = frozenset()
         """The nodes with this run's drain that were seen with another run's since."""
@@ -152,14 +152,14 @@ class Freeing:
         except (SlurmError, TransportError) as error:
             self._unanswered(str(error))
             return None
-        if snapshot.node_table_time < self._newest:
+        if self._last is not None and snapshot.older_than(self._last):
             self._unanswered("an answer came that is older than one before")
             return None
         if self._reservations is None:
             self._reservations, self._began = snapshot.reservations, self._clock.now()
         if self._silent is not None:
             self._say(f"{self._cluster}: slurmctld answers again")
-        self._newest, self._silent = snapshot.node_table_time, None
+        self._last, self._silent = snapshot, None
         if self._taken_over(snapshot):
             return None
         known = snapshot.nodes.keys()

@@ -42,7 +42,7 @@ class PuttingBack:
         self._names = names
         self._marker = marker
         self._clock = clock
-        self._newest = 0.0
+        self._last: Snapshot | None = None
         self._ours: frozenset[str] = frozenset()
         """The nodes that a drain of ours held at the last look, or was ordered for since."""
         self._drained: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ class PuttingBack:
 
     def note(self, snapshot: Snapshot) -> frozenset[str]:
         """Note whose drains there are, and return the nodes whose drain of this run has become another run's."""
-        self._newest = snapshot.node_table_time
+        self._last = snapshot
         there = self._names & snapshot.nodes.keys()
         held = {name: drain_of_ours(snapshot.nodes[name], self._marker.owner) for name in there}
         markers = {name: marker for name, marker in held.items() if marker is not None}
@@ -77,7 +77,7 @@ class PuttingBack:
         for _ in until(self._clock.now() + PUT_BACK_SECONDS, self._clock, longest=5.0):
             try:
                 snapshot = self._slurm.snapshot(reservations=False)
-                if snapshot.node_table_time < self._newest:
+                if self._last is not None and snapshot.older_than(self._last):
                     why = "slurmctld's answers are older than one before"
                     continue
                 others = self.note(snapshot)

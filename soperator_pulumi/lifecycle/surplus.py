@@ -105,12 +105,10 @@ class Surplus:
             return uid, self._wanted.replicas
         for _ in range(LOOKS):
             freed = self._draining.free([leaving], operation, first=partial(self._take_back, live))
-            if freed.busy:
-                return uid, self._size(freed, operation)
             live, before = self._live(), leaving
             leaving, operation = self._leaving(live)
             if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
-                return uid, self._wanted.replicas
+                return uid, self._size(freed, operation)
         raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
 
     def clean_up(self) -> None:
@@ -163,7 +161,9 @@ class Surplus:
         )
 
     def _size(self, freed: Freed, operation: Operation) -> int:
-        """Return how many nodes the StatefulSet may have while some are not free."""
+        """Return how many nodes the StatefulSet may have: more than are wanted while some are not free."""
+        if not freed.busy:
+            return self._wanted.replicas
         if operation is Operation.REPLACEMENT:
             raise DrainError(
                 f"{self._what}: drained, but not free yet: {freed.busy_words()}.\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import NodesNotDeletedError, TransportError
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_node_table_time, read_nodes, read_reservations
+from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_nodes, read_reservations, read_table_time
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.transport import Answer, Transport
@@ -60,9 +60,7 @@ class SlurmClient:
 
     def jobs(self) -> tuple[Job, ...]:
         """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
-        jobs = read_jobs(self._read(["squeue", "--json", "--all"]))
-        # slurmctld remembers jobs for some minutes (MinJobAge) after they have ended.
-        return tuple(job for job in jobs if job.active or job.pending)
+        return _not_ended(self._jobs())
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations of now and of later."""
@@ -75,11 +73,13 @@ class SlurmClient:
             reservations: Whether they are asked for; it is a call more.
         """
         nodes = self._nodes()
+        jobs = self._jobs()
         return Snapshot(
             nodes={node.name: node for node in read_nodes(nodes)},
-            jobs=self.jobs(),
+            jobs=_not_ended(jobs),
             reservations=self.reservations() if reservations else (),
-            node_table_time=read_node_table_time(nodes),
+            node_table_time=read_table_time(nodes),
+            job_table_time=read_table_time(jobs),
         )
 
     def drain(self, names: Collection[str], reason: str) -> None:
@@ -175,6 +175,9 @@ class SlurmClient:
     def _nodes(self) -> str:
         return self._read(["scontrol", "show", "nodes", "--json"])
 
+    def _jobs(self) -> str:
+        return self._read(["squeue", "--json", "--all"])
+
     def _read(self, command: Sequence[str]) -> str:
         for pause_seconds in _READ_PAUSES_SECONDS:
             try:
@@ -194,6 +197,11 @@ class SlurmClient:
         if answer.returncode != 0:
             raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
+
+
+def _not_ended(jobs: str) -> tuple[Job, ...]:
+    """Read jobs without those that slurmctld only remembers, for some minutes (MinJobAge) after they have ended."""
+    return tuple(job for job in read_jobs(jobs) if job.active or job.pending)
 
 
 def _portions(names: Iterable[str]) -> list[str]:

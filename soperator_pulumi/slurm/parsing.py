@@ -29,8 +29,8 @@ def read_reservations(text: str) -> tuple[Reservation, ...]:
     return _list(text, "reservations", _reservation)
 
 
-def read_node_table_time(text: str) -> float:
-    """Read from the answer of `scontrol show nodes --json` when the node table last changed."""
+def read_table_time(text: str) -> float:
+    """Read from the answer of `scontrol show nodes --json` or `squeue --json` when the nodes, or jobs, last changed."""
     return _read(text, "last_update", lambda found: _number(found) or 0.0)
 
 

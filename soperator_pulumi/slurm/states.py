@@ -136,4 +136,10 @@ class Snapshot:
     reservations: tuple[Reservation, ...]
     """Of now and of later; empty when they were not asked for."""
     node_table_time: float
-    """When the node table last changed, in seconds since 1970: an answer older than one seen before is stale."""
+    """When the node table last changed, in seconds since 1970."""
+    job_table_time: float = 0.0
+    """The same of the jobs."""
+
+    def older_than(self, seen: "Snapshot") -> bool:
+        """Whether it is from before another one, in part at least: then it proves nothing."""
+        return self.node_table_time < seen.node_table_time or self.job_table_time < seen.job_table_time

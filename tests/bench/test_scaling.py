@@ -17,7 +17,7 @@ from soperator_pulumi.lifecycle.progress import MachineClock
 from soperator_pulumi.lifecycle.records import Records
 from soperator_pulumi.slurm import Answer, Marker, Node, Operation, SlurmClient, Snapshot, Transport, compress
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes
+from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time
 from soperator_pulumi.slurm.plan import plan
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.bench.ratios import report, seconds
@@ -136,7 +136,7 @@ def test_the_planner_at_ten_thousand_nodes_against_reading_what_it_plans_from() 
 
     def read() -> Snapshot:
         by_name = {each.name: each for each in read_nodes(nodes)}
-        return Snapshot(by_name, read_jobs(jobs), (), read_node_table_time(nodes))
+        return Snapshot(by_name, read_jobs(jobs), (), read_table_time(nodes))
 
     snapshot = read()
     planning: list[float] = []

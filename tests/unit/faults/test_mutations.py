@@ -77,7 +77,7 @@ def _no_answer_is_stale(patch: pytest.MonkeyPatch) -> None:
     snapshot = SlurmClient.snapshot
 
     def always_new(self: SlurmClient, **more: bool) -> Snapshot:
-        return replace(snapshot(self, **more), node_table_time=0.0)
+        return replace(snapshot(self, **more), node_table_time=0.0, job_table_time=0.0)
 
     patch.setattr(SlurmClient, "snapshot", always_new)
 

@@ -287,6 +287,21 @@ def test_an_answer_that_is_older_than_one_before_is_dropped(bench: Bench) -> Non
     assert world.time > 130
 
 
+def test_a_list_of_jobs_that_is_older_than_one_before_is_dropped(bench: Bench) -> None:
+    """Nothing but the list of jobs speaks of a suspended one: its node is idle for Slurm."""
+    world = bench.world
+    before = world.slurm.run(["squeue", "--json", "--all"])
+    world.advance(2)
+    job = bench.submit(required=frozenset({"gpu-3"}), seconds=30)
+    world.slurm.suspend(job)
+    world.later.append((60, lambda: world.slurm.unsuspend(job)))
+    bench.before = lambda command: before if command[0] == "squeue" and 5 < world.time < 50 else None
+
+    bench.free("gpu-3")
+
+    assert job.finished
+
+
 def test_a_node_that_an_admin_resumes_while_it_is_waited_for_is_drained_again(bench: Bench) -> None:
     bench.submit(width=4, seconds=100)
     bench.world.later.append((50, lambda: bench.world.slurm.resume(["gpu-3"])))

@@ -1,13 +1,13 @@
 """The resource before a node set's StatefulSet, on the model of slurmctld and Kubernetes, in Pulumi's order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.slurm import Marker, Operation
+from soperator_pulumi.slurm import Answer, Marker, Operation
 from soperator_pulumi.spec import DrainSpec
 from tests.unit.faults.kubernetes import OWNER
 from tests.unit.faults.stage import STAGE, provider
@@ -193,6 +193,26 @@ def test_a_killed_scale_down_that_is_wanted_no_more_is_undone_by_the_next_run(mo
     model.up(4)
     assert model.drained() == {}
     assert len(model.pods) == 4
+
+
+def test_pods_that_come_while_others_are_drained_are_drained_as_well_without_waiting(model: Model) -> None:
+    model.submit(100, required=frozenset({"gpu-2"}))
+
+    run = model.world.slurm.run
+
+    def somebody_scales(command: Sequence[str]) -> Answer:
+        answer = run(command)
+        if "state=drain" in command:
+            model.world.slurm.run = run  # type: ignore[method-assign]
+            model.world.kubernetes.sets["gpu"].replicas = 6
+            model.world.advance(5)
+            model.submit(100, required=frozenset({"gpu-5"}))
+        return answer
+
+    model.world.slurm.run = somebody_scales  # type: ignore[method-assign] # there is no other place to do it
+    model.up(1, policy=WITHOUT_WAIT)
+    assert len(model.pods) == 6
+    assert model.drained().keys() == {f"gpu-{ordinal}" for ordinal in range(1, 6)}
 
 
 def test_pods_that_come_while_others_are_waited_for_are_freed_as_well(model: Model) -> None:

@@ -223,7 +223,7 @@ def a_cluster(*jobs: dict[str, object], **more: Answer | Exception) -> Canned:
     return Canned(
         scontrol_show_nodes=ok(nodes=[a_node()], last_update=update),
         scontrol_show_reservations=ok(reservations=[]),
-        squeue=ok(jobs=[*jobs]),
+        squeue=ok(jobs=[*jobs], last_update=update),
         **more,
     )
 
@@ -238,7 +238,7 @@ def test_a_snapshot_asks_for_the_nodes_first_and_for_the_jobs_after_them() -> No
     ]
     assert [*snapshot.nodes] == ["cpu-0"]
     assert [job.job_id for job in snapshot.jobs] == [7]
-    assert snapshot.node_table_time == 1795282154
+    assert (snapshot.node_table_time, snapshot.job_table_time) == (1795282154, 1795282154)
 
 
 def test_reservations_are_asked_for_when_they_are_wanted() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from soperator_pulumi.errors import SlurmError
 from soperator_pulumi.slurm import Job, Node, Reservation
-from soperator_pulumi.slurm.parsing import read_jobs, read_node_table_time, read_nodes, read_reservations
+from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_reservations, read_table_time
 
 RECORDED = Path(__file__).parent / "recorded"
 VERSIONS = ("24.11", "26.05")
@@ -72,8 +72,9 @@ def test_weights_and_features_are_read(nodes: dict[str, Node]) -> None:
     assert nodes["e-0"].features == {"c"}
 
 
-def test_the_time_of_the_node_table_is_read(said: Callable[[str], str]) -> None:
-    assert 1795282100 < read_node_table_time(said("nodes")) < 1795282200
+@pytest.mark.parametrize("table", ["nodes", "jobs"])
+def test_the_time_of_a_table_is_read(said: Callable[[str], str], table: str) -> None:
+    assert 1795282100 < read_table_time(said(table)) < 1795282200
 
 
 @pytest.mark.parametrize(
