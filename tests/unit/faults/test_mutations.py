@@ -153,7 +153,7 @@ MUTATIONS: dict[str, Mutation] = {
         _one_look_is_enough,
     ),
     "a node that is busy in Slurm's words is not free": Mutation(
-        _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job"))
+        _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job")), _no_answer_is_stale
     ),
     "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE),
     "a marker is ours only when it is exactly ours": Mutation(
