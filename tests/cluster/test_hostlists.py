@@ -3,8 +3,12 @@
 import itertools
 import shlex
 
+import pytest
+
 from soperator_pulumi.slurm import compress, expand
 from tests.cluster.slurm import Slurm
+
+pytestmark = pytest.mark.cluster
 
 EXPRESSIONS = [
     *(

@@ -18,6 +18,8 @@ from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.cluster.slurm import Slurm
 
+pytestmark = pytest.mark.cluster
+
 NODES = 1000
 NAMES = tuple(f"many-{ordinal}" for ordinal in range(NODES))
 OWNER = "many"

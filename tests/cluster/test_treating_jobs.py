@@ -10,6 +10,8 @@ from soperator_pulumi.slurm import Job, SlurmClient
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture
 def client(slurm: Slurm) -> Iterator[SlurmClient]:
