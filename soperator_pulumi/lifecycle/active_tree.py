@@ -12,10 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.jail import LiveJail
+from soperator_pulumi.lifecycle.jail.live_jail import LiveJail
+from soperator_pulumi.lifecycle.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.lifecycle.trees import Tree, active_of, find_tree
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values

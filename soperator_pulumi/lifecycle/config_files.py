@@ -10,14 +10,15 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.activations import Nothing, Sshd
+from soperator_pulumi.lifecycle.configuration.activations import Nothing, Sshd
+from soperator_pulumi.lifecycle.configuration.files import AfterSync, DesiredFiles, Reader, differences
+from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
+from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.files import AfterSync, DesiredFiles, Reader, differences
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.lifecycle.slurmctld import Slurmctld
-from soperator_pulumi.lifecycle.transaction import Activation, Transaction
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""

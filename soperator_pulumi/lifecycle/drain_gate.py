@@ -7,10 +7,10 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.emptying import Emptied, empty
-from soperator_pulumi.lifecycle.place import PlacedProvider
+from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import has_unknown
+from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.marker import Operation
 
 

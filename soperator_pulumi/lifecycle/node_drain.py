@@ -8,10 +8,10 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.place import PlacedProvider
+from soperator_pulumi.lifecycle.nodes.surplus import Surplus, Wanted
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import has_unknown
-from soperator_pulumi.lifecycle.surplus import Surplus, Wanted
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 
 class NodeDrainProvider(PlacedProvider):

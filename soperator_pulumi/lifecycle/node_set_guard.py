@@ -10,10 +10,11 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.emptying import empty
-from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.nodes.emptying import empty
+from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.marker import Operation
 
 _COMPARED = ("namespace", "namespace_uid", "owner", "node_set", "selector", "policy")

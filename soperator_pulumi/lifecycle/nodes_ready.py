@@ -9,16 +9,17 @@ from pydantic import Field
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
-from soperator_pulumi.lifecycle.drain_override import policy_of
-from soperator_pulumi.lifecycle.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.joining import Joining
-from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
+from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.nodes.joining import Joining
+from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.lifecycle.nodes.place import Place
+from soperator_pulumi.lifecycle.nodes.records import Records
+from soperator_pulumi.lifecycle.nodes.rolling import Rolling
+from soperator_pulumi.lifecycle.nodes.upkeep import Drift, Upkeep
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.lifecycle.records import Records
-from soperator_pulumi.lifecycle.rolling import Rolling
-from soperator_pulumi.lifecycle.upkeep import Drift, Upkeep
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.spec import RollingUpdateSpec, Share
 
 _NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})

@@ -10,8 +10,9 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, problems, ssh_host_public_key
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _PUBLIC_KEY = "ssh_host_public_key"
 _FINGERPRINT = "ssh_host_fingerprint"

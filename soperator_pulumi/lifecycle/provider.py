@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, ResourceProvider
-from pulumi.output import Unknown
-from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.lifecycle.connection import Access, access
@@ -72,12 +70,3 @@ def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
 def _cluster(access: Access) -> Cluster:
     """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
     return Cluster(access)
-
-
-def has_unknown(value: object) -> bool:
-    """Whether a value holds something that is not known yet, as in a preview: an object, or a text in its place."""
-    if isinstance(value, Mapping):
-        return any(has_unknown(each) for each in value.values())
-    if isinstance(value, (list, tuple)):
-        return any(has_unknown(each) for each in value)
-    return isinstance(value, Unknown) or (isinstance(value, str) and value == UNKNOWN)

@@ -9,15 +9,15 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, SpecError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.drain_override import policy_of
-from soperator_pulumi.lifecycle.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets
-from soperator_pulumi.lifecycle.place import PlacedProvider
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
+from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
+from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.lifecycle.nodes.records import Records
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
-from soperator_pulumi.lifecycle.provider import has_unknown
-from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.marker import Operation
 

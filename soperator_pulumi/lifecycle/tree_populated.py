@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.jobs import Following
+from soperator_pulumi.lifecycle.jail.jobs import Following
+from soperator_pulumi.lifecycle.jail.trees import how_much, result_of
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.lifecycle.trees import how_much, result_of
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 CONTAINER = "populate"
 """The container of the Job that fills the tree."""

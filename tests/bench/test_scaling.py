@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.draining import Draining
 from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.nodes.draining import Draining
+from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.progress import MachineClock
-from soperator_pulumi.lifecycle.records import Records
 from soperator_pulumi.slurm import Answer, Marker, Node, Operation, SlurmClient, Snapshot, Transport, compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time

@@ -9,10 +9,10 @@ import pytest
 
 from soperator_pulumi.errors import NodesNotDeletedError, UnknownNodeError
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.draining import Draining
 from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.nodes.draining import Draining
+from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.progress import MachineClock
-from soperator_pulumi.lifecycle.records import Records
 from soperator_pulumi.slurm import Answer, Operation, SlurmClient, Transport, compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.spec.drain import DrainSpec

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.jobs import Following
+from soperator_pulumi.lifecycle.jail.jobs import Following
 from soperator_pulumi.lifecycle.kube import Cluster
 from soperator_pulumi.lifecycle.progress import MachineClock
 from tests.engine.conftest import Stack

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.lifecycle import records, renewal
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
-from soperator_pulumi.lifecycle.freeing import Freeing
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
-from soperator_pulumi.lifecycle.place import Place
-from soperator_pulumi.lifecycle.putting_back import PuttingBack
-from soperator_pulumi.lifecycle.records import Records
-from soperator_pulumi.lifecycle.surplus import Surplus
+from soperator_pulumi.lifecycle.nodes import records, renewal
+from soperator_pulumi.lifecycle.nodes.freeing import Freeing
+from soperator_pulumi.lifecycle.nodes.place import Place
+from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack
+from soperator_pulumi.lifecycle.nodes.records import Records
+from soperator_pulumi.lifecycle.nodes.surplus import Surplus
 from soperator_pulumi.slurm import SlurmClient, free, parsing, plan
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.states import Snapshot

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from unittest import mock
 
 from soperator_pulumi.errors import DrainError, SoperatorError
-from soperator_pulumi.lifecycle.drain_override import SOPERATOR_DRAIN
-from soperator_pulumi.lifecycle.place import CONTROLLER_LOST
+from soperator_pulumi.lifecycle.nodes.drain_override import SOPERATOR_DRAIN
+from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
 from soperator_pulumi.spec import DrainSpec, Share
 from tests.unit.faults import outside
 from tests.unit.faults.engine import Engine, NodeSet, Program

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.lifecycle.emptying import Emptied
+from soperator_pulumi.lifecycle.nodes.emptying import Emptied
 from soperator_pulumi.slurm import Marker, Operation
 from soperator_pulumi.spec import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SoperatorError, TransportError
-from soperator_pulumi.lifecycle.files import AfterSync, DesiredFiles, LiveFiles, Reader, digest_of_sums
+from soperator_pulumi.lifecycle.configuration.files import AfterSync, DesiredFiles, LiveFiles, Reader, digest_of_sums
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until

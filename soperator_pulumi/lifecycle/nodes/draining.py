@@ -4,13 +4,13 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from soperator_pulumi.lifecycle.freeing import Freed, Freeing
+from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.nodes.freeing import Freed, Freeing
+from soperator_pulumi.lifecycle.nodes.place import Place
+from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, resume
 from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
-from soperator_pulumi.lifecycle.putting_back import by_reason_before, resume
-from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.slurm import SlurmClient, plan_text
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import DrainError, NotRunningError, SlurmError, TransportError, UnknownNodeError
+from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack, way_out
 from soperator_pulumi.lifecycle.progress import Clock, Say
-from soperator_pulumi.lifecycle.putting_back import PuttingBack, way_out
 from soperator_pulumi.slurm import SlurmClient, plan_text
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import DrainError, TransportError
-from soperator_pulumi.lifecycle.draining import Draining
-from soperator_pulumi.lifecycle.freeing import Freed
+from soperator_pulumi.lifecycle.nodes.draining import Draining
+from soperator_pulumi.lifecycle.nodes.freeing import Freed
 from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.spec import DrainSpec

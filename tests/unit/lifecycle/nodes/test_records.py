@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.lifecycle.records import Records
+from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient
 from tests.unit.faults.faults import FaultyKube
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.lifecycle.live_node_set import (
+from soperator_pulumi.lifecycle.nodes.live_node_set import (
     IDENTITY_ANNOTATION,
     NODE_SET_LABEL,
     OWNER_LABEL,
@@ -12,7 +12,7 @@ from soperator_pulumi.lifecycle.live_node_set import (
     find_node_sets,
     stateful_sets_path,
 )
-from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.spec import DrainSpec
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 

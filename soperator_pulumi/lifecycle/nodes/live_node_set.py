@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soperator_pulumi.lifecycle.kube import Json, Kube
-from soperator_pulumi.lifecycle.place import Place
+from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.spec import DrainSpec

@@ -4,12 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pulumi.dynamic import CheckResult
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
 """Environment variable that says that a controller, or its whole namespace, is gone for good: `true`."""
@@ -63,29 +61,6 @@ class Place(BaseModel):
                 f"{CONTROLLER_LOST}=true."
             )
         return live
-
-
-class PlacedProvider(LiveProvider):
-    """A provider of what is in one namespace, which it knows again by its UID."""
-
-    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in which namespace it is, where the inputs do not say so: the one of before, else the live one.
-
-        It is in the inputs so that a preview knows it: there the outputs of a change are its inputs.
-        """
-        if news.get("namespace_uid") is None:
-            before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
-            news = {**news, "namespace_uid": before if before and not controller_lost() else self._live_uid(news)}
-        return CheckResult(news, [])
-
-    def _live_uid(self, props: dict[str, Any]) -> str | None:
-        if has_unknown(props):
-            return None
-        try:
-            found = self.kube(props).get(namespace_path(props["namespace"]))
-        except KubernetesError:
-            return None  # who acts says so
-        return str(found["metadata"]["uid"]) if found else None
 
 
 def namespace_path(namespace: str) -> str:

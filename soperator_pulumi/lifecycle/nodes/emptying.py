@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError
-from soperator_pulumi.lifecycle.drain_override import policy_of
-from soperator_pulumi.lifecycle.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.freeing import ANSWER_SECONDS
+from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
-from soperator_pulumi.lifecycle.live_node_set import LiveNodeSet, find_node_sets, stateful_sets_path
-from soperator_pulumi.lifecycle.place import CONTROLLER_LOST, Place, controller_lost, namespace_path
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
+from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
+from soperator_pulumi.lifecycle.nodes.freeing import ANSWER_SECONDS
+from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets, stateful_sets_path
+from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST, Place, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.lifecycle.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation

@@ -1,0 +1,1 @@
+"""Configuration files, brought into force where they are read, or taken back."""

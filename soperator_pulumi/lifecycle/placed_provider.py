@@ -1,0 +1,33 @@
+"""What the providers of resources that are about nodes share besides: they know their namespace again."""
+
+from typing import Any
+
+from pulumi.dynamic import CheckResult
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.nodes.place import controller_lost, namespace_path
+from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.unknown import has_unknown
+
+
+class PlacedProvider(LiveProvider):
+    """A provider of what is in one namespace, which it knows again by its UID."""
+
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Fill in which namespace it is, where the inputs do not say so: the one of before, else the live one.
+
+        It is in the inputs so that a preview knows it: there the outputs of a change are its inputs.
+        """
+        if news.get("namespace_uid") is None:
+            before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
+            news = {**news, "namespace_uid": before if before and not controller_lost() else self._live_uid(news)}
+        return CheckResult(news, [])
+
+    def _live_uid(self, props: dict[str, Any]) -> str | None:
+        if has_unknown(props):
+            return None
+        try:
+            found = self.kube(props).get(namespace_path(props["namespace"]))
+        except KubernetesError:
+            return None  # who acts says so
+        return str(found["metadata"]["uid"]) if found else None
