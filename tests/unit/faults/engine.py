@@ -1,7 +1,8 @@
 """The order in which Pulumi acts: same, create or update in the order of dependencies, deletions last and in reverse.
 
 Steps come one after the other; of what Pulumi does at the same time for several node sets either may come first. State
-is written after each step, so a run that is killed leaves its last step done and not recorded.
+is written after each step, so a run that is killed leaves its last step done and not recorded; a StatefulSet that was
+made so is taken in by the next one.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.spec import DrainSpec
-from tests.unit.faults.faults import Faults
+from tests.unit.faults.faults import Faults, KilledError
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER, worker_labels
 from tests.unit.faults.stage import STAGE, provider
 
@@ -145,9 +146,6 @@ class Engine:
         """Act as pulumi-kubernetes does: what it cannot change in place is deleted first, by its fixed name."""
         kubernetes, world = self.faults.world.kubernetes, self.faults.world
         olds = self.state.get(name)
-        if olds is None and (left := kubernetes.sets.get(node_set)):
-            # Made by a run that was killed before it could record it: a person takes it in.
-            olds = {"replicas": left.replicas, "identity": left.identity}
         if olds == inputs:
             return
         if olds and olds["identity"] != inputs["identity"]:
@@ -158,11 +156,16 @@ class Engine:
                 world.sleep(1.0)
         replicas, wanted = int(inputs["replicas"]), inputs
         self._says(f"~ {name} {replicas}")
-        self._interruptible(
-            lambda: kubernetes.put_set(
-                node_set, replicas, wanted["template"], wanted["identity"], wanted["grace_seconds"]
+        try:
+            self._interruptible(
+                lambda: kubernetes.put_set(
+                    node_set, replicas, wanted["template"], wanted["identity"], wanted["grace_seconds"]
+                )
             )
-        )
+        except KilledError:
+            if olds is None and node_set in kubernetes.sets:  # made, but not recorded: the next run takes it in
+                self.state[name] = inputs
+            raise
         self.state[name] = inputs
 
     def _delete(self, name: str) -> None:
