@@ -1,13 +1,15 @@
 """What frees nodes of jobs before the cluster loses more than some of a node set: a whole set, or everything."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import pulumi
 
 from soperator_pulumi.cluster.options import Scope
-from soperator_pulumi.lifecycle import Connection, DrainGate, RemovedNodeSets
+from soperator_pulumi.lifecycle import AllNodeSets, Connection, DrainGate, RemovedNodeSets
 from soperator_pulumi.spec import ClusterSpec
+
+K = TypeVar("K", bound=AllNodeSets)
 
 
 def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> RemovedNodeSets:
@@ -15,16 +17,7 @@ def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec, connect
 
     It stands before Slurm's files, which lose the node set's partition long before Pulumi deletes anything.
     """
-    return RemovedNodeSets(
-        f"{name}-removed-node-sets",
-        namespace=scope.namespace,
-        namespace_uid=scope.namespace_uid,
-        owner=scope.owner,
-        selector=scope.selector("worker"),
-        policies=_policies(spec),
-        connection=connection,
-        opts=scope.options(),
-    )
+    return _create(RemovedNodeSets, f"{name}-removed-node-sets", scope, spec, connection)
 
 
 def create_drain_gate(
@@ -34,17 +27,17 @@ def create_drain_gate(
 
     It waits for no nodes: where some never join, and the deployment fails, it is there all the same.
     """
-    return DrainGate(
-        f"{name}-drain-gate",
+    return _create(DrainGate, f"{name}-drain-gate", scope.following(*everything), spec, connection)
+
+
+def _create(kind: type[K], name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> K:
+    return kind(
+        name,
         namespace=scope.namespace,
         namespace_uid=scope.namespace_uid,
         owner=scope.owner,
         selector=scope.selector("worker"),
-        policies=_policies(spec),
+        policies={node_set.name: node_set.drain.model_dump(mode="json") for node_set in spec.node_sets},
         connection=connection,
-        opts=scope.options(depends_on=everything),
+        opts=scope.options(),
     )
-
-
-def _policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
-    return {node_set.name: node_set.drain.model_dump(mode="json") for node_set in spec.node_sets}

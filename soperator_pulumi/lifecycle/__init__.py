@@ -6,6 +6,7 @@ Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
+from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
 from soperator_pulumi.lifecycle.configuration.files import AfterSync, Reader
 from soperator_pulumi.lifecycle.connection import Connection
@@ -27,6 +28,7 @@ __all__ = [
     "TEMPLATE_ANNOTATION",
     "ActiveTree",
     "AfterSync",
+    "AllNodeSets",
     "ConfigFiles",
     "Connection",
     "DrainGate",

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
-from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
@@ -39,39 +38,7 @@ class DrainGateProvider(PlacedProvider):
         return {**news, "namespace_uid": Emptied.of(news, olds).uid(self.kube(news))}
 
 
-class DrainGate(pulumi.dynamic.Resource, module="soperator", name="DrainGate"):
+class DrainGate(AllNodeSets, module="soperator", name="DrainGate"):
     """All nodes of the cluster, drained in one pass before anything of it is deleted. It depends on all else."""
 
-    def __init__(
-        self,
-        resource_name: str,
-        *,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
-        owner: str,
-        selector: Mapping[str, str],
-        policies: Mapping[str, Mapping[str, Any]],
-        connection: Connection,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        """Register it.
-
-        Args:
-            resource_name: its name.
-            namespace: where the cluster is.
-            namespace_uid: the namespace's UID; None to record the one that is found.
-            owner: stack and component that the cluster belongs to, as on its objects.
-            selector: labels of the worker pods of all node sets.
-            policies: each node set's `drain` as JSON, by the node set's name.
-            connection: which Kubernetes it is.
-            opts: its options.
-        """
-        inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
-            "owner": owner,
-            "selector": {**selector},
-            "policies": {name: {**policy} for name, policy in policies.items()},
-            **connection.inputs(),
-        }
-        super().__init__(DrainGateProvider(), resource_name, inputs, opts)
+    acts = DrainGateProvider

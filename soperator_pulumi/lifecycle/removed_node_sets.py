@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, SpecError, TransportError
-from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
 from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
@@ -157,39 +156,7 @@ class Removed:
         return Records(self.kube, slurm, namespace=self.wanted.namespace, owner=self.wanted.owner)
 
 
-class RemovedNodeSets(pulumi.dynamic.Resource, module="soperator", name="RemovedNodeSets"):
+class RemovedNodeSets(AllNodeSets, module="soperator", name="RemovedNodeSets"):
     """The node sets that were taken out of the spec, drained and free of jobs."""
 
-    def __init__(
-        self,
-        resource_name: str,
-        *,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
-        owner: str,
-        selector: Mapping[str, str],
-        policies: Mapping[str, Mapping[str, Any]],
-        connection: Connection,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        """Register it.
-
-        Args:
-            resource_name: its name.
-            namespace: where the cluster is.
-            namespace_uid: the namespace's UID; None to record the one that is found.
-            owner: stack and component that the cluster belongs to, as on its objects.
-            selector: labels of the worker pods of all node sets.
-            policies: `drain` of each node set that is wanted, as JSON, by the node set's name.
-            connection: which Kubernetes it is.
-            opts: its options.
-        """
-        inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
-            "owner": owner,
-            "selector": {**selector},
-            "policies": {name: {**policy} for name, policy in policies.items()},
-            **connection.inputs(),
-        }
-        super().__init__(RemovedNodeSetsProvider(), resource_name, inputs, opts)
+    acts = RemovedNodeSetsProvider

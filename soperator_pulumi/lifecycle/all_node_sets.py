@@ -1,0 +1,50 @@
+"""What the resources that are about all node sets of a cluster are told."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pulumi
+
+from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.provider import LiveProvider
+
+
+class AllNodeSets(pulumi.dynamic.Resource):
+    """All node sets of a cluster. Each kind says what becomes of them."""
+
+    acts: ClassVar[type[LiveProvider]]
+    """Its provider."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: str,
+        namespace_uid: pulumi.Input[str] | None,
+        owner: str,
+        selector: Mapping[str, str],
+        policies: Mapping[str, Mapping[str, Any]],
+        connection: Connection,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register it.
+
+        Args:
+            resource_name: its name.
+            namespace: where the cluster is.
+            namespace_uid: the namespace's UID; None to record the one that is found.
+            owner: stack and component that the cluster belongs to, as on its objects.
+            selector: labels of the worker pods of all node sets.
+            policies: `drain` of each node set that is wanted, as JSON, by the node set's name.
+            connection: which Kubernetes it is.
+            opts: its options.
+        """
+        inputs = {
+            "namespace": namespace,
+            "namespace_uid": namespace_uid,
+            "owner": owner,
+            "selector": {**selector},
+            "policies": {name: {**policy} for name, policy in policies.items()},
+            **connection.inputs(),
+        }
+        super().__init__(self.acts(), resource_name, inputs, opts)
