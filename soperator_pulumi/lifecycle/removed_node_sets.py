@@ -139,10 +139,13 @@ class Removed:
         records = self._records()
         try:
             nodes = self._nodes() if gone else []
-            left = [node for name in gone for node in self._of(name, nodes)]
-            kept = records.kept(left, records.slurm.snapshot()) if left else {}
+            if not (left := [node for name in gone for node in self._of(name, nodes)]):
+                return []
+            snapshot = records.slurm.snapshot()
         except (SlurmError, TransportError):
             return []
+        left = [name for name in left if name in snapshot.nodes]  # somebody may have removed one meanwhile
+        kept = records.kept(left, snapshot)
         return [name for name in left if name not in kept]
 
     def _nodes(self) -> list[str]:

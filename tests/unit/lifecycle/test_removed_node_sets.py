@@ -1,11 +1,12 @@
 """Node sets that are taken out of the spec: free before their partitions go, and without a trace afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError
+from soperator_pulumi.slurm import Answer
 from soperator_pulumi.spec import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.stage import STAGE, provider
@@ -66,6 +67,22 @@ def test_a_preview_without_slurmctld_says_which_go_and_that_it_knows_no_more(mod
     model.world.slurm.crash(1000)
     model.engine.preview(CPU_ALONE)
     assert any("removed: gpu. What runs there is not known" in line for line in model.world.said)
+
+
+def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:
+    model.world.slurm.drain(["gpu-0"], "disk")
+    up(model, CPU_ALONE)
+    assert "gpu-0" in model.world.slurm.nodes
+    run = model.world.slurm.run
+
+    def deleted_meanwhile(command: Sequence[str]) -> Answer:
+        answer = run(command)
+        if "nodes" in command:
+            model.world.slurm.nodes.pop("gpu-0", None)
+        return answer
+
+    model.world.slurm.run = deleted_meanwhile  # type: ignore[method-assign] # there is no other place to do it
+    assert not differs(model)
 
 
 def test_nothing_is_left_of_a_node_set_that_was_removed(model: Model) -> None:
