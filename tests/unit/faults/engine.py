@@ -80,6 +80,10 @@ class Engine:
         for name in reversed([*self.state]):
             self._delete(name)
 
+    def sets(self) -> list[str]:
+        """Return the node sets whose StatefulSets are recorded."""
+        return [name.partition(" ")[2] for name in self.state if name.startswith("StatefulSet ")]
+
     def recorded_size(self, node_set: str) -> int:
         """Return what the StatefulSet was made last."""
         return int(self.state.get(f"StatefulSet {node_set}", {}).get("replicas", 0))

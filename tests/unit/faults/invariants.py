@@ -257,7 +257,7 @@ class Watch:
         if verb == "requeue":
             return policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}  # the kinder of two, where sets differ
         cancelled = policy.on_timeout is OnTimeout.REQUEUE and policy.not_requeueable is NotRequeueable.CANCEL
-        refused = not (job.requeue and job.batch) or self.slurm.requeue_fails
+        refused = not (job.requeue and job.batch) or job.job_id in self.slurm.requeues_refused
         return policy.on_timeout is OnTimeout.CANCEL or (cancelled and refused)
 
     def _excused(self, kind: str, acts: dict[str, int], name: str, looks: Mapping[str, Look] | None = None) -> bool:

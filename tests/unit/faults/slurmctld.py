@@ -113,6 +113,8 @@ class Slurmctld:
     changed_at: float = 0.0
     newest_job: int = 0
     requeue_fails: bool = False
+    requeues_refused: set[int] = field(default_factory=set)
+    """The jobs that slurmctld has refused to requeue."""
     reason: str = ""
     """That of the update which is about to change something."""
     unsaved: list[tuple[float, str, bool, str]] = field(default_factory=list)
@@ -404,6 +406,7 @@ class Slurmctld:
         if not (job.requeue and job.batch):
             return f"Requested operation is presently disabled for job {job.job_id}"
         if self.requeue_fails:
+            self.requeues_refused.add(job.job_id)
             return f"Unspecified error for job {job.job_id}"
         self.end(job, "PENDING", requeue=True)
         return ""
