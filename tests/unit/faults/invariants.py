@@ -230,7 +230,7 @@ class Watch:
         if not (all if leaving else any)(self._allowed(verb, each, job) for each in sets):
             self._violated(f"{verb} of job {job.job_id}, which no policy allows")
         for each in sets:
-            if verb == "requeue" and all(p.not_requeueable is NotRequeueable.ABORT for p in self.policies[each]):
+            if verb == "requeue" and all(map(_aborts_for_one, self.policies[each])):
                 self._all_requeueable(each)
 
     def _is_of_this_pass(self, name: str) -> bool:
@@ -279,3 +279,7 @@ def drained_by_us(slurm: Slurmctld, names: Iterable[str]) -> list[str]:
     """Return those of `names` that a drain of ours holds."""
     nodes = {name: slurm.nodes[name] for name in names if name in slurm.nodes}
     return [name for name, node in nodes.items() if node.drain and not node.fail and ours(node.reason)]
+
+
+def _aborts_for_one(policy: DrainSpec) -> bool:
+    return policy.on_timeout is OnTimeout.REQUEUE and policy.not_requeueable is NotRequeueable.ABORT
