@@ -220,6 +220,7 @@ class FaultyTransport:
         if "delete" in command or not world.slurm.up:
             return
         world.tell(f"done late: {' '.join(command)}")
+        self.faults.unbearable += 1  # for the run of now, whose command it is not
         moment = world.watch.happens()
         world.watch.disturbed |= set(names)
         for name in names:
