@@ -91,13 +91,21 @@ def _crash_and_forget(world: World, byte: int) -> str:
     names = world.slurm.forget_newest()
     _disturb(world, names)
     for name in names:
-        world.watch.lifted[name] = world.watch.imposed[name] = world.watch.happens()
+        world.watch.imposed[name] = _note_lifted(world, name)
     return f"{_crash(world, byte)}, forgets {names}"
+
+
+def _note_lifted(world: World, name: str) -> int:
+    """Note that a node loses its drain now, whosever it is, and return when that is."""
+    moment = world.watch.lifted[name] = world.watch.happens()
+    if (node := world.slurm.nodes.get(name)) and not ours(node.reason):
+        world.watch.lifted_of_others[name] = moment
+    return moment
 
 
 def _lose_state(world: World, _byte: int) -> str:
     for name in world.slurm.nodes:
-        world.watch.lifted[name] = world.watch.happens()
+        _note_lifted(world, name)
     _disturb(world, list(world.slurm.nodes))
     world.slurm.lose_state()
     return "nothing is known"
@@ -129,11 +137,8 @@ def _admin_resumes(world: World, byte: int) -> str:
     name = _one_of(sorted(name for name, node in world.slurm.nodes.items() if node.drain), byte)
     if name is None or not world.slurm.up:
         return ""
-    foreign = not ours(world.slurm.nodes[name].reason)
+    _note_lifted(world, name)
     world.slurm.resume([name], undrain=bool(byte & 1))
-    world.watch.lifted[name] = world.watch.happens()
-    if foreign:
-        world.watch.lifted_of_others[name] = world.watch.moment
     _disturb(world, [name])
     return name
 
