@@ -14,6 +14,9 @@ NO_REASON = "none"
 """What `sinfo` prints for a node without a reason. Slurm 24.11 keeps a reason until there is another one."""
 
 
+_YEAR_MINUTES = 365 * 24 * 60
+
+
 def read_nodes(text: str) -> tuple[Node, ...]:
     """Read the answer of `scontrol show nodes --json`."""
     return _list(text, "nodes", _node)
@@ -74,9 +77,12 @@ def _job(job: dict[str, Any]) -> Job:
 
 
 def _end(job: dict[str, Any]) -> float | None:
-    """Return when a job's time limit ends it. Without one Slurm says: in a year; and a suspended job's time stands."""
-    limit = job.get("time_limit")
-    unlimited = isinstance(limit, dict) and bool(limit["infinite"])
+    """Return when a job's time limit ends it, if it has one; a suspended job's time stands still.
+
+    Without a limit Slurm says that it ends in a year, and backfill gives it that year as its limit.
+    """
+    minutes = _number(job.get("time_limit"))
+    unlimited = minutes is None or minutes >= _YEAR_MINUTES
     return None if unlimited or "SUSPENDED" in job["job_state"] else _number(job.get("end_time")) or None
 
 

@@ -113,6 +113,13 @@ def test_jobs_without_a_limit_or_whose_time_stands_have_no_end(jobs: dict[str, J
     assert jobs[name].ends_at is None
 
 
+def test_the_year_that_backfill_gives_to_a_job_without_a_limit_is_none(said: Callable[[str], str]) -> None:
+    answer = json.loads(said("jobs"))
+    job = next(each for each in answer["jobs"] if each["job_id"] == 3)
+    job["time_limit"] = {"set": True, "infinite": False, "number": 525600}  # as it was seen of a backfilled one
+    assert read_jobs(json.dumps({"jobs": [job]}))[0].ends_at is None
+
+
 @pytest.mark.parametrize(
     ("name", "requeueable"), [("running", True), ("two-nodes", True), ("unlimited", False), ("interactive", False)]
 )
