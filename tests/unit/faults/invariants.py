@@ -219,6 +219,8 @@ class Watch:
             return
         if any(self._excused("nodes", self.lifted, name) for name in job.nodes):
             return
+        if any(self._excused("nodes", self.lifted_of_others, name, self.believed) for name in job.nodes):
+            return
         drained = [
             name for name in job.nodes if (node := self.slurm.nodes.get(name)) is None or node.drain or node.fail
         ]
