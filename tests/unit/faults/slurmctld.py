@@ -33,6 +33,8 @@ SLOTS = 2
 _UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
 _UNEXPECTED = Answer(1, "", "Unexpected message received")
 _UNKNOWN = "Invalid node name specified"
+_YEAR_SECONDS = 365 * 24 * 3600
+"""After so long a job without a limit ends, slurmctld says."""
 _FOREVER = float("inf")
 
 Json = dict[str, Any]
@@ -440,7 +442,8 @@ class Slurmctld:
 
     def _job(self, job: Job) -> Json:
         flags = [flag for flag in ("CONFIGURING", "COMPLETING") if getattr(job, flag.lower())]
-        ends = 0 if job.limit_seconds is None or not job.nodes else int(EPOCH + job.started_at + job.limit_seconds)
+        limit_seconds = _YEAR_SECONDS if job.limit_seconds is None else job.limit_seconds
+        ends = int(EPOCH + job.started_at + limit_seconds) if job.nodes else 0
         return {
             "job_id": job.job_id,
             "user_name": "alice",
@@ -449,6 +452,11 @@ class Slurmctld:
             "job_state": [job.state, *flags],
             "nodes": ",".join(job.nodes),
             "required_nodes": ",".join(sorted(job.required)),
+            "time_limit": {
+                "set": job.limit_seconds is not None,
+                "infinite": job.limit_seconds is None,
+                "number": int((job.limit_seconds or 0) // 60),
+            },
             "end_time": {"set": ends > 0, "infinite": False, "number": ends},
             "requeue": job.requeue,
             "batch_flag": job.batch,
