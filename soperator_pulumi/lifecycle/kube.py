@@ -87,6 +87,11 @@ def pods_path(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
+def stateful_sets_path(namespace: str) -> str:
+    """Return the path of a namespace's StatefulSets."""
+    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+
+
 class Cluster:
     """A live cluster, reached as `access` says."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.lifecycle.kube import Json, Kube
+from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 
@@ -28,7 +28,7 @@ class Rollout:
 
         The reasons cost calls for each pod: without `explained` only the first line is told.
         """
-        found = self.kube.get(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{self.stateful_set}")
+        found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{self.stateful_set}")
         if found is None:
             return [f"{self.stateful_set}: there is no such StatefulSet"]
         ready, wanted = _progress(found)

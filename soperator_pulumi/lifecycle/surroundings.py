@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.lifecycle.kube import Json, Kube
+from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
 
@@ -109,7 +109,7 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
 def _tenant_problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
     """Yield that another SlurmCluster lives here, or has left its data here."""
     kinds = {
-        "runs in it": f"/apis/apps/v1/namespaces/{wanted.namespace}/statefulsets",
+        "runs in it": stateful_sets_path(wanted.namespace),
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",
     }
     for what, path in kinds.items():

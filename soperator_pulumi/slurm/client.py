@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import NodesNotDeletedError, TransportError
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_nodes, read_reservations, read_table_time
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
@@ -206,7 +206,7 @@ def _not_ended(jobs: str) -> tuple[Job, ...]:
 
 def _portions(names: Iterable[str]) -> list[str]:
     """Return hostlist expressions for the names, each short enough for one call: one, as a rule."""
-    every = sorted(set(names), key=_in_order)
+    every = in_order(set(names))
     expression = compress(every)
     if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
         return [expression] if expression else []
@@ -220,10 +220,3 @@ def _parted(words: list[str], separator: str) -> list[list[str]]:
         return [words] if words else []
     half = len(words) // 2
     return [*_parted(words[:half], separator), *_parted(words[half:], separator)]
-
-
-def _in_order(name: str) -> tuple[str, int, str]:
-    """Sort gpu-2 before gpu-10: neighbours share brackets."""
-    prefix = name.rstrip("0123456789")
-    number = name[len(prefix) :]
-    return prefix, int(number or 0), number

@@ -42,6 +42,17 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(parts)
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names sorted by their numbers, gpu-2 before gpu-10: neighbours share brackets."""
+
+    def split(name: str) -> tuple[str, int, str]:
+        prefix = name.rstrip("0123456789")
+        number = name[len(prefix) :]
+        return prefix, int(number or 0), number
+
+    return sorted(names, key=split)
+
+
 def _names(part: str) -> list[str]:
     pieces = [
         [piece["text"]] if piece["text"] is not None else _numbers(piece["ranges"]) for piece in _PIECE.finditer(part)

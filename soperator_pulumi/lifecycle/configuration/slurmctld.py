@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.kube import Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.render import Change, Effect, changes, trial_files
@@ -102,7 +102,7 @@ class Slurmctld:
 
     def _installed(self) -> bool:
         """Whether there is a controller at all: not before the first deployment has come to it."""
-        path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{CONTROLLER_STATEFUL_SET}"
+        path = f"{stateful_sets_path(self.namespace)}/{CONTROLLER_STATEFUL_SET}"
         return self.kube.get(path) is not None
 
     def _pod(self) -> Pod | None:

@@ -5,11 +5,11 @@ from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError
 from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
-from soperator_pulumi.lifecycle.kube import Kube, pods_path
+from soperator_pulumi.lifecycle.kube import Kube, pods_path, stateful_sets_path
 from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
 from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.nodes.freeing import ANSWER_SECONDS
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets, stateful_sets_path
+from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
 from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST, Place, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until

@@ -13,7 +13,7 @@ from soperator_pulumi.errors import DrainError, NotRunningError, SlurmError, Tra
 from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack, way_out
 from soperator_pulumi.lifecycle.progress import Clock, Say
 from soperator_pulumi.slurm import SlurmClient, plan_text
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker
 from soperator_pulumi.slurm.plan import Plan, plan
@@ -176,7 +176,7 @@ class Freeing:
         taken = self._back.note(snapshot)
         if both := taken & self._taken:
             raise DrainError(
-                f"{self._cluster}: another run drains {compress(sorted(both))} now, so this one ends. "
+                f"{self._cluster}: another run drains {compress(in_order(both))} now, so this one ends. "
                 "It has put nothing back: that is the other run's to do."
             )
         self._taken = taken

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from soperator_pulumi.lifecycle.kube import Json, Kube
+from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.slurm.leaving import Leaving
@@ -112,8 +112,3 @@ def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
         pods.setdefault(str(pod.body["metadata"].get("labels", {}).get(NODE_SET_LABEL, "")), {})[pod.name] = pod
     names = sorted({*sets, *pods} - {""})
     return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
-
-
-def stateful_sets_path(namespace: str) -> str:
-    """Return the path of a namespace's StatefulSets."""
-    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.progress import Clock, until
 from soperator_pulumi.slurm import SlurmClient
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours
 from soperator_pulumi.slurm.plan import put_back as to_put_back
@@ -93,7 +93,7 @@ class PuttingBack:
         """Return which nodes stay drained when nothing can be put back, and what to do, in sentences."""
         if not self._ours:
             return "Nothing was drained. Run again when it answers."
-        nodes = compress(sorted(self._ours))
+        nodes = compress(in_order(self._ours))
         return (
             f"These nodes stay drained: {nodes}. Run again when it answers, which goes on; or put them back: "
             f"scontrol update nodename={nodes} state=undrain"

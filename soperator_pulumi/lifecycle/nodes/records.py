@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.slurm import SlurmClient
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.marker import drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot
 
@@ -24,14 +24,14 @@ class Removal:
 
     def lines(self) -> list[str]:
         """Return it in words, those that stay for the same reason in one line."""
-        removed = [f"{compress(_in_order(self.removed))}: removed from Slurm"] if self.removed else []
+        removed = [f"{compress(in_order(self.removed))}: removed from Slurm"] if self.removed else []
         return removed + kept_lines(self.kept)
 
 
 def kept_lines(kept: Mapping[str, str]) -> list[str]:
     """Return why records stay, those that stay for the same reason in one line."""
     by_reason: dict[str, list[str]] = {}
-    for name in _in_order(kept):
+    for name in in_order(kept):
         by_reason.setdefault(kept[name], []).append(name)
     return [f"{compress(names)}: stays in Slurm: {reason}" for reason, names in by_reason.items()]
 
@@ -129,8 +129,3 @@ def _counted_on(names: frozenset[str], found: Snapshot) -> dict[str, str]:
         if job.active:
             words |= dict.fromkeys(names & job.node_names, f"job {job} has not ended for Slurm")
     return words
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    """Return names of one node set in the order of their ordinals, which hostlist expressions keep short."""
-    return sorted(names, key=lambda name: (len(name), name))

@@ -15,7 +15,7 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.lifecycle.nodes.putting_back import PUT_BACK_SECONDS
 from soperator_pulumi.lifecycle.nodes.renewal import Renewal
 from soperator_pulumi.lifecycle.progress import until
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.states import Job
@@ -71,7 +71,7 @@ class Rolling:
                 trouble = str(error)  # whether it was done the next look tells
             else:
                 if back:
-                    self.joining.say(f"{self.joining.node_set}: {compress(sorted(back))} in service again")
+                    self.joining.say(f"{self.joining.node_set}: {compress(in_order(back))} in service again")
             roll = self.joining.look()
         raise NotReadyError(
             f"{self.joining.node_set}: {named(held)} cannot be put back into service: {trouble}\n"

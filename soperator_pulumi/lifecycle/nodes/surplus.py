@@ -12,7 +12,7 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.plan import put_back
@@ -83,7 +83,7 @@ class Surplus:
                 )
             return bool(leaving.names)
         if back:
-            self._say(f"{self._what}: {compress(sorted(back))} drained for what is over: back into service")
+            self._say(f"{self._what}: {compress(in_order(back))} drained for what is over: back into service")
         return bool(back)
 
     def free(self) -> tuple[str, int]:
@@ -193,10 +193,10 @@ class Surplus:
             self._draining.resume(there, found)
             self._draining.mark(back - there, found, Operation.REPLACEMENT)
         except (SlurmError, TransportError) as error:
-            self._say(f"{self._what}: {compress(sorted(back))} may stay drained until the next run: {error}")
+            self._say(f"{self._what}: {compress(in_order(back))} may stay drained until the next run: {error}")
             return
         if there:
-            self._say(f"{self._what}: back in service: {compress(sorted(there))}")
+            self._say(f"{self._what}: back in service: {compress(in_order(there))}")
 
     def _take_back_now(self, live: LiveNodeSet) -> None:
         if not live.names():
@@ -212,4 +212,4 @@ class Surplus:
             if not pods:
                 return
             if not left:
-                self._say(f"{self._what}: still there after {seconds:.0f} s: {compress(sorted(pods))}")
+                self._say(f"{self._what}: still there after {seconds:.0f} s: {compress(in_order(pods))}")

@@ -167,31 +167,25 @@ def _release(world: World, _byte: int) -> str:
     return f"{count} reservations" if count else ""
 
 
-def _pod_deleted(world: World, byte: int) -> str:
+def _to_a_pod(world: World, byte: int, act: Callable[[Pod], object]) -> str:
     pod = _one_of(_pods(world), byte)
     if pod is None:
         return ""
     _disturb(world, [pod.name])
-    world.kubernetes.tell_to_go([pod])
+    act(pod)
     return pod.name
+
+
+def _pod_deleted(world: World, byte: int) -> str:
+    return _to_a_pod(world, byte, lambda pod: world.kubernetes.tell_to_go([pod]))
 
 
 def _machine_lost(world: World, byte: int) -> str:
-    pod = _one_of(_pods(world), byte)
-    if pod is None:
-        return ""
-    _disturb(world, [pod.name])
-    world.kubernetes.die(pod)
-    return pod.name
+    return _to_a_pod(world, byte, world.kubernetes.die)
 
 
 def _slurmd_crashes(world: World, byte: int) -> str:
-    pod = _one_of(_pods(world), byte)
-    if pod is None:
-        return ""
-    _disturb(world, [pod.name])
-    world.kubernetes.restart_slurmd(pod)
-    return pod.name
+    return _to_a_pod(world, byte, world.kubernetes.restart_slurmd)
 
 
 def _scaled_by_hand(world: World, byte: int) -> str:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.slurm import compress, expand
+from soperator_pulumi.slurm.hostlist import in_order
 
 prefixes = st.sampled_from(["gpu-", "cpu", "a-1-b-", "login.x", ""])
 numbers = st.one_of(
@@ -71,3 +72,8 @@ def test_names_come_back_in_their_order_with_duplicates_and_leading_zeros(some: 
 @given(st.integers(0, 5000), st.integers(1, 3000))
 def test_a_range_is_one_expression_however_many_it_stands_for(first: int, count: int) -> None:
     assert len(compress(f"gpu-{number}" for number in range(first, first + count))) <= len("gpu-[10000-10000]")
+
+
+def test_names_are_sorted_by_their_numbers_so_that_neighbours_share_brackets() -> None:
+    names = {f"gpu-{ordinal}" for ordinal in range(12)} | {"cpu-3"}
+    assert compress(in_order(names)) == "cpu-3,gpu-[0-11]"

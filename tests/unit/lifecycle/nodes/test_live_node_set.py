@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.lifecycle.kube import stateful_sets_path
 from soperator_pulumi.lifecycle.nodes.live_node_set import (
     IDENTITY_ANNOTATION,
     NODE_SET_LABEL,
     OWNER_LABEL,
     LiveNodeSet,
     find_node_sets,
-    stateful_sets_path,
 )
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.spec import DrainSpec
