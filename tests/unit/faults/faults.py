@@ -13,6 +13,7 @@ from soperator_pulumi.errors import KubernetesError, TransportError
 from soperator_pulumi.lifecycle.kube import Json
 from soperator_pulumi.slurm import Answer
 from tests.unit.faults import outside
+from tests.unit.faults.programs import expand
 from tests.unit.faults.world import World
 
 T = TypeVar("T")
@@ -197,7 +198,7 @@ class FaultyTransport:
 
     def _answered(self, kind: str, command: Sequence[str]) -> Answer:
         world = self.faults.world
-        answer = self.faults.act(kind, " ".join(command), lambda: world.slurm.run(command), _lost)
+        answer = self.faults.act(kind, " ".join(command), lambda: world.programs.run(command), _lost)
         if answer.returncode:
             world.tell(f"  -> {answer.stderr}")
         if not world.slurm.up:
@@ -216,7 +217,7 @@ class FaultyTransport:
     def _late(self, command: Sequence[str]) -> None:
         """Do what nobody waits for any more. Who looked before could not know."""
         world = self.faults.world
-        names = [name for word in command if word.startswith("nodename=") for name in outside.expand(word[9:])]
+        names = [name for word in command if word.startswith("nodename=") for name in expand(word[9:])]
         if "delete" in command or not world.slurm.up:
             return
         world.tell(f"done late: {' '.join(command)}")
@@ -227,7 +228,7 @@ class FaultyTransport:
             if "state=drain" not in command:
                 world.watch.lifted[name] = moment
         world.watch.belated = True
-        world.slurm.run(command)
+        world.programs.run(command)
         world.watch.belated = False
 
 

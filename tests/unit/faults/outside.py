@@ -9,10 +9,8 @@ from typing import TypeVar
 
 from tests.unit.faults.invariants import ours
 from tests.unit.faults.kubernetes import OWNER, Pod
-from tests.unit.faults.slurmctld import Job, expand
+from tests.unit.faults.slurmctld import Job
 from tests.unit.faults.world import World
-
-__all__ = ["EVENTS", "USUAL", "expand", "mend", "submit"]
 
 _FOREVER = float("inf")
 _RUNS_SECONDS = (600.0, 5.0, 90.0, 600.0)

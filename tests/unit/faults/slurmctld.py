@@ -1,16 +1,11 @@
-"""slurmctld as its client programs show it, and the truth behind: which jobs' processes are on which node.
+"""slurmctld's tables, and the truth behind: which jobs' processes are on which node.
 
-It parses the very command lines that `SlurmClient` sends and answers with Slurm's JSON and words (24.11). Time is a
-parameter; nothing here fails by chance: `faults` sits between it and who asks.
+Time is a parameter; nothing here fails by chance: `faults` sits between it and who asks. What it is asked and told goes
+through `programs`.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-from soperator_pulumi.slurm import Answer
 
 EPOCH = 1_790_000_000.0
 """The world's time 0 as Slurm counts, in seconds since 1970."""
@@ -30,14 +25,8 @@ SAVE_SECONDS = 5.0
 SLOTS = 2
 """Jobs that a node can run at a time."""
 
-_UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
-_UNEXPECTED = Answer(1, "", "Unexpected message received")
-_UNKNOWN = "Invalid node name specified"
-_YEAR_SECONDS = 365 * 24 * 3600
-"""After so long a job without a limit ends, slurmctld says."""
+UNKNOWN = "Invalid node name specified"
 _FOREVER = float("inf")
-
-Json = dict[str, Any]
 
 
 @dataclass
@@ -173,7 +162,7 @@ class Slurmctld:
                 if not record.reason.endswith("Not responding"):
                     record.reason = f"{record.reason}{NOT_RESPONDING}" if record.reason else "Not responding"
                 self._changed()
-                for job in self._on(name):
+                for job in self.on(name):
                     job.by_others = True
                     self.end(job, "NODE_FAIL", requeue=job.requeue, at_once=True)
 
@@ -196,10 +185,11 @@ class Slurmctld:
 
     def _takes_jobs(self, name: str) -> bool:
         record = self.nodes[name]
-        working = sum(1 for job in self._on(name) if job.state != "SUSPENDED")
+        working = sum(1 for job in self.on(name) if job.state != "SUSPENDED")
         return not (record.drain or record.fail or record.down) and name not in self.silent_since and working < SLOTS
 
-    def _on(self, name: str) -> list[Job]:
+    def on(self, name: str) -> list[Job]:
+        """Return the jobs that it places on a node."""
         return [job for job in self.jobs.values() if name in job.nodes]
 
     def _leave(self, job: Job) -> None:
@@ -280,9 +270,9 @@ class Slurmctld:
         record = self.nodes.setdefault(name, Record(name, weight=weight))
         record.down = False
         self.silent_since.pop(name, None)
-        for orphan in self.processes.get(name, set()) - {job.job_id for job in self._on(name)}:
+        for orphan in self.processes.get(name, set()) - {job.job_id for job in self.on(name)}:
             self.processes[name].discard(orphan)  # slurmctld has slurmd kill what it does not know
-        for job in self._on(name):
+        for job in self.on(name):
             if job.job_id not in self.processes.get(name, set()) and not job.completing:
                 job.by_others = True  # a slurmd that started anew has none of them
                 self.end(job, "NODE_FAIL", requeue=job.requeue, at_once=True)
@@ -301,7 +291,7 @@ class Slurmctld:
 
     def could_be_on(self, name: str) -> set[int]:
         """Return the jobs that are on a node in truth, or that slurmctld places there."""
-        return self.processes.get(name, set()) | {job.job_id for job in self._on(name)}
+        return self.processes.get(name, set()) | {job.job_id for job in self.on(name)}
 
     def drain(self, names: Iterable[str], reason: str | None) -> None:
         for name in names:
@@ -327,159 +317,10 @@ class Slurmctld:
     def delete(self, name: str) -> str:
         """Return the words of a refusal; empty when the record is deleted."""
         if name not in self.nodes:
-            return _UNKNOWN
-        if any(job.state != "SUSPENDED" for job in self._on(name)):
+            return UNKNOWN
+        if any(job.state != "SUSPENDED" for job in self.on(name)):
             return "Requested nodes are busy"
         del self.nodes[name]
         self.silent_since.pop(name, None)
         self._changed()
         return ""
-
-    # -- its client programs ------------------------------------------------------------------------------------
-
-    def run(self, command: Sequence[str]) -> Answer:
-        """Answer a command line."""
-        if not self.up:
-            return _UNEXPECTED if command[1] == "requeue" else _UNREACHABLE
-        match [*command]:
-            case ["scontrol", "ping" | "reconfigure"]:
-                return Answer(0, "", "")
-            case ["scontrol", "show", "nodes", "--json"]:
-                return self._said("nodes", map(self._node, self.nodes.values()))
-            case ["scontrol", "show", "reservations", "--json"]:
-                return self._said("reservations", map(self._reservation, self.reservations))
-            case ["squeue", "--json", "--all"]:
-                return self._said("jobs", map(self._job, self.jobs.values()))
-            case ["scontrol", "update", where, what, *more] if where.startswith("nodename="):
-                return self._update(expand(where[9:]), what, more)
-            case ["scontrol", "delete", where] if where.startswith("nodename="):
-                return self._delete(expand(where[9:]))
-            case ["scontrol", "requeue", "Incomplete", ids]:
-                return self._each("requeue", ids, self._requeue)
-            case ["scancel", *ids]:
-                return self._each("cancel", ",".join(ids), self._cancel)
-        raise AssertionError(f"the model knows no {command!r}")
-
-    def _said(self, key: str, entries: Iterable[Json]) -> Answer:
-        update = {"set": True, "infinite": False, "number": int(EPOCH + self.changed_at)}
-        return Answer(0, json.dumps({key: list(entries), "last_update": update, "errors": [], "warnings": []}), "")
-
-    def _update(self, names: Sequence[str], what: str, more: Sequence[str]) -> Answer:
-        reason = next((word[7:] for word in more if word.startswith("reason=")), None)
-        verb = what.removeprefix("state=").lower()
-        assert verb in {"drain", "resume", "undrain"}, what
-        unknown = set(names) - self.nodes.keys()
-        names = [name for name in names if name in self.nodes]
-        self.reason = reason or ""
-        self.on_command("drain" if verb == "drain" else "resume", frozenset(names))
-        if verb == "drain":
-            assert reason, "Slurm wants a reason"
-            self.drain(names, reason)
-        else:
-            self.resume(names, undrain=verb == "undrain")
-            for name in names:
-                self.nodes[name].reason = self.nodes[name].reason if reason is None else reason
-        self.schedule()
-        return Answer(1, "", f"slurm_update error: {_UNKNOWN}") if unknown else Answer(0, "", "")
-
-    def _delete(self, names: Sequence[str]) -> Answer:
-        self.on_command("delete", frozenset(names) & frozenset(self.nodes))
-        # Slurm goes through a list from its end.
-        failures = {name: words for name in reversed(names) if (words := self.delete(name))}
-        if not failures:
-            return Answer(0, "", "")
-        left, last = ",".join(name for name in names if name in failures), [*failures.values()][-1]
-        words = f"scontrol: error: failed to delete nodes {left}\ndelete_node nodename={','.join(names)}: {last}"
-        return Answer(1, "", words)
-
-    def _each(self, verb: str, ids: str, act: Callable[[Job | None], str]) -> Answer:
-        wanted = [int(each) for each in ids.split(",")]
-        touched = (self.jobs[each] for each in wanted if each in self.jobs)
-        self.on_command(verb, frozenset(str(job.job_id) for job in touched if job.nodes and not job.completing))
-        words = [said for each in wanted if (said := act(self.jobs.get(each)))]
-        self.schedule()
-        return Answer(1 if words else 0, "", "\n".join(words))
-
-    def _requeue(self, job: Job | None) -> str:
-        if job is None:
-            return "Invalid job id specified for job 0"
-        if not job.nodes or job.completing:
-            return ""  # "Incomplete" passes over what has ended, and what waits
-        if not (job.requeue and job.batch):
-            return f"Requested operation is presently disabled for job {job.job_id}"
-        if self.requeue_fails:
-            self.requeues_refused.add(job.job_id)
-            return f"Unspecified error for job {job.job_id}"
-        self.end(job, "PENDING", requeue=True)
-        return ""
-
-    def _cancel(self, job: Job | None) -> str:
-        if job is not None and not job.finished and not job.completing:
-            self.end(job, "CANCELLED")
-        return ""
-
-    def _node(self, record: Record) -> Json:
-        jobs = self._on(record.name)
-        working = sum(1 for job in jobs if job.state == "RUNNING")
-        base = "ALLOCATED" if working >= SLOTS else "MIXED" if working else "IDLE"
-        flags = {
-            "DRAIN": record.drain,
-            "FAIL": record.fail,
-            "NOT_RESPONDING": record.name in self.silent_since or self.now < record.pinged_at,
-            "COMPLETING": any(job.completing for job in jobs),
-            "RESERVED": any(record.name in names for names in self.reservations.values()),
-        }
-        state = ["DOWN" if record.down else base, *(flag for flag, is_set in flags.items() if is_set), "DYNAMIC_NORM"]
-        return {
-            "name": record.name,
-            "state": state,
-            "reason": record.reason,
-            "reason_changed_at": {"set": True, "infinite": False, "number": int(EPOCH + record.set_at)},
-            "features": [record.name.rpartition("-")[0]],
-            "active_features": [record.name.rpartition("-")[0]],
-            "weight": record.weight,
-        }
-
-    def _job(self, job: Job) -> Json:
-        flags = [flag for flag in ("CONFIGURING", "COMPLETING") if getattr(job, flag.lower())]
-        limit_seconds = _YEAR_SECONDS if job.limit_seconds is None else job.limit_seconds
-        ends = int(EPOCH + job.started_at + limit_seconds) if job.nodes else 0
-        return {
-            "job_id": job.job_id,
-            "user_name": "alice",
-            "name": f"job{job.job_id}",
-            "partition": "main",
-            "job_state": [job.state, *flags],
-            "nodes": ",".join(job.nodes),
-            "required_nodes": ",".join(sorted(job.required)),
-            "time_limit": {
-                "set": job.limit_seconds is not None,
-                "infinite": job.limit_seconds is None,
-                "number": int((job.limit_seconds or 0) // 60),
-            },
-            "end_time": {"set": ends > 0, "infinite": False, "number": ends},
-            "requeue": job.requeue,
-            "batch_flag": job.batch,
-        }
-
-    def _reservation(self, name: str) -> Json:
-        return {
-            "name": name,
-            "node_list": ",".join(sorted(self.reservations[name])),
-            "start_time": {"set": True, "infinite": False, "number": int(EPOCH)},
-            "end_time": {"set": True, "infinite": False, "number": int(EPOCH + 10_000_000)},
-            "users": "root",
-            "accounts": "",
-        }
-
-
-def expand(expression: str) -> list[str]:
-    """Return the names of a hostlist expression: written for the model, so that an error in the product's shows."""
-    names = []
-    for prefix, ranges in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", expression):
-        if not ranges:
-            names.append(prefix)
-        for each in filter(None, ranges.split(",")):
-            first, _, last = each.partition("-")
-            names += [f"{prefix}{number}" for number in range(int(first), int(last or first) + 1)]
-    return names

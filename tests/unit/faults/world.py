@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tests.unit.faults.invariants import Watch
 from tests.unit.faults.kubernetes import Kubernetes, Pod
+from tests.unit.faults.programs import Programs
 from tests.unit.faults.slurmctld import EPOCH, Slurmctld
 
 _STEP_SECONDS = 2.0
@@ -19,6 +20,7 @@ class World:
     stride: float = 1.0
     """At least this long is every sleep: a slow machine looks seldom."""
     slurm: Slurmctld = field(default_factory=Slurmctld)
+    programs: Programs = field(init=False)
     kubernetes: Kubernetes = field(init=False)
     watch: Watch = field(init=False)
     later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
@@ -27,6 +29,7 @@ class World:
     """What happened, in order: the story of a trace that fails."""
 
     def __post_init__(self) -> None:
+        self.programs = Programs(self.slurm)
         self.kubernetes = Kubernetes(self.slurm)
         self.watch = Watch(self.slurm, self.kubernetes)
         self.slurm.answers_slurmd = self.kubernetes.answers_slurmd

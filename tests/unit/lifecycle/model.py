@@ -31,13 +31,13 @@ class Model:
         self.faults = Faults(self.world, Choices(b""))
         self.engine = Engine(self.faults)
         self.program = Program({})
-        run = self.world.slurm.run
+        run = self.world.programs.run
 
         def noted(command: Any) -> Answer:
             self.commands.append(" ".join(command))
             return run(command)
 
-        self.world.slurm.run = noted  # type: ignore[method-assign] # the model has no other place to look
+        self.world.programs.run = noted  # type: ignore[method-assign] # the model has no other place to look
 
     def up(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
         """Bring a node set about, and return what was said."""

@@ -198,18 +198,18 @@ def test_a_killed_scale_down_that_is_wanted_no_more_is_undone_by_the_next_run(mo
 def test_pods_that_come_while_others_are_drained_are_drained_as_well_without_waiting(model: Model) -> None:
     model.submit(100, required=frozenset({"gpu-2"}))
 
-    run = model.world.slurm.run
+    run = model.world.programs.run
 
     def somebody_scales(command: Sequence[str]) -> Answer:
         answer = run(command)
         if "state=drain" in command:
-            model.world.slurm.run = run  # type: ignore[method-assign]
+            model.world.programs.run = run  # type: ignore[method-assign]
             model.world.kubernetes.sets["gpu"].replicas = 6
             model.world.advance(5)
             model.submit(100, required=frozenset({"gpu-5"}))
         return answer
 
-    model.world.slurm.run = somebody_scales  # type: ignore[method-assign] # there is no other place to do it
+    model.world.programs.run = somebody_scales  # type: ignore[method-assign] # there is no other place to do it
     model.up(1, policy=WITHOUT_WAIT)
     assert len(model.pods) == 6
     assert model.drained().keys() == {f"gpu-{ordinal}" for ordinal in range(1, 6)}

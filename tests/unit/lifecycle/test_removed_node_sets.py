@@ -73,7 +73,7 @@ def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:
     model.world.slurm.drain(["gpu-0"], "disk")
     up(model, CPU_ALONE)
     assert "gpu-0" in model.world.slurm.nodes
-    run = model.world.slurm.run
+    run = model.world.programs.run
 
     def deleted_meanwhile(command: Sequence[str]) -> Answer:
         answer = run(command)
@@ -81,7 +81,7 @@ def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:
             model.world.slurm.nodes.pop("gpu-0", None)
         return answer
 
-    model.world.slurm.run = deleted_meanwhile  # type: ignore[method-assign] # there is no other place to do it
+    model.world.programs.run = deleted_meanwhile  # type: ignore[method-assign] # there is no other place to do it
     assert not differs(model)
 
 

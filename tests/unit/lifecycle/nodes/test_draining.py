@@ -39,7 +39,7 @@ class Bench:
         assert timeout_seconds
         self.commands.append(" ".join(command))
         instead = self.before(command)
-        return self.world.slurm.run(command) if instead is None else instead
+        return self.world.programs.run(command) if instead is None else instead
 
     def draining(self) -> Draining:
         client = SlurmClient(self, pause=self.world.sleep)
@@ -235,7 +235,7 @@ def test_a_slurmctld_that_stays_away_ends_the_run_when_the_policy_does(bench: Be
 def test_a_drain_that_may_have_been_set_is_told_when_slurmctld_does_not_come_back(bench: Bench) -> None:
     def breaks_down(command: Sequence[str]) -> Answer | None:
         if "state=drain" in command:
-            bench.world.slurm.run(command)
+            bench.world.programs.run(command)
             bench.world.slurm.crash(100_000)
             return lost()
         return None
@@ -262,7 +262,7 @@ def test_an_answer_that_is_older_than_one_before_is_dropped(bench: Bench) -> Non
         if not text.startswith(("scontrol show nodes", "squeue")):
             return None
         if world.time < 31 or text not in answers:
-            answers[text] = world.slurm.run(command)
+            answers[text] = world.programs.run(command)
             return answers[text]
         if world.time < 60:
             return answers[text]  # from before the admin
@@ -275,13 +275,13 @@ def test_an_answer_that_is_older_than_one_before_is_dropped(bench: Bench) -> Non
     world.later.append((31, admin))
     bench.before = stale
     seen: list[float] = []
-    run = world.slurm.run
+    run = world.programs.run
 
     def fresh(command: Sequence[str]) -> Answer:
         seen.append(world.time)
         return run(command)
 
-    world.slurm.run = fresh  # type: ignore[method-assign] # there is no other place to look
+    world.programs.run = fresh  # type: ignore[method-assign] # there is no other place to look
     bench.free("gpu-3")
     assert world.slurm.jobs[2].finished
     assert world.time > 130
@@ -290,7 +290,7 @@ def test_an_answer_that_is_older_than_one_before_is_dropped(bench: Bench) -> Non
 def test_a_list_of_jobs_that_is_older_than_one_before_is_dropped(bench: Bench) -> None:
     """Nothing but the list of jobs speaks of a suspended one: its node is idle for Slurm."""
     world = bench.world
-    before = world.slurm.run(["squeue", "--json", "--all"])
+    before = world.programs.run(["squeue", "--json", "--all"])
     world.advance(2)
     job = bench.submit(required=frozenset({"gpu-3"}), seconds=30)
     world.slurm.suspend(job)
@@ -313,7 +313,7 @@ def test_a_node_that_an_admin_resumes_while_it_is_waited_for_is_drained_again(be
 def test_a_drain_whose_answer_is_lost_is_looked_for_and_not_set_again(bench: Bench) -> None:
     def after(command: Sequence[str]) -> Answer | None:
         if "state=drain" in command:
-            bench.world.slurm.run(command)
+            bench.world.programs.run(command)
             return lost()
         return None
 

@@ -143,7 +143,7 @@ def test_without_an_answer_nothing_is_deleted(model: Model) -> None:
 
 def lose(model: Model, *, after: bool, times: int = 1) -> None:
     """Lose the answers of the first deletes, after they were done or before."""
-    usual, lost = model.world.slurm.run, list[str]()
+    usual, lost = model.world.programs.run, list[str]()
 
     def run(command: Sequence[str]) -> Answer:
         if "delete" not in command or len(lost) == times:
@@ -153,4 +153,4 @@ def lose(model: Model, *, after: bool, times: int = 1) -> None:
             usual(command)
         raise TransportError("the connection broke.")
 
-    model.world.slurm.run = run  # type: ignore[method-assign] # the model has no other place to lose it
+    model.world.programs.run = run  # type: ignore[method-assign] # the model has no other place to lose it

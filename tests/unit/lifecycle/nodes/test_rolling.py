@@ -35,14 +35,14 @@ def deletions(model: Model) -> list[list[str]]:
 def out_of_service(model: Model) -> list[int]:
     """Note from now on how many nodes take no jobs, whenever a command comes."""
     noted: list[int] = []
-    usual = model.world.slurm.run
+    usual = model.world.programs.run
 
     def run(command: Sequence[str]) -> Answer:
         idle = sum(1 for name, each in model.records.items() if not each.drain and name in ready(model))
         noted.append(3 - idle)
         return usual(command)
 
-    model.world.slurm.run = run  # type: ignore[method-assign] # the model has no other place to look
+    model.world.programs.run = run  # type: ignore[method-assign] # the model has no other place to look
     return noted
 
 
