@@ -2,10 +2,10 @@
 PYTHON := .venv/bin/python
 STACK ?= local
 .DEFAULT_GOAL := help
-.PHONY: help up down env ssh admin images test check format bench soak docs lock
+.PHONY: help up down env ssh admin images test check build format bench soak docs lock
 
 help:  ## list these commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or use the one of KUBECONFIG) and deploy Slurm
 	@$(PYTHON) -m tools.up --stack $(STACK)
@@ -30,13 +30,16 @@ check: .venv/.installed  ## format, lint, types, layers, and the tests that take
 	@PYTHONPATH=images/jail-tools .venv/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest tests/unit tests/rendered images
 
-test: check  ## everything that CI checks: `make check`, then engines and clusters for real
+build: .venv/.installed  ## fetch and build all that a cluster is made of, where the cache lacks it
+	@$(PYTHON) -m tools.build
+
+test: check build  ## everything that CI checks: `make check`, then engines and clusters for real
 	@$(PYTHON) -m pytest tests/engine tests/cluster
 
-bench: .venv/.installed  ## ratios against what one would use instead
+bench: build  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench
 
-soak: .venv/.installed  ## the long series: kills, restarts and fault traces, in full numbers
+soak: build  ## the long series: kills, restarts and fault traces, in full numbers
 	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit/faults tests/engine tests/cluster
 
 format: .venv/.installed  ## put the sources into shape

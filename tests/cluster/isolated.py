@@ -146,6 +146,7 @@ class Machine:
 @contextmanager
 def machine() -> Iterator[Machine]:
     """Give a machine for the time of the body."""
+    EmbeddedKubernetes().fetch()  # while there is a way out
     folder = Path(tempfile.mkdtemp(prefix="kube-"))  # short, for sockets below it
     with subprocess.Popen(
         ["unshare", "--net", "--mount", "sh", "-c", _MACHINE, "sh", folder, tool("ip").path],

@@ -27,7 +27,7 @@ from tools.kube import (
     resolver,
 )
 from tools.kube.cgroups import Cgroup
-from tools.kube.debs import CNI_PLUGINS, cni_plugins, tool
+from tools.kube.debs import CNI_PLUGINS, PROGRAMS, cni_plugins, tool
 from tools.kube.parts import KUBECONFIGS, Programs, identities, waves
 from tools.kube.pki import Pki
 from tools.kube.process import output
@@ -69,6 +69,21 @@ class EmbeddedKubernetes:
     def _supervisor(self) -> Supervisor:
         return Supervisor(self.settings.run, self.settings.logs, self._cgroup.servers)
 
+    def fetch(self) -> None:
+        """Fetch and build all that it is made of, as far as the cache lacks it: a start then needs no network.
+
+        Raises:
+            UserError: The machine lacks something, or a build failed.
+
+        """
+        with self._lock("fetch"):
+            self._require_machine()
+            _programs()
+            pause.archive()
+            cni_plugins()
+            for name in PROGRAMS:
+                tool(name)
+
     def up(self) -> None:
         """Start what does not run or was changed, and wait until all is well; quick when it is so already.
 
@@ -78,7 +93,7 @@ class EmbeddedKubernetes:
         """
         with self._lock("up"):
             self._require_machine()
-            programs = Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
+            programs = _programs()
             self._prepare()
             self._configure(programs)
             started = self._start(waves(self.settings, programs))
@@ -230,6 +245,11 @@ class EmbeddedKubernetes:
         progress(f"removing the cluster's data with {volumes} volumes from {state}")
         if state.exists():  # it may have been removed by hand
             shutil.rmtree(state)
+
+
+def _programs() -> Programs:
+    """Return the folders of the servers' binaries, which are built where the cache lacks them."""
+    return Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
 
 
 def _base64(path: Path) -> str:
