@@ -1,0 +1,10 @@
+"""What tests of draining start from."""
+
+import pytest
+
+from tests.unit.lifecycle.nodes.bench import Bench
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
