@@ -2,13 +2,19 @@
 PYTHON := .venv/bin/python
 STACK ?= local
 .DEFAULT_GOAL := help
-.PHONY: help up down env ssh admin images test check build format bench soak docs lock
+.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or use the one of KUBECONFIG) and deploy Slurm
 	@$(PYTHON) -m tools.up --stack $(STACK)
+
+preview: .venv/.installed  ## show what `make up` would change, and which nodes and jobs it would touch
+	@$(PYTHON) -m tools.preview --stack $(STACK)
+
+refresh: .venv/.installed  ## record what was changed behind Pulumi's back, so that the next `make up` sets it right
+	@$(PYTHON) -m tools.refresh --stack $(STACK)
 
 down: .venv/.installed  ## stop all that `make up` started
 	@$(PYTHON) -m tools.down --stack $(STACK)

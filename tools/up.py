@@ -10,6 +10,7 @@ import yaml
 
 from tools import console, engine, images, paths, ssh_config, ssh_key, target
 from tools.console import UserError, say, step
+from tools.engine import Deployer
 from tools.kube.debs import tool
 from tools.ssh_config import Login
 from tools.target import Target
@@ -76,13 +77,16 @@ def require_images_that_can_be_pulled(stack: str, cluster: Mapping[str, Any]) ->
 
 def deploy(stack: str, chosen: Target) -> dict[str, Any]:
     """Deploy the stack and return its outputs."""
-    overrides = {"soperator:context": chosen.context} if chosen.context else {}
-    deployer, why = engine.choose(
-        paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment()
-    )
+    deployer, why = deployer_of(stack, chosen)
     with step(f"Deploying Slurm with {why}"):
         deployer.up()
     return deployer.outputs()
+
+
+def deployer_of(stack: str, chosen: Target) -> tuple[Deployer, str]:
+    """Return what deploys the stack to the chosen cluster, and a phrase that says which engine that is and why."""
+    overrides = {"soperator:context": chosen.context} if chosen.context else {}
+    return engine.choose(paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment())
 
 
 def tell_how_to_go_on(chosen: Target, outputs: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ class DrainSpec(Model):
     """The same for nodes that a pending job asks for by name."""
     wait: StrictBool = True
     """Whether a deployment waits for the jobs. If not, it drains the nodes and ends well; those that are not free stay,
-    and a later deployment goes on."""
+    and a later deployment goes on. `timeout` and `on_timeout` count for nothing then."""
     grace: Annotated[Duration, lasting(timedelta(seconds=30), _YEAR, why="slurmd needs time to stop its jobs.")] = (
         timedelta(minutes=5)
     )

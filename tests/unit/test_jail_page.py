@@ -48,10 +48,3 @@ def test_every_message_that_is_explained_is_one() -> None:
     for message in messages:
         for phrase in filter(None, (part.strip(" ,.") for part in message.split("..."))):
             assert phrase in spoken, phrase
-
-
-def test_every_file_that_it_links_to_is_there() -> None:
-    links = re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", PAGE)
-
-    assert links
-    assert [link for link in links if not (paths.ROOT / "docs" / link).exists()] == []

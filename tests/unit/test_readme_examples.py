@@ -40,10 +40,3 @@ def test_the_error_is_what_is_said() -> None:
         parse_cluster(cluster, where="soperator:cluster")
 
     assert str(error.value) + "\n" == example("text")
-
-
-def test_every_file_that_it_links_to_is_there() -> None:
-    links = re.findall(r"\]\((?!#|http)([^)]+)\)", README)
-
-    assert links
-    assert [link for link in links if not (paths.ROOT / link).exists()] == []

@@ -170,11 +170,3 @@ def test_every_test_that_is_named_exists() -> None:
 
     assert named
     assert sorted(name for name in named if f"def {name}(" not in sources) == []
-
-
-@pytest.mark.parametrize("page", ["scaling.md", "scaling-cases.md"])
-def test_every_file_that_a_page_links_to_is_there(page: str) -> None:
-    links = re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", (DOCS / page).read_text())
-
-    assert links
-    assert [link for link in links if not (DOCS / link).exists()] == []

@@ -20,9 +20,3 @@ def test_every_file_of_attempts_is_named_and_there() -> None:
     named = set(re.findall(r"`([a-z]+\.py)`", PAGE))
 
     assert named == {path.name for path in (CLUSTER / "attempts").glob("[a-z]*.py")}
-
-
-def test_every_file_that_it_links_to_is_there() -> None:
-    links = re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", PAGE)
-
-    assert [link for link in links if not (paths.ROOT / "docs" / link).exists()] == []

@@ -13,6 +13,8 @@ from soperator_pulumi.spec.parse import parse_drain
 SOPERATOR_DRAIN = "SOPERATOR_DRAIN"
 """Environment variable with keys of a node set's `drain`, for one run: `{timeout: 10m, on_timeout: cancel}`."""
 
+_GRACE = Problem("grace", "is part of the worker pods: no other one can count for one run. Set it in the node set.")
+
 
 def policy_of(recorded: Mapping[str, Any] | None) -> DrainSpec:
     """Return the policy of a node set for this run; without a recorded one the default is what is overridden.
@@ -22,7 +24,15 @@ def policy_of(recorded: Mapping[str, Any] | None) -> DrainSpec:
     Raises:
         SpecError: what the environment says has problems: all of them.
     """
-    return parse_drain({**(recorded or {}), **override()}, SOPERATOR_DRAIN)
+    said = override()
+    problems = [_GRACE] if "grace" in said else []
+    try:
+        policy = parse_drain({**(recorded or {}), **said}, SOPERATOR_DRAIN)
+    except SpecError as error:
+        problems += error.problems
+    if problems:
+        raise SpecError(SOPERATOR_DRAIN, problems)
+    return policy
 
 
 def override() -> dict[str, Any]:

@@ -128,6 +128,7 @@ def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
         Operation.SCALE_DOWN: " and ".join(f"replicas: {each.before} of {each.node_set}" for each in sets),
         Operation.REMOVAL: f"{' and '.join(each.node_set for each in sets)} in the spec again",
         Operation.REPLACEMENT: "the change taken back",
+        Operation.ROLLING_UPDATE: "the change taken back",
     }.get(operation, "")
     if operation is Operation.DESTROY:
         return "If interrupted, the drains stay: pulumi destroy goes on, pulumi up undoes them."

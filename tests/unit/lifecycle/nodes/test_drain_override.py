@@ -32,6 +32,7 @@ def test_what_it_says_counts_and_all_else_is_as_recorded(monkeypatch: pytest.Mon
         ("{timeout: [", "needs a mapping"),
         ("abort", "needs a mapping"),
         ("{on_timeout: wait, max_wait: 1m}", "max_wait"),
+        ("{grace: 1h}", "grace: is part of the worker pods"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +40,9 @@ def test_what_cannot_be_read_is_refused_in_words(text: str, words: str, monkeypa
     with pytest.raises(SpecError, match="SOPERATOR_DRAIN has 1 problem") as raised:
         policy_of(RECORDED)
     assert words in str(raised.value)
+
+
+def test_all_that_is_wrong_with_it_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOPERATOR_DRAIN", "{grace: 1h, timeout: soon, on_timeout: kill}")
+    with pytest.raises(SpecError, match="3 problems"):
+        policy_of(RECORDED)

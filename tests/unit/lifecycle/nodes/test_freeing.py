@@ -1,9 +1,12 @@
 """Freeing nodes: what is asked, how long it takes, what becomes of jobs, what it says."""
 
+import re
+
 import pytest
 
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.lifecycle.nodes.freeing import Freed
+from soperator_pulumi.lifecycle.nodes.putting_back import way_out
 from soperator_pulumi.slurm import Operation
 from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost
 
@@ -39,6 +42,11 @@ def test_progress_says_what_is_left_and_each_line_how_to_go_on_and_how_to_undo(b
     for line in progress:
         assert "job 1 (alice, job1)" in line
         assert line.endswith("the drains stay: pulumi up goes on; with replicas: 4 of gpu it undoes them.")
+
+
+@pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.POD_STOP])
+def test_whatever_it_waits_for_it_says_how_to_undo_it(operation: Operation) -> None:
+    assert re.search(r"undoes them\.$", way_out(operation, [leaving("gpu-3")]))
 
 
 def test_a_long_wait_is_told_less_and_less_often(bench: Bench) -> None:

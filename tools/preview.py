@@ -1,0 +1,32 @@
+"""`make preview`: what `make up` would change, and which nodes and jobs it would touch. Nothing is changed."""
+
+import sys
+
+from tools import console, target, up
+from tools.console import UserError, step
+from tools.engine import Deployer
+from tools.target import Target
+
+
+def main() -> None:
+    """Show it."""
+    stack = up.parse_stack(__doc__)
+    deployer, why = deployer_of_a_cluster(stack, target.choose())
+    with step(f"Previewing stack {stack} with {why}"):
+        deployer.preview()
+
+
+def deployer_of_a_cluster(stack: str, chosen: Target) -> tuple[Deployer, str]:
+    """Return what deploys the stack, and why that one; only where there is a Kubernetes to look at.
+
+    Raises:
+        UserError: The embedded Kubernetes has not been started.
+
+    """
+    if chosen.embedded is not None and not chosen.kubeconfig.exists():
+        raise UserError("There is no cluster to look at. Start one: make up")
+    return up.deployer_of(stack, chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))

@@ -1,0 +1,19 @@
+"""`make refresh`: what was changed behind Pulumi's back is recorded, and the next `make up` sets it right."""
+
+import sys
+
+from tools import console, target, up
+from tools.console import step
+from tools.preview import deployer_of_a_cluster
+
+
+def main() -> None:
+    """Bring the state in line with what is there. The cluster itself is only read."""
+    stack = up.parse_stack(__doc__)
+    deployer, why = deployer_of_a_cluster(stack, target.choose())
+    with step(f"Refreshing stack {stack} with {why}"):
+        deployer.refresh()
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))
