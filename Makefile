@@ -40,6 +40,7 @@ build: .venv/.installed  ## fetch and build all that a cluster is made of, where
 	@$(PYTHON) -m tools.build
 
 test: check build  ## everything that CI checks: `make check`, then engines and clusters for real
+	@$(PYTHON) -m tests.cluster.fetch
 	@$(PYTHON) -m pytest tests/engine tests/cluster
 
 bench: build  ## ratios against what one would use instead

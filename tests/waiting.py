@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, timeout_seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, timeout_seconds: float = 240) -> None:
     """Return as soon as the condition holds. Fail, with what was awaited, when it does not in time.
 
+    The time is for a machine that is busy with other things: pods, engines and daemons start meanwhile.
     It is looked at often in the beginning, and at most twice a second later: to look may cost more than to wait.
     """
     began = time.monotonic()

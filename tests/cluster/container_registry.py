@@ -91,7 +91,7 @@ def running(folder: Path) -> Iterator[Registry]:
     ):
         registry = Registry(host)
         try:
-            wait_until(registry.answers, what="the registry answers", timeout_seconds=20)
+            wait_until(registry.answers, what="the registry answers")
             yield registry
         finally:
             process.terminate()

@@ -79,7 +79,7 @@ class Machine:
             start_new_session=True,
         )
 
-    def run(self, *words: str | Path, timeout_seconds: float = 120) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str | Path, timeout_seconds: float = 400) -> "subprocess.CompletedProcess[str]":
         """Run a command there to its end."""
         with self.start(*words) as process:
             said, _ = process.communicate(timeout=timeout_seconds)
@@ -244,6 +244,9 @@ def outside() -> Iterator[Outside]:
                 ("route", "add", "default", "via", made.our_address),
             ):
                 output([*there, *words], environment=ip.environment)
-            yield made
+            try:
+                yield made
+            finally:
+                ip.run("link", "delete", "outside0")  # the kernel does it, too, some time after the other end is gone
         finally:
-            process.kill()  # and with it its network, and with that our end of the link
+            process.kill()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests.cluster import busybox
 from tools import paths
+from tools.console import step
 from tools.images import apt, bootstrap
 from tools.images.mirror import Source, sources
 from tools.images.process import CONFINED
@@ -50,7 +51,8 @@ class RootTree:
         """The tarball, uncompressed; made first where it is missing."""
         path = self._cached("tar")
         if not path.exists():
-            _whole(path, self.fill)
+            with step(f"Making the root filesystem {self.name}"):
+                _whole(path, self.fill)
         return path
 
     @property
@@ -95,16 +97,6 @@ class RootTree:
 
     def _cached(self, ending: str) -> Path:
         return paths.cache_dir() / "images" / f"test-tree-{self.name}-{self._key}.{ending}"
-
-
-def debian(suite: str) -> RootTree:
-    """Return a Debian of a release, like `bookworm`, from its packages."""
-    return RootTree(suite, lambda path: _bootstrap(suite, path), " ".join(PACKAGES))
-
-
-def busybox_alone() -> RootTree:
-    """Return busybox and its links: no libc, no users, no Slurm."""
-    return RootTree("busybox", _busybox)
 
 
 def with_user(tree: RootTree, name: str, uid: int) -> RootTree:
@@ -184,3 +176,14 @@ def _busybox(target: Path) -> None:
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
             tar.addfile(entry)
+
+
+def _debian(suite: str) -> RootTree:
+    return RootTree(suite, lambda path: _bootstrap(suite, path), " ".join(PACKAGES))
+
+
+BOOKWORM, FORKY = _debian("bookworm"), _debian("forky")
+"""Debian releases, from their packages."""
+
+BUSYBOX = RootTree("busybox", _busybox)
+"""busybox and its links: no libc, no users, no Slurm."""

@@ -29,10 +29,10 @@ from tools.target import Target
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""
 
-JAIL = root_trees.debian("bookworm")
+JAIL = root_trees.BOOKWORM
 """What logins and jobs see where they need a system: small, and another release than the daemons' images."""
 
-SMALLEST_JAIL = root_trees.busybox_alone()
+SMALLEST_JAIL = root_trees.BUSYBOX
 """What they see in most clusters of one test: populated at once. It has no bash."""
 
 QUICK = {"SchedulerParameters": "batch_sched_delay=0,bf_interval=1"}
@@ -45,6 +45,10 @@ def bring_images(kubernetes: Kubernetes) -> None:
     if kubernetes.target.embedded:
         for tree in (JAIL, SMALLEST_JAIL):
             tree.bring_to(kubernetes.target.embedded)
+
+
+NOWHERE = "127.0.0.1:1/soperator/none:none"
+"""An image of a registry that is not there, which is known at once: no name server is asked."""
 
 
 def unique(name: str) -> str:
@@ -149,7 +153,7 @@ class Slurm:
         command: str,
         *,
         user: str = "alice",
-        timeout_seconds: float = 60,
+        timeout_seconds: float = 180,
         check: bool = True,
         stdin: str = "",
         options: Sequence[str] = (),
@@ -179,8 +183,10 @@ class Slurm:
             stderr=subprocess.STDOUT,
             text=True,
         ) as session:
-            yield session
-            session.kill()
+            try:
+                yield session
+            finally:
+                session.kill()
 
     def by_way_of(self, pod: str) -> list[str]:
         """Return options with which ssh goes to one login pod, not to any of them."""
@@ -210,7 +216,7 @@ class Slurm:
         words = self.scontrol("show", "job", str(job_id), "--oneliner").split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
-    def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 60) -> dict[str, str]:
+    def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 240) -> dict[str, str]:
         """Wait until a job is in a state, and return what Slurm says of it."""
         wait_until(
             lambda: self.job(job_id)["JobState"] == state,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_node_set
+from tests.cluster.slurm import NOWHERE, Slurm, a_node_set
 from tools import images
 from tools.engine import DeployError
 
@@ -16,20 +16,20 @@ pytestmark = pytest.mark.cluster
 def test_an_image_that_cannot_be_pulled_is_named(
     new_slurm: Callable[..., Slurm], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    references = {**images.references(), "worker": "registry.invalid/soperator/worker:none"}
-    slurm = new_slurm(images=references, node_sets=[a_node_set("cpu", ready_timeout_seconds=6)])
+    references = {**images.references(), "worker": NOWHERE}
+    slurm = new_slurm(images=references, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
 
     with pytest.raises(DeployError) as failure:
         slurm.up()
 
-    assert "cpu: 1 of 1 nodes have not joined Slurm after 6 s" in str(failure.value)
-    assert "registry.invalid/soperator/worker:none" in str(failure.value)
+    assert "cpu: 1 of 1 nodes have not joined Slurm after 10 s" in str(failure.value)
+    assert NOWHERE in str(failure.value)
     assert "Traceback" not in capfd.readouterr().err + str(failure.value)
 
 
 def test_nodes_that_fit_on_no_machine_are_told_with_the_schedulers_reason(new_slurm: Callable[..., Slurm]) -> None:
     huge = {"requests": {"cpu": "1000", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
-    slurm = new_slurm(node_sets=[a_node_set("cpu", pod_resources=huge, ready_timeout_seconds=6)])
+    slurm = new_slurm(node_sets=[a_node_set("cpu", pod_resources=huge, ready_timeout_seconds=10)])
 
     with pytest.raises(DeployError, match=r"Insufficient cpu"):
         slurm.up()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import NOWHERE, Slurm, a_cluster, a_node_set, unique
 from tests.cluster.workers import NO_TIME, drain, in_service, job_on, nodes, pods, started_up
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -61,9 +61,9 @@ def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_delet
 def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_without_more_ado(
     new_slurm: Callable[..., Slurm],
 ) -> None:
-    missing = {**images.references(), "worker": "registry.invalid/soperator/none:none"}
-    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=3)])
-    with pytest.raises(DeployError, match=r"registry\.invalid"):
+    missing = {**images.references(), "worker": NOWHERE}
+    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
+    with pytest.raises(DeployError, match=NOWHERE):
         slurm.up()
 
     slurm.deployer().destroy()
@@ -74,7 +74,7 @@ def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_with
 def test_a_first_deployment_whose_controllers_image_does_not_exist_is_destroyed_without_more_ado(
     new_slurm: Callable[..., Slurm],
 ) -> None:
-    slurm = new_slurm(images={**images.references(), "controller": "registry.invalid/soperator/none:none"})
+    slurm = new_slurm(images={**images.references(), "controller": NOWHERE})
     with started_up(slurm):
         wait_until(lambda: "controller-0" in pods(slurm, "controller"), "the controller's pod is there")
 
@@ -86,7 +86,7 @@ def test_a_first_deployment_whose_controllers_image_does_not_exist_is_destroyed_
 def test_a_first_deployment_that_failed_is_not_destroyed_under_a_job(new_slurm: Callable[..., Slurm]) -> None:
     """One node has joined and another never will."""
     huge = {"requests": {"cpu": "1000", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
-    never = a_node_set("never", pod_resources=huge, ready_timeout_seconds=3, partitions=["never"])
+    never = a_node_set("never", pod_resources=huge, ready_timeout_seconds=10, partitions=["never"])
     slurm = new_slurm(node_sets=[a_node_set("cpu", drain={**NO_TIME, "grace": "30s"}), never])
     with pytest.raises(DeployError, match="Insufficient cpu"):
         slurm.up()

@@ -228,7 +228,7 @@ def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(sm
         with small.build_elsewhere() as build:
             time.sleep(moment)  # the moment is the point
             build.send_signal(signal.SIGKILL)
-        wait_until(lambda: not processes_naming(str(small.cache)), what="no process is left", timeout_seconds=10)
+        wait_until(lambda: not processes_naming(str(small.cache)), what="no process is left")
 
         assert str(small.cache) not in Path("/proc/self/mountinfo").read_text()
     small.build()

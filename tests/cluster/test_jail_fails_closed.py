@@ -124,7 +124,7 @@ def run_batch(slurm: Slurm) -> list[str]:
         held = state["JobState"] == "PENDING" and ("DRAIN" in slurm.node_state("cpu-0") or "held" in state["Reason"])
         return held or state["JobState"] not in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
 
-    wait_until(is_given_up, what="the batch job has ended", timeout_seconds=30)
+    wait_until(is_given_up, what="the batch job has ended")
     return slurm.ssh(f"scancel {job} 2>/dev/null; ls -d {MARKER}* 2>/dev/null; true").stdout.split()
 
 
@@ -265,7 +265,7 @@ def test_a_parameter_that_turns_the_plugin_off_runs_nothing(breakable: Slurm) ->
 def test_the_user_is_told_the_step_and_the_reason_and_the_node_is_drained(breakable: Slurm) -> None:
     with broken(breakable, FAULTS["no tree is active"]):
         said, _ = run(breakable, "timeout 15 srun --immediate=10 true")
-        wait_until(lambda: "DRAIN" in breakable.node_state("cpu-0"), what="the node is drained", timeout_seconds=20)
+        wait_until(lambda: "DRAIN" in breakable.node_state("cpu-0"), what="the node is drained")
         reason = breakable.scontrol("show", "node", "cpu-0")
 
     assert "No such file or directory" in said

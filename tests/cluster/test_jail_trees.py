@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import busybox, root_trees
+from tests.cluster import busybox
+from tests.cluster.root_trees import BUSYBOX, FORKY
 from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -15,7 +16,6 @@ from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
 
-FORKY, BUSYBOX = root_trees.debian("forky"), root_trees.busybox_alone()
 
 HAS_SLURM = "find / -xdev -name '*slurm*' -not -path '/proc/*' -not -path '/opt/slurm*' -not -path '/var/spool/slurmd*'"
 

@@ -13,9 +13,9 @@ from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]  # its fixture lives a whole life
 
-NEWER = root_trees.debian("forky")
+NEWER = root_trees.FORKY
 CONFLICTING = root_trees.with_user(NEWER, "dave", 5006)
 """Has a user of a name that root gives another uid in the older tree."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -88,7 +89,10 @@ def test_steps_leave_no_zombies(slurm: Slurm) -> None:
     for _ in range(3):
         slurm.ssh("srun -w cpu-0 true")
 
-    assert "defunct" not in slurm.exec("cpu-0", "slurmd", "ps", "-eo", "stat,args")
+    def all_are_reaped() -> bool:  # srun ends before slurmstepd does
+        return "defunct" not in slurm.exec("cpu-0", "slurmd", "ps", "-eo", "stat,args")
+
+    wait_until(all_are_reaped, "all are reaped")
 
 
 def test_an_interactive_allocation_works(slurm: Slurm) -> None:

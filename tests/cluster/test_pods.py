@@ -30,8 +30,10 @@ def delete_and_await_return(slurm: Slurm, pod: str) -> None:
 @contextmanager
 def drained(slurm: Slurm, node: str, reason: str) -> Iterator[None]:
     slurm.scontrol("update", f"nodename={node}", "state=drain", f"reason={reason}")
-    yield
-    slurm.scontrol("update", f"nodename={node}", "state=resume")
+    try:
+        yield
+    finally:
+        slurm.scontrol("update", f"nodename={node}", "state=resume")
 
 
 def test_a_deleted_worker_comes_back_as_the_same_node_and_takes_jobs(slurm: Slurm) -> None:

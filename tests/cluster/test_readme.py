@@ -12,10 +12,10 @@ import pytest
 from tools import paths
 from tools.console import say
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 README = (paths.ROOT / "README.md").read_text()
-TIMEOUT_SECONDS = 540
+TIMEOUT_SECONDS = 1200
 
 # /sys shows the network of whoever mounted it; the machine's cgroups stay.
 OWN_NETWORK = (
@@ -72,6 +72,7 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
             f"""
             set +e
             make ssh CMD=true; echo "before: $?"
+            make preview; echo "nothing to preview: $?"
             set -e
             make up
             config=$(ls $XDG_STATE_HOME/*/engine/embedded/ssh_config)
@@ -84,6 +85,8 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
             KUBECONFIG=$XDG_STATE_HOME/none make up; echo "none: $?"
             make up STACK=nowhere; echo "stack: $?"
             set -e
+            make preview
+            make refresh
             make up
             (
             {commands}
@@ -104,6 +107,7 @@ def test_make_commands_keep_the_face_that_they_promise(a_day: "subprocess.Comple
     """Exit codes, quiet second runs, and what is said when there is nothing to talk to."""
     assert a_day.returncode == 0, a_day.stderr[-4000:]
     assert "There is no cluster to log in to. Start one: make up" in a_day.stderr
+    assert "There is no cluster to look at. Start one: make up" in a_day.stderr
     assert "ssh: 7" in a_day.stdout
     assert "Error 7" in a_day.stderr
     assert "/home/demo a  b" in a_day.stdout

@@ -14,7 +14,7 @@ from tests.cluster.workers import NO_TIME, UNTIL_DRAINED, ended_well, in_service
 from tests.conftest import Kubernetes
 from tools.engine import DeployError
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]  # its fixture lives a whole life
 
 PARTITIONS = {"cpu": "main", "own": "own", "sharing": "main", "old": "main"}
 """The partition of each node set."""

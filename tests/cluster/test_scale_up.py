@@ -29,7 +29,7 @@ ALONE = {
 
 def describe_nodes_that_never_start(slurm: Slurm, **changes: object) -> None:
     """Describe a node set whose pods find no machine."""
-    impossible = a_node_set("far", affinity=ALONE, ready_timeout_seconds=3, **changes)
+    impossible = a_node_set("far", affinity=ALONE, ready_timeout_seconds=10, **changes)
     slurm.cluster["node_sets"] = [slurm.cluster["node_sets"][0], impossible]
 
 
@@ -55,7 +55,7 @@ def test_what_a_missing_node_lacks_is_told_unless_it_may_be_missing_or_is_not_wa
     describe_nodes_that_never_start(workers, replicas=2, wait_until_ready=False)
     not_awaited = workers.up()
 
-    assert "far: 1 of 1 nodes have not joined Slurm after 3 s" in str(failure.value)
+    assert "far: 1 of 1 nodes have not joined Slurm after 10 s" in str(failure.value)
     assert "anti-affinity" in str(failure.value)
     assert "anti-affinity" in said(tolerated)
     assert "far-1" in said(not_awaited) or "far-[0-1]" in said(not_awaited)

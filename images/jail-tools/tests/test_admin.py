@@ -59,8 +59,9 @@ def test_it_takes_in_orphans_and_ends_when_asked_to(root: Path, tree: Path) -> N
         assert outer.stdout is not None
         assert outer.stdout.readline() == "admin: ready (2 links: bin, data)\n"
         (first,) = children(outer.pid)
-        subprocess.run(["nsenter", "--pid", "--target", str(first), "sh", "-c", "sleep 0.1 &"], check=True)
-        assert children(first)
+        subprocess.run(["nsenter", "--pid", "--target", str(first), "sh", "-c", "sleep 60 &"], check=True)
+        (orphan,) = children(first)
+        os.kill(orphan, signal.SIGKILL)
         while children(first):
             os.sched_yield()
         os.kill(first, signal.SIGTERM)

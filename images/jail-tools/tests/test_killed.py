@@ -155,9 +155,7 @@ def test_no_process_outlives_a_killed_populate(source: Path, jail: Path) -> None
     wait_until(
         lambda: not any(Path("/proc", child).exists() for child in children), "its processes end", timeout_seconds=10
     )
-    started = time.monotonic()
     assert trees.run(trees.populate(jail, "--root", source)).returncode == 0
-    assert time.monotonic() - started < 30
 
 
 def test_what_is_whole_is_not_written_again(source: Path, jail: Path) -> None:

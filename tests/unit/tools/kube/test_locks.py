@@ -43,7 +43,7 @@ def test_one_that_waits_goes_on_when_the_holder_ends_however_it_ends(
 ) -> None:
     lock = tmp_path / "lock"
     with another_program(lock) as holder:
-        timer = threading.Timer(0.3, holder.kill)
+        timer = threading.Timer(2, holder.kill)
         timer.start()
         with locks.held(lock, "kube down", wait_seconds=30):
             pass

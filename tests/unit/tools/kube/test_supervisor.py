@@ -34,7 +34,7 @@ def a_part(script: str = "exec sleep 60", **changes: Any) -> Part:
         "command": ["/bin/sh", "-c", script],
         "well": lambda: None,
         "environment": PATH,
-        "start_seconds": 5,
+        "start_seconds": 60,
         "stop_seconds": 5,
     }
     return Part(**{**defaults, **changes})
@@ -136,6 +136,7 @@ def test_a_part_that_does_not_get_well_in_its_time_fails_with_the_reason(
 ) -> None:
     part = a_part("echo waiting for etcd; exec sleep 60", well=when(tmp_path / "ready"), start_seconds=0.3)
     supervisor.ensure(part)
+    wait_until(lambda: "\nwaiting for etcd" in supervisor.log("server").read_text(), "it has spoken")
     with pytest.raises(UserError, match=r"(?s)not well within 0\.3 s \(there is no ready\).*waiting for etcd"):
         supervisor.wait(part)
 
