@@ -152,6 +152,8 @@ class SlurmCluster(pulumi.ComponentResource):
             f"{name}-kubernetes",
             kubeconfig=connection.kubeconfig,
             context=connection.context,
+            # Or another address or CA of the same Kubernetes would have everything made anew.
+            cluster_identifier=scope.owner,
             enable_secret_mutable=True,  # a changed Secret is changed in place
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -29,7 +29,12 @@ _RENEW = """\
 features=${1#*Feature=} cpus=${1#*CPUs=} memory=${1#*RealMemory=}
 features=${features%% *} cpus=${cpus%% *} memory=${memory%% *}
 taken_out() {
-    case $state in *+FAIL*) return 0 ;; *+DRAIN* | DOWN*) ;; *) return 1 ;; esac
+    case $state in
+        *+FAIL*) return 0 ;;
+        *+DRAIN*) ;;
+        DOWN*) [ "$reason" != "Not responding" ] || return 1 ;;
+        *) return 1 ;;
+    esac
     ! printf '%s\\n' "$reason" | grep -Eqx "$ours"
 }
 named() {
@@ -55,7 +60,7 @@ def renew_record(owner: str, controller: str) -> str:
     """Return the part of the start script that brings the record to what slurmd registers with, the script's `$1`.
 
     It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
-    would lose it.
+    would lose it. That it is down as it did not respond is slurmctld's own finding, and over.
 
     Args:
         owner: Stack and component that the cluster belongs to.

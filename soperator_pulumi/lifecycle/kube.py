@@ -167,6 +167,11 @@ class Cluster:
         if response.status >= _ERRORS:
             words = content.get("message") or response.data.decode(errors="replace")[:500] or response.reason
             raise KubernetesError(f"{method} {path.partition('?')[0]} at {self._configuration.host}: {words}")
+        if not response.data.lstrip().startswith(b"{"):
+            raise KubernetesError(
+                f"{self._configuration.host} answers {method} {path.partition('?')[0]} with something that is not "
+                "Kubernetes' (a log-in page of a proxy, say). Log in again, or check the kubeconfig, and run again."
+            )
         return content
 
     def _send(
@@ -201,7 +206,7 @@ def _configuration(access: Access) -> client.Configuration:
     try:
         if access.kubeconfig is None and _in_a_pod():
             config.load_incluster_config(client_configuration=settings)
-        elif access.kubeconfig is None or "\n" not in access.kubeconfig:
+        elif access.kubeconfig is None or not _is_content(access.kubeconfig):
             # The library looks at KUBECONFIG when it is imported, and not again.
             path = access.kubeconfig or os.environ.get("KUBECONFIG")
             config.load_kube_config(path, access.context, settings, persist_config=False)
@@ -215,6 +220,11 @@ def _configuration(access: Access) -> client.Configuration:
             "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
         ) from error
     return settings
+
+
+def _is_content(kubeconfig: str) -> bool:
+    """Whether it is a file's content, not its path: JSON may stand in one line."""
+    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
 
 
 def _why_not_read(error: Exception) -> str:

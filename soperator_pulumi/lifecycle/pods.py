@@ -65,6 +65,10 @@ class Pod:
         """Whether the container's process is there, so that commands can be run beside it."""
         return "running" in self._status(container).get("state", {})
 
+    def answered(self, container: str) -> bool:
+        """Whether the startup probe of the container that runs has succeeded; where nothing is said of it, it has."""
+        return self._status(container).get("started") is not False
+
     def sees(self, config_map: str, container: str) -> str | None:
         """Return the directory where the container has the ConfigMap's files; None when it has not."""
         spec = self.body["spec"]

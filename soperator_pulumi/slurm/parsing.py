@@ -55,7 +55,7 @@ def _node(node: dict[str, Any]) -> Node:
         state=frozenset(node["state"]),
         features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
         reason="" if reason == NO_REASON else reason,
-        weight=int(node.get("weight") or 1),
+        weight=_count(node.get("weight")) or 1,
     )
 
 
@@ -64,7 +64,7 @@ def _job(job: dict[str, Any]) -> Job:
     return Job(
         job_id=int(job["job_id"]),
         user=str(job.get("user_name") or job.get("user_id") or ""),
-        name=str(job.get("name") or ""),
+        name=_printable(str(job.get("name") or "")),
         partitions=frozenset(_words(job.get("partition") or "")),
         state=frozenset(_words(job["job_state"])),
         nodes=nodes,
@@ -74,6 +74,11 @@ def _job(job: dict[str, Any]) -> Job:
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
         whole=_whole(job),
     )
+
+
+def _printable(text: str) -> str:
+    """Return text of a user's as it may stand in a message: it moves no cursor and begins no line."""
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _end(job: dict[str, Any]) -> float | None:

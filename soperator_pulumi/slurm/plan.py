@@ -94,7 +94,9 @@ def plan(
     names = frozenset(name for each in leaving for name in each.names)
     held_by = _by_node(names, ((job, job.node_names) for job in snapshot.jobs if job.active))
     reserved = _by_node(names, ((each, each.node_names) for each in snapshot.reservations if each.ends_at > now))
-    pending = _by_node(names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending))
+    pending = _by_node(
+        names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending and job.job_id not in treated)
+    )
     looks = [_look(each, snapshot, marker, held_by) for each in leaving]
     refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]

@@ -1,7 +1,7 @@
 """What follows when nodes are not free in time: their jobs are treated, or all of it stops."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.states import Job
@@ -66,12 +66,16 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
     A job that holds nodes of several node sets is treated when the time is up in all of them: the most patient policy
     protects it.
     """
+    held = _as_wholes(held, done)
     late = [each for each in held if each.is_late(elapsed_seconds)]
     treating = [each for each in late if each.policy.on_timeout in _TREATS]
     treating_sets = {each.leaving.node_set for each in treating}
-    protected = {job.job_id for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
+    # By reference: what is done to one part of a heterogeneous job is done to all of it.
+    patient = {job.reference for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
+    protected = {job.job_id for each in held for job in each.jobs if job.reference in patient}
     undrained = frozenset().union(*(each.undrained for each in held))
-    due = {each.leaving.node_set: _due(each, protected, undrained, done) for each in treating}
+    restless = frozenset(job.reference for each in held for job in each.jobs if job.node_names & undrained)
+    due = {each.leaving.node_set: _due(each, protected, restless, done) for each in treating}
     stop = [
         *(words for each in late if (words := _over(each, elapsed_seconds))),
         *(words for each in treating if (words := _stuck(each, due, protected, elapsed_seconds, done))),
@@ -90,6 +94,15 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
     return Verdict(requeue=tuple(sorted(requeue)), cancel=tuple(sorted(cancel)))
 
 
+def _as_wholes(held: Sequence[Held], done: Treatment) -> list[Held]:
+    """Return them with all parts of a heterogeneous job alike: what cannot be done to one cannot be done to any."""
+    rigid = {job.reference for each in held for job in each.jobs if not _requeueable(job, done)}
+    return [
+        replace(each, jobs=tuple(replace(job, requeueable=job.reference not in rigid) for job in each.jobs))
+        for each in held
+    ]
+
+
 def longest_wait_seconds(policy: DrainSpec) -> float:
     """Return after how long a run ends in any case, whatever its jobs do."""
     longest = max(policy.timeout, policy.max_wait).total_seconds()
@@ -102,7 +115,7 @@ def longest_wait_seconds(policy: DrainSpec) -> float:
             return longest + TREATED_SECONDS
 
 
-def _due(held: Held, protected: Collection[int], undrained: frozenset[str], done: Treatment) -> tuple[Job, ...]:
+def _due(held: Held, protected: Collection[int], restless: frozenset[str], done: Treatment) -> tuple[Job, ...]:
     """Return the jobs to treat now.
 
     One that completes already is on its way out. One on a node that is not drained could start there again. And as
@@ -118,7 +131,7 @@ def _due(held: Held, protected: Collection[int], undrained: frozenset[str], done
         if job.job_id not in protected
         and job.job_id not in done.treated
         and "COMPLETING" not in job.state
-        and not job.node_names & undrained
+        and job.reference not in restless
     )
 
 

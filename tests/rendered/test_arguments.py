@@ -68,6 +68,17 @@ def test_a_kubeconfig_gives_the_cluster_a_provider_of_its_own() -> None:
             assert "::hpc-kubernetes::" in each.request.provider, each.name
 
 
+def test_another_address_of_the_same_kubernetes_makes_nothing_anew() -> None:
+    """By pulumi-kubernetes' rule a provider with another cluster entry replaces all, unless an identifier stays."""
+
+    def identifier(server: str) -> object:
+        kubeconfig = f"apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: {server}}}}}]\n"
+        deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=kubeconfig), outputs=provided)
+        return deployment.one("hpc-kubernetes").inputs["clusterIdentifier"]
+
+    assert identifier("https://192.0.2.7") == identifier("https://192.0.2.8") != ""
+
+
 def test_the_kubeconfig_is_secret_in_every_resource_of_ours() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=KUBECONFIG), outputs=provided)
     dynamic = [each for each in deployment.recorded if each.type.startswith("pulumi-python:dynamic/")]

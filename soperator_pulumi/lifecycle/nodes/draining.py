@@ -13,7 +13,7 @@ from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
 from soperator_pulumi.slurm import SlurmClient, plan_text
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours
 from soperator_pulumi.slurm.plan import plan
 from soperator_pulumi.slurm.plan import put_back as to_put_back
 from soperator_pulumi.slurm.states import Snapshot
@@ -145,6 +145,17 @@ class Draining:
         marker = self._marker(operation)
         for before, some in by_reason_before(names, snapshot, self._owner).items():
             self._slurm.drain(some, str(replace(marker, before=before)))
+
+    def leave_to_pods(self, names: Iterable[str], snapshot: Snapshot) -> None:
+        """Have drains of ours be undone by the nodes' own pods when they start: nobody else may look again.
+
+        Raises:
+            SlurmError: slurmctld refuses.
+            TransportError: nothing is known about what was done.
+        """
+        held = [name for name in names if name in snapshot.nodes and drain_of_ours(snapshot.nodes[name], self._owner)]
+        if held:
+            self._slurm.drain(held, str(Marker(self._owner, Operation.POD_STOP)))
 
     def _marker(self, operation: Operation) -> Marker:
         return Marker(self._owner, operation, secrets.token_hex(3))

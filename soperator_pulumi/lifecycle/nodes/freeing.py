@@ -240,16 +240,18 @@ class Freeing:
             else:
                 self._refusals = 0
                 self._say(f"{self._cluster}: drains {compress(names)}")
-        self._unrequeueable |= self._treat(planned.requeue, self._slurm.requeue, "requeues")
-        refused = self._treat(planned.cancel, self._slurm.cancel, "cancels")
+        called = {job.job_id: job.reference for waiting in planned.waiting.values() for job in waiting.jobs}
+        self._unrequeueable |= self._treat(planned.requeue, called, self._slurm.requeue, "requeues")
+        refused = self._treat(planned.cancel, called, self._slurm.cancel, "cancels")
         self._note_treated(refused)  # nothing else can be done to them
         return bool(planned.drain or planned.requeue or planned.cancel)
 
-    def _treat(self, job_ids: Collection[int], call: _Treat, what: str) -> dict[int, str]:
-        """Requeue or cancel jobs, and return those that Slurm refused, with its words."""
+    def _treat(self, job_ids: Collection[int], called: Mapping[int, str], call: _Treat, what: str) -> dict[int, str]:
+        """Requeue or cancel jobs, which users know as `called`; return those that Slurm refused, with its words."""
         if not job_ids:
             return {}
-        self._say(f"{self._cluster}: {what} job{'s' if len(job_ids) > 1 else ''} {', '.join(map(str, job_ids))}")
+        names = list(dict.fromkeys(called[each] for each in job_ids))
+        self._say(f"{self._cluster}: {what} job{'s' if len(names) > 1 else ''} {', '.join(names)}")
         try:
             refused = call(job_ids)
         except (SlurmError, TransportError) as error:
@@ -259,7 +261,7 @@ class Freeing:
             self._note_treated(each for each in job_ids if self._lost[each] >= _ATTEMPTS)
             return {}
         for each, words in refused.items():
-            self._say(f"{self._cluster}: job {each}: {words}")
+            self._say(f"{self._cluster}: job {called[each]}: {words}")
         self._note_treated(each for each in job_ids if each not in refused)
         return refused
 

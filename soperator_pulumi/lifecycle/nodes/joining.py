@@ -14,7 +14,7 @@ from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, drain_of_ours
 from soperator_pulumi.slurm.states import Node
 
-_COUNTED_SECONDS = 5
+_COUNTED_SECONDS = 60
 _TELL_SECONDS = 10
 _NAMES_TOLD = 5
 _EXPLAINED = 50
@@ -119,6 +119,8 @@ class Joining:
                 f"changed them beside Pulumi (`kubectl scale`, an autoscaler). Run `pulumi up --refresh`, which sets "
                 f"{self.size} again, or write what it is to be into the node set's replicas first."
             )
+        if not _observed(live):
+            return f"{self.node_set}: Kubernetes has not looked at its StatefulSet for {_COUNTED_SECONDS} s. Run again."
         return ""
 
     def reasons(self, roll: Roll, names: Sequence[str]) -> list[str]:
@@ -168,8 +170,7 @@ class Joining:
         """Return the pods. What has just been applied the API server counts a moment later: that is awaited."""
         for _ in until(self.clock.now() + _COUNTED_SECONDS, self.clock):
             live = LiveNodeSet.read(self.kube, self.place, self.node_set)
-            found = live.stateful_set or {}
-            if found.get("status", {}).get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0):
+            if _observed(live):
                 break
         return live
 
@@ -192,6 +193,12 @@ class Joining:
         if node is None:
             return "slurmd runs, but has not registered with slurmctld"
         return f"Slurm says {node.condition}"
+
+
+def _observed(live: LiveNodeSet) -> bool:
+    """Whether what Kubernetes says of the newest template is about the newest one."""
+    found = live.stateful_set or {}
+    return bool(found.get("status", {}).get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0))
 
 
 def named(names: Iterable[str]) -> str:

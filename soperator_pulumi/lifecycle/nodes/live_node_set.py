@@ -91,7 +91,11 @@ class LiveNodeSet:
 
     def _without_slurmd(self, names: Iterable[str]) -> frozenset[str]:
         """Return the nodes where no slurmd is: no job can be there, unless slurmctld knows the node."""
-        return frozenset(name for name in names if name not in self.pods or not self.pods[name].runs(WORKER_CONTAINER))
+        return frozenset(name for name in names if not self._has_slurmd(name))
+
+    def _has_slurmd(self, name: str) -> bool:
+        pod = self.pods.get(name)
+        return pod is not None and pod.runs(WORKER_CONTAINER) and pod.answered(WORKER_CONTAINER)
 
     def ordinal(self, name: str) -> int | None:
         """Return the ordinal of a pod or node by its name; None when it is none of this node set."""

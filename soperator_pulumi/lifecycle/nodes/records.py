@@ -7,10 +7,11 @@ from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportE
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.marker import drained_by_another
+from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot
 
 _ATTEMPTS = 3
+_POD_THERE = "its pod is there"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Records:
             gone |= asked - there
             kept = {name: refused[name] for name in there & refused.keys()} | self.kept(there, found)
             asked = there - kept.keys()
+            self._leave_to_pods(kept, found)
             if not asked:
                 break
             answer = self._delete(asked)
@@ -91,13 +93,22 @@ class Records:
         for name in names:
             node = found.nodes[name]
             if name in pods:
-                kept[name] = "its pod is there"
+                kept[name] = _POD_THERE
             elif drained_by_another(node, self.owner):
                 reason = node.reason or "no reason given"
                 kept[name] = f"somebody drained it ({reason}), and it is to be drained when it is back"
             elif name in counted_on:
                 kept[name] = counted_on[name]
         return kept
+
+    def _leave_to_pods(self, kept: Mapping[str, str], found: Snapshot) -> None:
+        """Have the pod of a record that stays undo our drain when it is there again: what drained it is over."""
+        markers = {
+            name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
+        }
+        ours = [name for name, each in markers.items() if each and each.operation is not Operation.POD_STOP]
+        if ours:
+            self.slurm.drain(ours, str(Marker(self.owner, Operation.POD_STOP)))
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
         if nodes is None:

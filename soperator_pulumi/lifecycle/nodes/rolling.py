@@ -18,7 +18,7 @@ from soperator_pulumi.lifecycle.progress import until
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
-from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.states import Job, Snapshot
 from soperator_pulumi.spec import DrainSpec, Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
@@ -77,6 +77,25 @@ class Rolling:
             f"{self.joining.node_set}: {named(held)} cannot be put back into service: {trouble}\n"
             "Run again when slurmctld answers."
         )
+
+    def held_until_they_come(self, roll: Roll, missing: Sequence[str]) -> list[str]:
+        """Return those that a drain of a run of ours holds, and where no slurmd is yet."""
+        pods, held = roll.live.pods, roll.drained_by(self.joining.place.owner)
+        return [
+            name
+            for name in missing
+            if name in held
+            and held[name].operation in PUT_BACK - {Operation.POD_STOP}
+            and (name not in pods or not pods[name].runs(WORKER_CONTAINER))
+        ]
+
+    def leave_to_pods(self, roll: Roll, missing: Sequence[str]) -> None:
+        """Have nodes that come later put themselves back: nobody may look again."""
+        names = self.held_until_they_come(roll, missing)
+        try:
+            self.draining.leave_to_pods(names, Snapshot(roll.nodes, (), (), 0))
+        except (SlurmError, TransportError) as error:
+            self.joining.say(f"{self.joining.node_set}: {named(names)} may stay drained until the next run: {error}")
 
     def preview(self, roll: Roll, names: Sequence[str]) -> list[str]:
         """Return what renewing these nodes will do, in lines: what runs on them, and in what order they go."""

@@ -69,6 +69,11 @@ class Surplus:
         leaving, operation = self._leaving(live)
         try:
             if leaving.names:
+                if self._recorded and self._recorded.replicas == self._wanted.replicas < live.replicas:
+                    self._say(
+                        f"{self._what}: somebody has scaled it to {live.replicas} nodes beside Pulumi. A plain "
+                        "`pulumi up` drains what is too much, but takes no pod away: use `pulumi up --refresh`."
+                    )
                 for line in self._draining.preview([leaving], operation):
                     self._say(line)
                 return True

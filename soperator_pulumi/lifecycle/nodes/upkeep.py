@@ -88,6 +88,7 @@ class Upkeep:
             *(self.rolling.preview(roll, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
+        waits = waits or bool(self.rolling.held_until_they_come(roll, missing))
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
 
     def _wait(self, roll: Roll) -> Roll:
@@ -97,6 +98,8 @@ class Upkeep:
         missing = roll.missing_of(names)
         if not missing:
             return roll
+        self.rolling.put_back(roll)  # what has joined takes jobs, whatever becomes of the others
+        self.rolling.leave_to_pods(roll, missing)
         if not self.wait_until_ready:
             for line in self._missing_lines(roll, missing):
                 self.joining.say(line)

@@ -261,6 +261,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
         ("DOWN*+DRAIN", f"{POD_STOP} : Not responding"),
+        ("DOWN*+DYNAMIC_NORM", "Not responding"),
     ],
 )
 def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
@@ -280,6 +281,7 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
         ("IDLE+DRAIN", POD_STOP.replace(OWNER, "project-test.hpc")),
         ("IDLE+FAIL", POD_STOP),
         ("DOWN", "disk is broken"),
+        ("DOWN*+DRAIN", "Not responding"),
     ],
 )
 def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(

@@ -128,6 +128,15 @@ def test_a_refusal_is_told_in_the_servers_words(api: Api, cluster: Cluster) -> N
         cluster.get(PATH)
 
 
+@pytest.mark.parametrize("page", ["<html>Log in</html>", ""])
+def test_what_kubernetes_has_not_said_is_an_error(api: Api, cluster: Cluster, page: str) -> None:
+    """A proxy whose session has ended leads to its own page: that is not the answer that there is nothing."""
+    api.replies = [(200, page), (200, page)]
+    for ask in (cluster.get, cluster.find):
+        with pytest.raises(KubernetesError, match=r"answers GET .* with something that is not Kubernetes'"):
+            ask(PATH)
+
+
 def test_a_server_that_is_busy_is_asked_again(api: Api, cluster: Cluster) -> None:
     api.replies = [(429, {"message": "too many requests"}), (200, {"data": {}})]
     assert cluster.get(PATH) == {"data": {}}
@@ -149,6 +158,13 @@ def test_a_kubeconfig_may_be_a_path(api: Api, tmp_path: Path) -> None:
     path.write_text(kubeconfig(api))
     api.replies = [(200, {})]
     cluster = Cluster(Access(str(path), "main"))
+    assert cluster.get(PATH) == {}
+    cluster._http.clear()
+
+
+def test_a_kubeconfig_may_be_json_in_one_line(api: Api) -> None:
+    api.replies = [(200, {})]
+    cluster = Cluster(Access(json.dumps(yaml.safe_load(kubeconfig(api)))))
     assert cluster.get(PATH) == {}
     cluster._http.clear()
 

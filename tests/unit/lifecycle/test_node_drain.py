@@ -240,6 +240,27 @@ def test_a_pod_that_never_started_does_not_hold_up_a_scale_down(model: Model) ->
     assert sorted(model.pods) == ["gpu-0", "gpu-1"]
 
 
+def test_pods_whose_slurmd_never_reached_slurmctld_do_not_hold_up_a_scale_down(model: Model) -> None:
+    """Their containers run, but their startup probes have never succeeded, and Slurm does not know the nodes."""
+    model.world.slurm.register = lambda *_args, **_kwargs: False  # type: ignore[method-assign]
+    model.up(5, wait_until_ready=False)
+    model.world.advance(60)
+    assert all(pod.slurmd for pod in model.pods.values())
+    before = model.world.time
+    model.up(4)
+    assert sorted(model.pods) == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+    assert model.world.time - before < 120
+
+
+def test_a_preview_of_a_set_that_was_scaled_beside_pulumi_says_what_to_run(model: Model) -> None:
+    model.world.kubernetes.sets["gpu"].replicas = 6
+    model.world.advance(60)
+    said = model.preview(4)
+    assert "hpc/gpu: somebody has scaled it to 6 nodes beside Pulumi." in said[0]
+    assert said[0].endswith("use `pulumi up --refresh`.")
+    assert "somebody" not in model.preview(3)[0]
+
+
 def test_an_admins_drain_stays_on_a_node_that_stays_and_lets_one_go_that_leaves(model: Model) -> None:
     model.world.slurm.drain(["gpu-0", "gpu-3"], "fan broken")
     model.up(2)

@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.slurm import Marker, Operation
-from tests.unit.faults.kubernetes import OWNER
+from tests.unit.faults.kubernetes import OWNER, Set
 from tests.unit.lifecycle.model import NAME, Model, a_model
 
 
@@ -191,6 +191,26 @@ def test_other_drains_stay_and_are_no_change(model: Model, reason: str) -> None:
 
 
 # -- records without pods ------------------------------------------------------------------------------------------
+
+
+def test_a_template_that_kubernetes_has_not_looked_at_is_waited_for(model: Model) -> None:
+    """Its controller is late: what it says of the pods is about the template of before."""
+    kubernetes, late = model.world.kubernetes, model.world.time + 30
+    usual = kubernetes._reconcile
+
+    def reconcile(owner: Set) -> None:
+        if kubernetes.now >= late:
+            usual(owner)
+
+    kubernetes._reconcile = reconcile  # type: ignore[method-assign]
+    model.up(3, template="b")
+    assert model.revisions() == ["b", "b", "b"]
+
+
+def test_a_template_that_kubernetes_never_looks_at_is_an_error(model: Model) -> None:
+    model.world.kubernetes._reconcile = lambda *_args: None  # type: ignore[method-assign]
+    with pytest.raises(NotReadyError, match="gpu: Kubernetes has not looked at its StatefulSet for 60 s"):
+        model.up(3, template="b")
 
 
 def test_a_scale_down_leaves_no_record(model: Model) -> None:

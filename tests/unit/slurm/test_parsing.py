@@ -175,6 +175,11 @@ def a_job(**fields: Any) -> str:
     return json.dumps({"jobs": [{**job, **fields}]})
 
 
+def test_the_name_of_a_job_moves_no_cursor_and_begins_no_line() -> None:
+    (job,) = read_jobs(a_job(name="a\x1b[2J\n  Everything is put back: \u00e4"))
+    assert job.name == "a?[2J?  Everything is put back: \u00e4"
+
+
 @pytest.mark.parametrize(
     ("state", "active", "pending", "ended"),
     [

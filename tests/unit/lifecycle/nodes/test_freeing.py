@@ -1,13 +1,15 @@
 """Freeing nodes: what is asked, how long it takes, what becomes of jobs, what it says."""
 
+import json
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.lifecycle.nodes.freeing import Freed
 from soperator_pulumi.lifecycle.nodes.putting_back import way_out
-from soperator_pulumi.slurm import Operation
+from soperator_pulumi.slurm import Answer, Operation
 from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost
 
 
@@ -110,3 +112,23 @@ def test_a_preview_only_reads(bench: Bench) -> None:
     assert lines[0] == "hpc/gpu: 4 -> 2 nodes. Leaving: gpu-[2-3]"
     assert all(kind in {"scontrol show", "squeue --json"} for kind in bench.kinds())
     assert bench.reasons() == {}
+
+
+def test_a_task_of_an_array_is_called_as_its_user_calls_it(bench: Bench) -> None:
+    bench.submit(width=1, seconds=10_000)
+
+    def as_a_task(command: Sequence[str]) -> Answer | None:
+        if command[0] == "scancel":
+            assert command == ["scancel", "7_1"]
+            return bench.world.programs.run(["scancel", "1"])
+        if command[0] != "squeue":
+            return None
+        said = json.loads(bench.world.programs.run(command).stdout)
+        for job in said["jobs"]:
+            job |= {"array_job_id": 7, "array_task_id": 1}
+        return Answer(0, json.dumps(said), "")
+
+    bench.before = as_a_task
+    bench.free("gpu-0", policy=a_policy(timeout="60s", on_timeout="cancel"))
+
+    assert "hpc: cancels job 7_1" in bench.world.said

@@ -177,6 +177,16 @@ def test_a_pending_job_that_asks_for_a_node_stops_everything_when_the_policy_say
     )
 
 
+def test_a_job_that_this_run_has_put_back_into_the_queue_refuses_nothing() -> None:
+    """It was submitted for the very node that it ran on."""
+    ours = job(7, state="PENDING", required_nodes=frozenset({"gpu-1"}))
+    policy = leaving(pending_jobs="refuse", on_timeout="requeue")
+    nodes = [node("gpu-1", "IDLE+DRAIN", RUN), node("gpu-2", "IDLE+DRAIN", RUN)]
+
+    assert planned(policy, nodes, [ours]).stop
+    assert planned(policy, nodes, [ours], treated={7: 2.0}).stop == ()
+
+
 def test_nodes_that_are_renewed_are_there_again_for_reservations_and_pending_jobs() -> None:
     renewed = leaving("gpu-1", renewed=True, reservations="refuse")
     marker = Marker(OWNER, Operation.ROLLING_UPDATE, "1a2b3c")

@@ -213,6 +213,28 @@ def test_each_node_set_has_its_own_time() -> None:
     assert two(*sets, jobs=jobs, hours=2).requeue == (1,)
 
 
+def test_the_most_patient_policy_protects_all_parts_of_a_heterogeneous_job() -> None:
+    """What is done to one part is done to all."""
+    parts = [job(10, "gpu-1", whole="10"), job(11, "cpu-1", whole="10")]
+    sets = (leaving("gpu-1", timeout="10m", on_timeout="cancel"), leaving("cpu-1", on_timeout="wait"))
+
+    assert two(*sets, jobs=parts, hours=1).cancel == ()
+
+
+def test_a_heterogeneous_job_is_requeued_or_cancelled_as_a_whole() -> None:
+    parts = [job(10, "gpu-1", whole="10"), job(11, "gpu-1", whole="10", requeueable=False)]
+    over = after(2, parts, on_timeout="requeue", not_requeueable="cancel")
+
+    assert (over.requeue, over.cancel) == ((), (10, 11))
+
+
+def test_no_part_of_a_heterogeneous_job_is_treated_while_another_ones_node_is_not_drained() -> None:
+    parts = [job(10, "gpu-1", whole="10"), job(11, "gpu-2", whole="10")]
+    nodes = [node("gpu-1", "MIXED+DRAIN", RUN), node("gpu-2", "MIXED")]
+
+    assert planned(leaving(on_timeout="cancel"), nodes, parts, elapsed=2 * HOUR + SETTLE_SECONDS).cancel == ()
+
+
 def test_the_most_patient_policy_protects_a_job_that_holds_nodes_of_several_node_sets() -> None:
     impatient = leaving("cpu-1", timeout="10m", on_timeout="cancel")
     across = [job(1, "gpu-1,cpu-1")]
