@@ -34,14 +34,14 @@ images: .venv/.installed  ## build the container images; REGISTRY=... pushes the
 check: .venv/.installed  ## format, lint, types, layers, and the tests that take seconds
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 	@PYTHONPATH=images/jail-tools .venv/bin/lint-imports --no-logo
-	@$(PYTHON) -m pytest tests/unit tests/rendered images
+	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit tests/rendered images
 
 build: .venv/.installed  ## fetch and build all that a cluster is made of, where the cache lacks it
 	@$(PYTHON) -m tools.build
 
 test: check build  ## everything that CI checks: `make check`, then engines and clusters for real
 	@$(PYTHON) -m tests.cluster.fetch
-	@$(PYTHON) -m pytest tests/engine tests/cluster
+	@$(PYTHON) -m pytest -n 2 --dist loadfile tests/engine tests/cluster
 
 bench: build  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench

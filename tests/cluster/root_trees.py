@@ -64,7 +64,7 @@ class RootTree:
     def bring_to(self, kube: EmbeddedKubernetes) -> str:
         """Bring the image to the machine's containerd, where it is not there yet, and return its name."""
         if self.reference not in kube.images():
-            archive = self._cached("image.tar")
+            archive = self._cached(f"{os.getpid()}.image.tar")
             _whole(archive, self._wrap)
             try:
                 kube.import_image(archive)

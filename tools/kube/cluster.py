@@ -133,8 +133,9 @@ class EmbeddedKubernetes:
         return set(self.ctr("images", "list", "--quiet").split())
 
     def import_image(self, archive: Path) -> None:
-        """Load an image archive (of docker or OCI), so that pods can use its images."""
-        self.ctr("images", "import", archive, timeout_seconds=_IMPORT_SECONDS)
+        """Load an image archive (of docker or OCI) for pods. One at a time: archives share layers."""
+        with locks.held(self.settings.run / "import.lock", f"importing {archive}", wait_seconds=_IMPORT_SECONDS):
+            self.ctr("images", "import", archive, timeout_seconds=_IMPORT_SECONDS)
 
     def _lock(self, doing: str) -> AbstractContextManager[None]:
         path = self.settings.state.with_name(f"{self.settings.state.name}.lock")
