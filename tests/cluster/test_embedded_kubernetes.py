@@ -144,8 +144,8 @@ def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace
         lambda: namespace.sh("web-0", "wget -qO- http://web-1.web:8080") == "web-1",
         "the name is known",
     )
-    said = namespace.sh("web-0", "for _ in $(seq 30); do wget -qO- http://vip; done")
-    assert set(said.split()) == {"web-0", "web-1"}
+    ask = "for _ in $(seq 30); do wget -qO- http://vip; done"
+    wait_until(lambda: set(namespace.sh("web-0", ask).split()) == {"web-0", "web-1"}, "both answer for the service")
 
 
 def test_a_name_server_answers_at_once_even_when_there_is_nothing_to_say(namespace: Namespace) -> None:
