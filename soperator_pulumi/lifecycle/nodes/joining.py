@@ -119,9 +119,13 @@ class Joining:
                 f"changed them beside Pulumi (`kubectl scale`, an autoscaler). Run `pulumi up --refresh`, which sets "
                 f"{self.size} again, or write what it is to be into the node set's replicas first."
             )
-        if not _observed(live):
-            return f"{self.node_set}: Kubernetes has not looked at its StatefulSet for {_COUNTED_SECONDS} s. Run again."
         return ""
+
+    def not_observed(self, roll: Roll) -> str:
+        """Return what is wrong when Kubernetes has not looked at the newest template: what it says is about another."""
+        if _observed(roll.live):
+            return ""
+        return f"{self.node_set}: Kubernetes has not looked at its StatefulSet for {_COUNTED_SECONDS} s. Run again."
 
     def reasons(self, roll: Roll, names: Sequence[str]) -> list[str]:
         """Return what each of these nodes lacks, those with the same trouble in one line. Costs calls for each."""

@@ -56,6 +56,8 @@ class Upkeep:
         """
         self._await_gone()
         first = self.joining.look()
+        if words := self.joining.not_observed(first):
+            raise NotReadyError(words)
         self._remove_surplus(first)
         last = self.rolling.put_back(self._wait(self.rolling.run(first)))
         if first.trouble:  # then nothing could be said of surplus records
@@ -74,7 +76,7 @@ class Upkeep:
         roll = self.joining.look()
         if roll.trouble:
             return Drift([f"{self.joining.node_set}: {roll.trouble}"], changes=True)
-        other_size = "" if resized else self.joining.other_size(roll.live)
+        other_size = "" if resized else self.joining.other_size(roll.live) or self.joining.not_observed(roll)
         missing = () if resized else roll.missing_of(roll.names)
         held = self.rolling.held(roll)
         applied = _template(roll.live) == template

@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.slurm import Marker, Operation
-from tests.unit.faults.kubernetes import OWNER, Set
+from tests.unit.faults.kubernetes import OWNER, Kubernetes, Set
 from tests.unit.lifecycle.model import NAME, Model, a_model
 
 
@@ -193,18 +193,29 @@ def test_other_drains_stay_and_are_no_change(model: Model, reason: str) -> None:
 # -- records without pods ------------------------------------------------------------------------------------------
 
 
-def test_a_template_that_kubernetes_has_not_looked_at_is_waited_for(model: Model) -> None:
-    """Its controller is late: what it says of the pods is about the template of before."""
-    kubernetes, late = model.world.kubernetes, model.world.time + 30
-    usual = kubernetes._reconcile
+def be_late(kubernetes: Kubernetes, seconds: float) -> None:
+    """Have Kubernetes look at StatefulSets only after some time."""
+    usual, begins = kubernetes._reconcile, kubernetes.now + seconds
 
     def reconcile(owner: Set) -> None:
-        if kubernetes.now >= late:
+        if kubernetes.now >= begins:
             usual(owner)
 
     kubernetes._reconcile = reconcile  # type: ignore[method-assign]
+
+
+def test_a_template_that_kubernetes_has_not_looked_at_is_waited_for(model: Model) -> None:
+    """What it says of the pods is about the template of before."""
+    be_late(model.world.kubernetes, 30)
     model.up(3, template="b")
     assert model.revisions() == ["b", "b", "b"]
+
+
+def test_a_new_stateful_set_that_kubernetes_has_not_looked_at_is_waited_for() -> None:
+    with a_model() as model:
+        be_late(model.world.kubernetes, 30)
+        model.up(3)
+        assert len(model.pods) == 3
 
 
 def test_a_template_that_kubernetes_never_looks_at_is_an_error(model: Model) -> None:
