@@ -47,6 +47,7 @@ bench: build  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench
 
 soak: build  ## the long series: kills, restarts and fault traces, in full numbers
+	@$(PYTHON) -m tests.cluster.fetch
 	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit/faults tests/engine tests/cluster
 
 format: .venv/.installed  ## put the sources into shape
