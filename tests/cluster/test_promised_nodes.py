@@ -7,6 +7,7 @@ import pytest
 
 from tests.cluster.slurm import Slurm
 from tests.cluster.workers import drained, in_service, nodes, said, set_size
+from tests.waiting import wait_until
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
@@ -36,6 +37,21 @@ def test_it_is_shown_and_the_record_stays_as_long_as_the_node_is_named(workers: 
     workers.up()
 
     assert set(nodes(workers)) == {"cpu-0", "cpu-1"}
+
+
+def test_a_node_whose_record_stayed_takes_jobs_when_it_is_wanted_again_without_being_waited_for(workers: Slurm) -> None:
+    job = promise(workers)
+    set_size(workers, 2)
+    workers.up()
+    set_size(workers, 3)
+    workers.cluster["node_sets"][0]["wait_until_ready"] = False
+    workers.up()
+
+    wait_until(lambda: "cpu-2" in in_service(workers), "its pod has undone our drain")
+
+    workers.scontrol("delete", "reservationname=maint-7")
+    workers.scontrol("update", f"jobid={job}", "starttime=now")
+    workers.wait_for_job(job, "COMPLETED")
 
 
 def test_where_it_is_to_be_refused_nothing_is_drained(workers: Slurm) -> None:
