@@ -8,12 +8,12 @@ from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAI
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.nodes.freeing import Freed, Freeing
 from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, resume
+from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, leave_to_pods, resume
 from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
 from soperator_pulumi.slurm import SlurmClient, plan_text
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours
+from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.plan import plan
 from soperator_pulumi.slurm.plan import put_back as to_put_back
 from soperator_pulumi.slurm.states import Snapshot
@@ -146,16 +146,9 @@ class Draining:
         for before, some in by_reason_before(names, snapshot, self._owner).items():
             self._slurm.drain(some, str(replace(marker, before=before)))
 
-    def leave_to_pods(self, names: Iterable[str], snapshot: Snapshot) -> None:
-        """Have drains of ours be undone by the nodes' own pods when they start: nobody else may look again.
-
-        Raises:
-            SlurmError: slurmctld refuses.
-            TransportError: nothing is known about what was done.
-        """
-        held = [name for name in names if name in snapshot.nodes and drain_of_ours(snapshot.nodes[name], self._owner)]
-        if held:
-            self._slurm.drain(held, str(Marker(self._owner, Operation.POD_STOP)))
+    def leave_to_pods(self, names: Collection[str]) -> None:
+        """Have drains of ours be undone by the nodes' own pods: see `putting_back.leave_to_pods`."""
+        leave_to_pods(self._slurm, names, self._owner)
 
     def _marker(self, operation: Operation) -> Marker:
         return Marker(self._owner, operation, secrets.token_hex(3))

@@ -102,7 +102,7 @@ class PuttingBack:
     def _undo(self, names: frozenset[str], snapshot: Snapshot) -> None:
         stopping = names & self._stopping
         if stopping and (stopping := stopping - frozenset(self._standing())):
-            self._slurm.drain(stopping, str(Marker(self._marker.owner, Operation.POD_STOP)))
+            leave_to_pods(self._slurm, stopping, self._marker.owner)
         resume(self._slurm, names - stopping, snapshot, self._marker.owner)
 
 
@@ -110,6 +110,16 @@ def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: 
     """Put nodes with drains of ours back into service, with the reason that they had before."""
     for before, some in by_reason_before(names, snapshot, owner).items():
         slurm.resume(some, before)
+
+
+def leave_to_pods(slurm: SlurmClient, names: Collection[str], owner: str) -> None:
+    """Have drains of nodes be undone by the nodes' own pods when they start: nobody else may look again.
+
+    Raises:
+        SlurmError: slurmctld refuses.
+        TransportError: nothing is known about what was done.
+    """
+    slurm.drain(names, str(Marker(owner, Operation.POD_STOP)))
 
 
 def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> dict[str, list[str]]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
+from soperator_pulumi.lifecycle.nodes.putting_back import leave_to_pods
 from soperator_pulumi.slurm import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.marker import Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot
 
 _ATTEMPTS = 3
@@ -107,8 +108,7 @@ class Records:
             name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
         }
         ours = [name for name, each in markers.items() if each and each.operation is not Operation.POD_STOP]
-        if ours:
-            self.slurm.drain(ours, str(Marker(self.owner, Operation.POD_STOP)))
+        leave_to_pods(self.slurm, ours, self.owner)
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
         if nodes is None:

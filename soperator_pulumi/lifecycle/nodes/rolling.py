@@ -18,7 +18,7 @@ from soperator_pulumi.lifecycle.progress import until
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
-from soperator_pulumi.slurm.states import Job, Snapshot
+from soperator_pulumi.slurm.states import Job
 from soperator_pulumi.spec import DrainSpec, Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
@@ -93,7 +93,7 @@ class Rolling:
         """Have nodes that come later put themselves back: nobody may look again."""
         names = self.held_until_they_come(roll, missing)
         try:
-            self.draining.leave_to_pods(names, Snapshot(roll.nodes, (), (), 0))
+            self.draining.leave_to_pods(names)
         except (SlurmError, TransportError) as error:
             self.joining.say(f"{self.joining.node_set}: {named(names)} may stay drained until the next run: {error}")
 
