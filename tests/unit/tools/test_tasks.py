@@ -5,56 +5,65 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from tools import tasks
 from tools.console import UserError, say
 from tools.kube import locks
 from tools.kube.process import output, watched
 from tools.paths import ROOT
 
-TASK = """\
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have had it ignore
+PARENT = """\
+import signal, sys
+from pathlib import Path
+from tests.unit.tools.test_tasks import long_build
 from tools import console, tasks
-from tools.kube.process import output
-def wait(): output(["sh", "-c", "echo $$ > {pid}; exec sleep 60"])
-console.run(lambda: tasks.together({{"one": wait, "two": lambda: None}}))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have had it ignore
+console.run(lambda: tasks.together({"build": lambda: long_build(Path(sys.argv[1])), "other": lambda: None}))
 """
 
 
-def fail_after(event: Callable[[], bool]) -> Callable[[], None]:
+def long_call(folder: Path) -> None:
+    output(["sh", "-c", f"echo $$ > {folder}/new; mv {folder}/new {folder}/program; exec sleep 600"])
+
+
+def long_build(folder: Path) -> None:
+    """Run a program that has started another one, as Go starts compilers."""
+    script = f"sleep 600 & echo $! > {folder}/new; echo $$ > {folder}/program; mv {folder}/new {folder}/compiler; wait"
+    watched(
+        ["sh", "-c", script],
+        environment={},
+        cwd=folder,
+        timeout_seconds=600,
+        what="building",
+        report=lambda _: None,
+    )
+
+
+def fail_when(condition: Callable[[], bool]) -> Callable[[], None]:
     def task() -> None:
-        wait_until(event)
+        wait_until(condition, "the other task is at work")
         raise UserError("no space left")
 
     return task
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def is_alive(pid_file: Path) -> bool:
-    status = Path("/proc") / pid_file.read_text().strip() / "stat"
+def is_gone(noted: Path) -> bool:
     try:
-        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+        return (Path("/proc") / noted.read_text().strip() / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return True
 
 
 def test_tasks_run_beside_each_other_and_their_lines_open_with_their_names(capsys: pytest.CaptureFixture[str]) -> None:
-    barrier = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=240)
 
     def task() -> None:
-        barrier.wait()
+        both.wait()
         say("two\nlines")
 
     tasks.together({"kubernetes": task, "images": task})
@@ -68,22 +77,14 @@ def test_tasks_run_beside_each_other_and_their_lines_open_with_their_names(capsy
     assert capsys.readouterr().err == "alone\n"
 
 
-@pytest.mark.parametrize("run", [output, None], ids=["output", "watched"])
+@pytest.mark.parametrize(("task", "last"), [(long_call, "program"), (long_build, "compiler")])
 def test_a_failure_ends_the_programs_of_the_others_and_is_the_one_raised(
-    tmp_path: Path, run: Callable[..., str] | None
+    tmp_path: Path, task: Callable[[Path], None], last: str
 ) -> None:
-    pid = tmp_path / "pid"
-    command = ["sh", "-c", f"(echo $BASHPID; exec sleep 60) & echo $! > {pid}.new && mv {pid}.new {pid}; wait"]
-
-    def task() -> None:
-        if run:
-            run(["sh", "-c", f"echo $$ > {pid}.new && mv {pid}.new {pid}; exec sleep 60"])
-        else:
-            watched(command, environment={}, cwd=tmp_path, timeout_seconds=60, what="waiting", report=lambda _: None)
-
     with pytest.raises(UserError, match="no space left"):
-        tasks.together({"long": task, "short": fail_after(pid.exists)})
-    wait_until(lambda: not is_alive(pid))
+        tasks.together({"long": lambda: task(tmp_path), "short": fail_when((tmp_path / last).exists)})
+    for noted in tmp_path.iterdir():
+        wait_until(lambda noted=noted: is_gone(noted), f"{noted.name} is gone")
 
 
 def test_a_failure_lets_the_others_start_no_other_program() -> None:
@@ -98,7 +99,7 @@ def test_a_failure_lets_the_others_start_no_other_program() -> None:
             ended.set()
 
     with pytest.raises(UserError, match="no space left"):
-        tasks.together({"long": task, "short": fail_after(started.is_set)})
+        tasks.together({"long": task, "short": fail_when(started.is_set)})
     assert ended.is_set()
 
 
@@ -111,22 +112,29 @@ def test_a_failure_ends_a_wait_for_a_lock(tmp_path: Path) -> None:
             pytest.fail("it is held")
 
     with locks.held(tmp_path / "lock", "holding", wait_seconds=0), pytest.raises(UserError, match="no space left"):
-        tasks.together({"long": task, "short": fail_after(waits.is_set)})
+        tasks.together({"long": task, "short": fail_when(waits.is_set)})
 
 
 def test_after_a_failure_programs_run_as_before() -> None:
     with pytest.raises(UserError):
-        tasks.together({"short": fail_after(lambda: True)})
+        tasks.together({"short": fail_when(lambda: True)})
     assert output(["echo", "fine"]) == "fine\n"
 
 
-def test_ctrl_c_ends_every_program_and_is_told_in_words(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [(signal.SIGINT, "interrupted: run the same command again to go on\n"), (signal.SIGKILL, "")],
+    ids=["ctrl-c", "kill -9"],
+)
+def test_what_a_build_runs_ends_with_it_however_that_ends(tmp_path: Path, sent: signal.Signals, told: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", TASK.format(pid=pid)], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    ) as process:
-        wait_until(lambda: pid.exists() and pid.read_text() != "")
-        os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    assert "interrupted: run the same command again" in said
-    assert not is_alive(pid)
+        [sys.executable, "-c", PARENT, tmp_path], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as parent:
+        wait_until((tmp_path / "compiler").exists, "it builds")
+        os.kill(parent.pid, sent)
+        _, said = parent.communicate()
+    assert said == told
+    wait_until(lambda: is_gone(tmp_path / "program"), "the program is gone")
+    if sent == signal.SIGKILL:  # what the program itself started ends by itself, as compilers do
+        os.kill(int((tmp_path / "compiler").read_text()), signal.SIGKILL)
+    wait_until(lambda: is_gone(tmp_path / "compiler"), "what it started is gone")
