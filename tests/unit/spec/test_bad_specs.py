@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
 from tests.strategies import Data, a_cluster, cluster_data
 from tests.unit.spec.mutations import MUTATIONS, Mutation
 
