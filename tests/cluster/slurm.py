@@ -17,6 +17,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from tests import warm_python
 from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
@@ -119,7 +120,10 @@ class Slurm:
             environment: Variables for this one run, besides those that lead to the cluster.
         """
         variables = {**self._environment, **(environment or {})}
-        deployer, _ = engine.choose(paths.ROOT, "test", self._state, config=self.config, environment=variables)
+        python = warm_python.executable()
+        deployer, _ = engine.choose(
+            paths.ROOT, "test", self._state, config=self.config, environment=variables, python=python
+        )
         return deployer
 
     def start_up(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm_python
 from tests.conftest import Kubernetes
 from tools.engine import CliDeployer, Deployer, DeployError, LocalDeployer, Plan, Result, Target
 
@@ -52,6 +53,7 @@ class Stack:
                 **({"kubernetes:context": c} if (c := self.kubernetes.target.context) else {}),
                 **self.config,
             },
+            "python": warm_python.executable(),
             **changes,
         }
         return Target(**values)
