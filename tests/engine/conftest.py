@@ -194,7 +194,7 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
 
     def make(engine: str) -> Stack:
         namespace = f"engine-{next(_numbers)}-{secrets.token_hex(3)}"
-        kubernetes.run("create", "namespace", namespace)
+        kubernetes.core.create_namespace({"metadata": {"name": namespace}})
         folder = tmp_path / namespace
         folder.mkdir()
         made.append(Stack(engine, kubernetes, folder, namespace))
@@ -205,7 +205,7 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
         things = stack.folder / "things"
         for mark in [*things.glob("hold-*"), *things.glob("fail-*")]:
             mark.unlink()
-        kubernetes.run("delete", "namespace", stack.namespace, "--wait=false")
+        kubernetes.core.delete_namespace(stack.namespace)
 
 
 @pytest.fixture
