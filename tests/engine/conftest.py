@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes import client
 
 from tests import warm_python
 from tests.conftest import Kubernetes
@@ -194,7 +195,7 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
 
     def make(engine: str) -> Stack:
         namespace = f"engine-{next(_numbers)}-{secrets.token_hex(3)}"
-        kubernetes.core.create_namespace({"metadata": {"name": namespace}})
+        kubernetes.core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
         folder = tmp_path / namespace
         folder.mkdir()
         made.append(Stack(engine, kubernetes, folder, namespace))
