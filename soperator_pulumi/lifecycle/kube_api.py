@@ -18,6 +18,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Access
 from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, LOG_LINES, Json
 from soperator_pulumi.slurm.exec_transport import ExecTransport, bearer_token
+from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Transport
 
 _TIMEOUT = urllib3.Timeout(connect=5, read=30)
@@ -33,6 +34,7 @@ class Cluster:
     def __init__(self, access: Access) -> None:
         self._configuration = _configuration(access)
         self._http = client.ApiClient(self._configuration).rest_client.pool_manager
+        self._transports: dict[tuple[str, str, str, bool], SharedReads] = {}
 
     def get(self, path: str) -> Json | None:
         """Return an object, or None when there is none."""
@@ -90,7 +92,9 @@ class Cluster:
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
         """Return what runs commands in a container, which has the usual small programs or has not."""
-        return ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
+        where = (namespace, pod, container, coreutils)
+        transport = ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
+        return self._transports.setdefault(where, SharedReads(transport))
 
     def _request(
         self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
