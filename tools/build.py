@@ -2,14 +2,13 @@
 
 import sys
 
-from tools import console, images
+from tools import console, preparation
 from tools.kube import EmbeddedKubernetes
 
 
 def main() -> None:
     """Fetch and build, with progress. It is quick when all is there."""
-    EmbeddedKubernetes().fetch()
-    images.build()
+    preparation.prepare(EmbeddedKubernetes())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """What a person sees of the tools: steps with their times, progress, and errors without a traceback."""
 
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -13,9 +15,23 @@ class UserError(Exception):
     """Something that the user can mend. The message says where, what was found, and what to do next."""
 
 
+_prefix: ContextVar[str] = ContextVar("prefix", default="")
+
+
+@contextmanager
+def part(name: str) -> Iterator[None]:
+    """Open each line that the body prints with a name: of what runs beside others that print, too."""
+    token = _prefix.set(f"{name:10} | ")
+    try:
+        yield
+    finally:
+        _prefix.reset(token)
+
+
 def say(text: str) -> None:
-    """Print one line to standard error at once: standard output belongs to what a command answers."""
-    print(text, file=sys.stderr, flush=True)
+    """Print text to standard error at once: standard output belongs to what a command answers."""
+    sys.stderr.write(textwrap.indent(f"{text}\n", _prefix.get()))
+    sys.stderr.flush()
 
 
 @contextmanager

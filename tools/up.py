@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tools import console, engine, images, paths, ssh_config, ssh_key, target
+from tools import console, engine, images, paths, preparation, ssh_config, ssh_key, target
 from tools.console import UserError, say, step
 from tools.engine import Deployer
 from tools.kube.debs import tool
@@ -24,8 +24,9 @@ def main() -> None:
     cluster = stack_config(stack).get("soperator:cluster", {})
     chosen = target.choose()
     if chosen.embedded is not None:
+        if preparation.is_needed(chosen.embedded):
+            preparation.prepare(chosen.embedded)
         chosen.embedded.up()
-        images.build()
         images.load(chosen.embedded)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")

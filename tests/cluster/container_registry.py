@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.waiting import wait_until
 from tools.kube import binaries
+from tools.kube.binaries import Binary
 
 USER, PASSWORD = "pusher", "not-a-secret-of-anybody"
 # htpasswd -nbB -C 5 pusher not-a-secret-of-anybody: the registry takes no other kind of hash.
@@ -22,16 +23,8 @@ _HTPASSWD = "pusher:$2y$05$lnrA2KiOKrjzeYT3oaYtJuJPYbyejxTRf0F/nQ9kJoy8SDrpypCtm
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 
-class RegistryModule(binaries.Module):
-    """The registry's Go module, which only tests need."""
-
-    @property
-    def folder(self) -> Path:
-        """Where its sources are."""
-        return Path(__file__).parent / "registry"
-
-
-MODULE = RegistryModule("registry", "github.com/distribution/distribution/v3", usual_seconds=30)
+BINARY = Binary("registry", "github.com/distribution/distribution/v3", module=Path(__file__).parent / "go")
+"""Its module requires the versions that the servers' requires, so that what both need is compiled once."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ def _basic(password: str) -> str:
 @contextmanager
 def running(folder: Path) -> Iterator[Registry]:
     """Run a registry that keeps its images in a folder."""
-    program = binaries.build(MODULE) / MODULE.name
+    binaries.build(BINARY)
     with socket.create_server(("127.0.0.1", 0)) as free:
         host = f"127.0.0.1:{free.getsockname()[1]}"
     (folder / "htpasswd").write_text(_HTPASSWD)
@@ -87,7 +80,9 @@ def running(folder: Path) -> Iterator[Registry]:
     (folder / "registry.json").write_text(json.dumps(settings))  # YAML has JSON in it
     with (
         (folder / "registry.log").open("w") as log,
-        subprocess.Popen([program, "serve", folder / "registry.json"], stdout=log, stderr=log) as process,
+        subprocess.Popen(
+            [BINARY.installed / BINARY.name, "serve", folder / "registry.json"], stdout=log, stderr=log
+        ) as process,
     ):
         registry = Registry(host)
         try:

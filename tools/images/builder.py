@@ -23,6 +23,11 @@ def cache() -> Store:
     return Store(paths.cache_dir() / "images")
 
 
+def are_built() -> bool:
+    """Tell whether the cache has all images of this checkout."""
+    return not _missing(cache(), Recipe().tags())
+
+
 def build(*, base: str | None = None, mirror: str | None = None) -> None:
     """Build the images whose tags are not in the cache yet.
 

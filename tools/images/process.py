@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import tasks
 from tools.console import UserError
 
 TIMEOUT_SECONDS = 15 * 60
@@ -66,7 +67,7 @@ class Runner:
         """
         printed: list[str] = []
         shown = time.monotonic()
-        with self.log.open("a") as log, self._start(command) as process:
+        with self.log.open("a") as log, tasks.program(lambda: self._start(command)) as process:
             watchdog = threading.Timer(TIMEOUT_SECONDS, process.kill)
             watchdog.start()
             try:
@@ -79,9 +80,6 @@ class Runner:
                     if text:
                         progress(shortened(text))
                         shown = time.monotonic()
-            except BaseException:
-                process.kill()
-                raise
             finally:
                 late = watchdog.finished.is_set()
                 watchdog.cancel()

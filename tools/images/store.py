@@ -7,20 +7,18 @@
 <cache>/images/work-*                             a build in progress, or what a killed one left
 """
 
-import fcntl
 import io
 import json
 import os
 import shutil
 import tarfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tools.console import UserError, say
+from tools.kube import locks
 
 KEPT_TAGS = 3
 """Tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""
@@ -43,35 +41,14 @@ class Store:
         self.layouts = folder / "layouts"
         self.temporary = folder / "temporary"
 
-    @contextmanager
-    def lock(self) -> Iterator[int]:
-        """Keep other builds out, and give the descriptor that holds the lock: who inherits it holds it too.
+    def lock(self) -> AbstractContextManager[int]:
+        """Keep other builds out, and give the descriptor that holds the lock: a program that inherits it holds it, too.
 
         Raises:
             UserError: Another build held it for `LOCK_TIMEOUT_SECONDS`.
 
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a+") as file:
-            deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-            waiting = False
-            while not _try_lock(file.fileno()):
-                if not waiting:
-                    say(f"    waiting for another build of images ({self._holder()})")
-                    waiting = True
-                if time.monotonic() > deadline:
-                    raise UserError(
-                        f"Another build of images ({self._holder()}) has held {file.name} for "
-                        f"{LOCK_TIMEOUT_SECONDS // 60} minutes. End it, then run this again."
-                    )
-                time.sleep(0.2)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield file.fileno()
-
-    def _holder(self) -> str:
-        return f"process {(self.folder / 'lock').read_text().strip() or 'unknown'}"
+        return locks.held(self.folder / "lock", "building images", wait_seconds=LOCK_TIMEOUT_SECONDS)
 
     def layout(self, name: str, tag: str) -> Path:
         """Return the OCI layout of an image: there, when the image is finished."""
@@ -157,14 +134,6 @@ class Store:
 def _names(reference: str) -> dict[str, str]:
     """Return the annotations that give an image its name: containerd's own, and OCI's for other tools."""
     return {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference}
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:

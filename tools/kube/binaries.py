@@ -1,88 +1,83 @@
-"""The servers' binaries, built once from pinned Go modules and kept in the cache by version and source."""
+"""Programs in Go, built once from pinned modules and kept in the cache by version and source."""
 
+import math
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from tools.console import UserError, step
 from tools.kube import golang, locks
-from tools.kube.process import watched
 from tools.paths import cache_dir
 
-_SOURCES = Path(__file__).parent / "go"
-_BUILD_SECONDS = 3600
-"""Far beyond what the slowest build took (below), so that only one that hangs is ended."""
+GO = Path(__file__).parent / "go"
+"""The module of all that the embedded Kubernetes is made of: what its programs share is compiled once."""
+
+_LOCK_SECONDS = 3600
+_PACKAGE_SECONDS = (0.25, 0.75)
+"""What compiling a package takes of one core, linking included: on a fast machine, and on the slowest one seen."""
 
 
 @dataclass(frozen=True)
-class Module:
-    """A Go module below tools/kube/go, and what is built from it."""
+class Binary:
+    """A `main` package, and what is built from it."""
 
     name: str
-    dependency: str
+    """Its folder in the module."""
+
+    dependency: str = ""
     """The module path whose version in go.mod is the binary's version; empty: our own code."""
 
-    usual_seconds: int
-    """What a cold build took on 2 cores."""
-
     programs: tuple[str, ...] = ()
-    """Names that the one binary is called by; empty: its own."""
+    """Names that the one file is called by; empty: its own."""
 
     stamp: str = ""
     """The Go package that wants to know its version (`-X <stamp>.gitVersion=...`)."""
 
-    @property
-    def folder(self) -> Path:
-        """Where its sources are."""
-        return _SOURCES / self.name
+    module: Path = GO
 
     @property
     def version(self) -> str:
         """The version that go.mod pins."""
         if not self.dependency:
             return "own"
-        pinned = re.search(
-            rf"^(?:require)?\s*{re.escape(self.dependency)} (\S+)",
-            (self.folder / "go.mod").read_text(),
-            re.MULTILINE,
-        )
+        go_mod = self.module / "go.mod"
+        pinned = re.search(rf"^(?:require)?\s*{re.escape(self.dependency)} (\S+)", go_mod.read_text(), re.MULTILINE)
         if not pinned:
-            raise UserError(f"{self.folder / 'go.mod'} does not require {self.dependency}")
+            raise UserError(f"{go_mod} does not require {self.dependency}")
         return pinned[1]
 
     @property
     def installed(self) -> Path:
         """The folder in the cache that has (or will have) its programs."""
-        return cache_dir() / "bin" / f"{self.name}-{self.version}-{self.key}"
+        return _folder() / f"{self.name}-{self.version}-{self.key}"
 
     @property
     def key(self) -> str:
-        """A hash of all that decides the binary but the Go release."""
-        digest = sha256(" ".join([*self.build_flags, *self.programs, os.uname().machine]).encode())
-        for file in sorted(self.folder.rglob("*")):
+        """A hash of all that decides the binary but the Go release: of the sources, its own and what they require."""
+        digest = sha256(" ".join([*golang.FLAGS, self.link_flags, *self.programs, os.uname().machine]).encode())
+        own = (self.module / self.name).rglob("*")
+        for file in sorted({self.module / "go.mod", self.module / "go.sum", *own}):
             if file.is_file() and not file.name.endswith("_test.go"):
-                digest.update(f"{file.relative_to(self.folder)}\0".encode() + file.read_bytes())
+                digest.update(f"{file.relative_to(self.module)}\0".encode() + file.read_bytes())
         return digest.hexdigest()[:12]
 
     @property
-    def build_flags(self) -> list[str]:
-        """Flags of `go build`: reproducible, from the pinned modules only, without debugging tables."""
-        link = "-s -w"
-        if self.stamp:  # without it the API server says v0.0.0, and clients misbehave
-            major, minor, *_ = self.version.removeprefix("v").split(".")
-            values = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
-            link += "".join(f" -X {self.stamp}.{name}={value}" for name, value in values.items())
-        return ["-trimpath", "-mod=readonly", "-buildvcs=false", f"-ldflags={link}"]
+    def link_flags(self) -> str:
+        """Flags of the linker that stamp the version."""
+        if not self.stamp:
+            return ""
+        major, minor, *_ = self.version.removeprefix("v").split(".")
+        values = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(f"-X {self.stamp}.{name}={value}" for name, value in values.items())
 
 
-KUBERNETES = Module(
+KUBERNETES = Binary(
     "kubernetes",
     "k8s.io/kubernetes",
-    usual_seconds=336,
     programs=(
         "kube-apiserver",
         "kube-controller-manager",
@@ -91,63 +86,93 @@ KUBERNETES = Module(
         "kubelet",
         "kubectl",
     ),
-    stamp="k8s.io/component-base/version",
+    stamp="k8s.io/component-base/version",  # without it the API server says v0.0.0, and clients misbehave
 )
-ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", usual_seconds=50)
-COREDNS = Module("coredns", "github.com/coredns/coredns", usual_seconds=100)
-NODE = Module("node", "", usual_seconds=93)
-PAUSE = Module("pause", "", usual_seconds=5)
-MODULES = (KUBERNETES, ETCD, COREDNS, NODE)
+ETCD = Binary("etcd", "go.etcd.io/etcd/server/v3")
+COREDNS = Binary("coredns", "github.com/coredns/coredns")
+NODE = Binary("node")
+SERVERS = (KUBERNETES, ETCD, COREDNS, NODE)
+PAUSE = Binary("pause")
+ALL = (*SERVERS, PAUSE)
 
 
-def build(module: Module) -> Path:
-    """Return the folder with the module's programs, building them first when the cache has none."""
-    installed = module.installed
-    if not installed.exists():
-        lock = installed.with_name(f".{module.name}.lock")
-        with locks.held(lock, f"building {module.name}", wait_seconds=_BUILD_SECONDS):
-            if not installed.exists():  # nobody has built it while we waited
-                _build(module, installed)
-    return installed
+def missing(binaries: Sequence[Binary]) -> list[Binary]:
+    """Return those that the cache lacks."""
+    return [binary for binary in binaries if not binary.installed.exists()]
 
 
-def _build(module: Module, installed: Path) -> None:
-    usual = f"{module.usual_seconds // 60} min {module.usual_seconds % 60:02} s"
-    with step(f"Building {module.name} {module.version} (from nothing it took {usual} on 2 cores)") as progress:
-        building = installed.with_name(f".{module.name}.new")
-        shutil.rmtree(building, ignore_errors=True)  # of a build that was killed
-        building.mkdir(parents=True)
-        _compile(module, building / module.name, progress)
-        for program in module.programs:
-            (building / program).symlink_to(module.name)
-        building.rename(installed)
+def build(*binaries: Binary) -> None:
+    """Build those of one module's binaries that the cache lacks."""
+    if not missing(binaries):
+        return
+    with locks.held(_folder() / ".go.lock", "building Go programs", wait_seconds=_LOCK_SECONDS):
+        if lacking := missing(binaries):  # nobody has built them while we waited
+            _build(lacking)
 
 
-def _compile(module: Module, target: Path, progress: Callable[[str], None]) -> None:
-    go = golang.go(module.folder)
-    environment = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+def _build(binaries: Sequence[Binary]) -> None:
+    building = _folder() / ".go.new"
+    shutil.rmtree(building, ignore_errors=True)  # of a build that was killed
+    temporary = building / "temporary"
+    temporary.mkdir(parents=True)
+    _compile(binaries, building / "bin", {"GOTMPDIR": str(temporary)})
+    for binary in binaries:
+        folder = building / binary.installed.name
+        folder.mkdir()
+        (building / "bin" / binary.name).rename(folder / binary.name)
+        for program in binary.programs:
+            (folder / program).symlink_to(binary.name)
+        folder.rename(binary.installed)
+    shutil.rmtree(building)
 
-    def run(what: str, *arguments: str, report: Callable[[list[str]], str]) -> list[str]:
-        return watched(
-            [go, *arguments],
+
+def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, str]) -> None:
+    """Compile with one `go build`, which compiles once what several need, and links one while it compiles another."""
+    module = binaries[0].module
+    names = ", ".join(f"{binary.name} {binary.version}".removesuffix(" own") for binary in binaries)
+    folders = [f"./{binary.name}" for binary in binaries]
+    flags = [*golang.FLAGS, f"-ldflags=-s -w {' '.join(binary.link_flags for binary in binaries)}"]
+    with step(f"Fetching the Go modules of {names}") as progress:
+        listed = golang.run(
+            module,
+            *("list", "-deps", *flags, "-f={{if .Stale}}{{.ImportPath}}{{end}}", *folders),
+            what=f"fetching the Go modules of {names}",
+            report=lambda lines: progress(_fetched(sum(map(_is_download, lines)))),
             environment=environment,
-            cwd=module.folder,
-            timeout_seconds=_BUILD_SECONDS,
-            what=f"{what} {module.name} {module.version} with {go}",
-            report=lambda lines: progress(report(lines)),
+        )
+    stale = sum(not _is_download(line) for line in listed)
+    with step(f"Building {names}: {stale} packages, {usual_time(stale, cores())}") as progress:
+        golang.run(
+            module,
+            *("build", "-v", *flags, f"-o={target}/", *folders),
+            what=f"building {names}",
+            report=lambda lines: progress(_progress(len(lines), stale)),
+            environment=environment,
         )
 
-    listed = run(
-        "fetching the modules of",
-        *("list", "-deps", "-mod=readonly", "."),
-        report=lambda lines: f"fetched {sum(map(_is_download, lines))} modules",
-    )
-    packages = sum(not _is_download(line) for line in listed)
-    run(
-        "compiling",
-        *("build", "-v", *module.build_flags, "-o", str(target), "."),
-        report=lambda lines: f"compiled {len(lines)} packages, of {packages} less those that Go has cached",
-    )
+
+def _fetched(modules: int) -> str:
+    return f"fetched {modules} modules" if modules else "looking for what is left to compile"
+
+
+def _progress(compiled: int, stale: int) -> str:
+    return f"compiled {compiled} of {stale} packages" if compiled < stale else f"compiled {stale} packages, linking"
+
+
+def usual_time(packages: int, cores: int) -> str:
+    """Return how long compiling so many packages takes, as a range in words."""
+    least, most = (math.ceil(packages * seconds / 60 / cores) for seconds in _PACKAGE_SECONDS)
+    shown = f"{least} to {most} minutes" if most > 1 else "a minute at most"
+    return f"{shown} on {cores} core{'s' * (cores > 1)}"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _folder() -> Path:
+    return cache_dir() / "bin"
 
 
 def _is_download(line: str) -> bool:

@@ -69,6 +69,16 @@ class EmbeddedKubernetes:
     def _supervisor(self) -> Supervisor:
         return Supervisor(self.settings.run, self.settings.logs, self._cgroup.servers)
 
+    @property
+    def is_built(self) -> bool:
+        """Whether the cache has all binaries that it is made of."""
+        return not binaries.missing(binaries.ALL)
+
+    def preflight(self) -> None:
+        """Raise a UserError that names all that the machine lacks; return when it lacks nothing."""
+        with self._lock("preflight"):
+            self._require_machine()
+
     def fetch(self) -> None:
         """Fetch and build all that it is made of, as far as the cache lacks it: a start then needs no network.
 
@@ -78,7 +88,7 @@ class EmbeddedKubernetes:
         """
         with self._lock("fetch"):
             self._require_machine()
-            _programs()
+            binaries.build(*binaries.ALL)
             pause.archive()
             cni_plugins()
             for name in PROGRAMS:
@@ -93,7 +103,8 @@ class EmbeddedKubernetes:
         """
         with self._lock("up"):
             self._require_machine()
-            programs = _programs()
+            binaries.build(*binaries.ALL)
+            programs = _installed()
             self._prepare()
             self._configure(programs)
             started = self._start(waves(self.settings, programs))
@@ -111,8 +122,7 @@ class EmbeddedKubernetes:
 
     def status(self) -> dict[str, str | None]:
         """Return each part's name, with None when it is well, else why not."""
-        programs = Programs(**{module.name: module.installed for module in binaries.MODULES})
-        listed = [part for wave in waves(self.settings, programs) for part in wave]
+        listed = [part for wave in waves(self.settings, _installed()) for part in wave]
         return {part.name: part.well() if self._supervisor.process(part.name) else "does not run" for part in listed}
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout_seconds: float = 90) -> str:
@@ -143,8 +153,7 @@ class EmbeddedKubernetes:
 
     def _require_machine(self) -> None:
         ours = self._cgroup.processes()
-        builds = any(not module.installed.exists() for module in binaries.MODULES)
-        preflight.require(machine.facts(self.settings, ours=ours, builds=builds), self.settings)
+        preflight.require(machine.facts(self.settings, ours=ours, builds=not self.is_built), self.settings)
 
     def _configure(self, programs: Programs) -> None:
         """Write certificates, kubeconfigs and configuration files; what is right already is left."""
@@ -248,9 +257,8 @@ class EmbeddedKubernetes:
             shutil.rmtree(state)
 
 
-def _programs() -> Programs:
-    """Return the folders of the servers' binaries, which are built where the cache lacks them."""
-    return Programs(**{module.name: binaries.build(module) for module in binaries.MODULES})
+def _installed() -> Programs:
+    return Programs(**{server.name: server.installed for server in binaries.SERVERS})
 
 
 def _base64(path: Path) -> str:

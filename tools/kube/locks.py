@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools import tasks
 from tools.console import UserError, say
 
 _POLL_SECONDS = 0.2
 
 
 @contextmanager
-def held(path: Path, doing: str, *, wait_seconds: float) -> Iterator[None]:
+def held(path: Path, doing: str, *, wait_seconds: float) -> Iterator[int]:
     """Hold the lock of `path` while the body runs; wait for another holder, and say who that is.
+
+    The body gets the descriptor that holds it: a program that inherits the descriptor holds the lock, too.
 
     Raises:
         UserError: It was not free within `wait_seconds`.
@@ -34,12 +37,13 @@ def held(path: Path, doing: str, *, wait_seconds: float) -> Iterator[None]:
             if not announced:
                 say(f"waiting for {holder}")
                 announced = True
+            tasks.check()
             time.sleep(_POLL_SECONDS)
         file.seek(0)
         file.truncate()
         file.write(f"process {os.getpid()} ({doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n")
         file.flush()
-        yield
+        yield file.fileno()
 
 
 def _taken(descriptor: int) -> bool:

@@ -8,7 +8,8 @@ from tools.paths import cache_dir
 
 def archive() -> Path:
     """Return the image's archive in the cache; made first when it is not there."""
-    folder = binaries.build(binaries.PAUSE)
+    binaries.build(binaries.PAUSE)
+    folder = binaries.PAUSE.installed
     path = cache_dir() / "images" / f"{folder.name}.tar"
     if not path.exists():
         program = (folder / "pause").read_bytes()

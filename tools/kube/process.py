@@ -1,12 +1,15 @@
 """Running a program to its end: bounded, and with its own words when it fails."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from tools import tasks
 from tools.console import UserError
 
 _LAST_LINES = 15
@@ -29,25 +32,29 @@ def output(
     """
     words = [str(word) for word in command]
     doing = what or " ".join(words[:4])
-    try:
-        done = subprocess.run(
+
+    def start() -> "subprocess.Popen[str]":
+        return subprocess.Popen(
             words,
-            input=stdin,
             env={**os.environ, **(environment or {})},
             cwd=cwd,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout_seconds,
-            check=False,
         )
+
+    try:
+        with tasks.program(start) as process:
+            printed, errors = process.communicate(stdin, timeout=timeout_seconds)
     except FileNotFoundError:
         raise UserError(f"{doing}: there is no program {words[0]} on this machine") from None
     except subprocess.TimeoutExpired:
         raise UserError(f"{doing}: {words[0]} did not end within {timeout_seconds:g} s") from None
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise UserError(f"{doing} failed (exit {done.returncode}):\n{_last(said)}")
-    return done.stdout
+    if process.returncode:
+        said = (errors or printed).strip().splitlines()
+        raise UserError(f"{doing} failed (exit {process.returncode}):\n{_last(said)}")
+    return printed
 
 
 def watched(
@@ -61,7 +68,8 @@ def watched(
 ) -> list[str]:
     """Run `command`, which takes long, and return the lines that it printed, errors among them.
 
-    `report` gets the lines so far every few seconds. Failures are as with `output`.
+    `report` gets the lines so far every few seconds. Failures are as with `output`. What the command started ends with
+    it, and it ends with us, even when we are killed.
     """
     with tempfile.TemporaryFile("w+") as log:
 
@@ -69,23 +77,27 @@ def watched(
             log.seek(0)
             return log.read().splitlines()
 
+        def start() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)],
+                env={**os.environ, **environment},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+
         deadline = time.monotonic() + timeout_seconds
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            env={**os.environ, **environment},
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        with process:
+        with tasks.program(start) as process:
             try:
                 while not _ended(process):
                     report(lines())
                     if time.monotonic() > deadline:
                         raise UserError(f"{what}: it did not end within {timeout_seconds:g} s")
             finally:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
         if process.returncode:
             raise UserError(f"{what} failed (exit {process.returncode}):\n{_last(lines())}")
         return lines()

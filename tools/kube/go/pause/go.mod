@@ -1,3 +1,0 @@
-module soperator-pulumi/pause
-
-go 1.26.0

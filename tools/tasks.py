@@ -1,0 +1,97 @@
+"""Tasks beside each other, each in a thread: the first that fails ends the others, with all programs that they run."""
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, AnyStr
+
+from tools import console
+
+
+class Ended(Exception):  # noqa: N818 - the task that gets it has not failed
+    """Another task failed, or the user ended all of them: this one is to stop where it is."""
+
+
+class _Group:
+    """Tasks that run beside each other, and their programs."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._programs: set[subprocess.Popen[Any]] = set()
+        self._over = False
+
+    def check(self) -> None:
+        if self._over:
+            raise Ended
+
+    def start(self, start: Callable[[], "subprocess.Popen[AnyStr]"]) -> "subprocess.Popen[AnyStr]":
+        with self._guard:  # an end between the check and the start would miss the program
+            self.check()
+            program = start()
+            self._programs.add(program)
+            return program
+
+    def forget(self, program: "subprocess.Popen[Any]") -> None:
+        with self._guard:
+            self._programs.discard(program)
+
+    def end(self) -> None:
+        with self._guard:
+            self._over = True
+            for program in self._programs:
+                program.kill()
+
+
+_group: ContextVar[_Group] = ContextVar("group", default=_Group())  # noqa: B039 - nothing ends the one that all have
+
+
+def together(tasks: Mapping[str, Callable[[], object]]) -> None:
+    """Run tasks beside each other to their end. What they print opens with their names.
+
+    The first failure is raised, after the others were ended and have gone; so is Ctrl-C.
+    """
+    group = _Group()
+
+    def run(name: str, task: Callable[[], object]) -> None:
+        _group.set(group)
+        with console.part(name):
+            task()
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        futures = [pool.submit(copy_context().run, run, name, task) for name, task in tasks.items()]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            group.end()
+            raise
+
+
+def check() -> None:
+    """Raise Ended when this thread's task is to stop: for loops that run no program."""
+    _group.get().check()
+
+
+@contextmanager
+def program(start: Callable[[], "subprocess.Popen[AnyStr]"]) -> Iterator["subprocess.Popen[AnyStr]"]:
+    """Give the program that `start` starts, and wait for its end. An exception in the body kills it first.
+
+    Raises:
+        Ended: This thread's task is to stop. The program was killed, or did not start.
+
+    """
+    group = _group.get()
+    started = group.start(start)
+    try:
+        with started:
+            try:
+                yield started
+            except BaseException:
+                started.kill()
+                raise
+        group.check()
+    finally:
+        group.forget(started)
