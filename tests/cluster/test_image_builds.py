@@ -162,6 +162,9 @@ def debian(debian_base: str, small_store: Path, tmp_path: Path) -> Small:
 @pytest.fixture(scope="module")
 def user_cache(registry: Registry, small_base: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a cache of a user in which all images of this checkout are finished: small ones, under their tags."""
+    if SOAK:  # compressing the real ones for a registry takes a minute
+        images.build()
+        return paths.cache_dir().parent
     folder = tmp_path_factory.mktemp("user")
     ours = folder / "soperator-pulumi"
     small = small_images(folder / "images", small_base, ours / "images")
