@@ -76,7 +76,8 @@ def kubernetes() -> Iterator[Kubernetes]:
     chosen = target.choose()
     if chosen.embedded:
         chosen.embedded.up()
+    binaries.build(binaries.KUBERNETES)
     settings = client.Configuration()
     config.load_kube_config(str(chosen.kubeconfig), chosen.context, settings, persist_config=False)
     with client.ApiClient(settings) as api:
-        yield Kubernetes(chosen, binaries.build(binaries.KUBERNETES) / "kubectl", api)
+        yield Kubernetes(chosen, binaries.KUBERNETES.installed / "kubectl", api)
