@@ -1,6 +1,8 @@
 # What a developer types. The work is in tools/; `make up` and `make test` need nothing before them.
 PYTHON := .venv/bin/python
 STACK ?= local
+# Of no folder in particular: what mypy has found out of the packages holds for every checkout.
+MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy
 .DEFAULT_GOAL := help
 .PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
 
@@ -32,7 +34,7 @@ images: .venv/.installed  ## build the container images; REGISTRY=... pushes the
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
 
 check: .venv/.installed  ## format, lint, types, layers, and the tests that take seconds
-	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy --cache-dir $(MYPY_CACHE)
 	@PYTHONPATH=images/jail-tools .venv/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit tests/rendered images
 
@@ -48,7 +50,7 @@ bench: build  ## ratios against what one would use instead
 
 soak: build  ## the long series: kills, restarts and fault traces, in full numbers
 	@$(PYTHON) -m tests.cluster.fetch
-	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit/faults tests/engine tests/cluster
+	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit tests/rendered tests/engine tests/cluster
 
 format: .venv/.installed  ## put the sources into shape
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

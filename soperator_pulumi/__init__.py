@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         SlurmCluster,
         SlurmClusterArgs,
     )
-    from soperator_pulumi.spec import ClusterSpec, parse_cluster
+    from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 __all__ = [
     "AdminShell",
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 _MODULES = dict.fromkeys(__all__, "soperator_pulumi.cluster") | {
-    "ClusterSpec": "soperator_pulumi.spec",
-    "parse_cluster": "soperator_pulumi.spec",
+    "ClusterSpec": "soperator_pulumi.spec.cluster",
+    "parse_cluster": "soperator_pulumi.spec.cluster",
 }
 
 

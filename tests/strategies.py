@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from soperator_pulumi.spec import ClusterSpec, parse_cluster
+from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 Data = dict[str, Any]
 

@@ -12,8 +12,10 @@ import pulumi
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from soperator_pulumi.spec import ClusterSpec, Share
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.descriptions import field_descriptions
 from soperator_pulumi.spec.duration import duration_text
+from soperator_pulumi.spec.share import Share
 from tools import paths
 
 FILE = paths.ROOT / "docs" / "configuration.md"
@@ -61,7 +63,8 @@ def _parts(annotation: object) -> Iterator[object]:
 
 
 def _section(model: type[BaseModel]) -> str:
-    rows = "".join(_row(name, field) for name, field in model.model_fields.items())
+    meanings = field_descriptions(model)
+    rows = "".join(_row(name, field, meanings[name]) for name, field in model.model_fields.items())
     return (
         f"\n## {_title(model)}\n\n{_one_line(model.__doc__)}\n\n"
         f"| input | type | default | meaning |\n|---|---|---|---|\n{rows}"
@@ -73,10 +76,10 @@ def _title(model: type[BaseModel]) -> str:
     return " ".join([words[0], *(word.lower() for word in words[1:])])
 
 
-def _row(name: str, field: FieldInfo) -> str:
+def _row(name: str, field: FieldInfo, meaning: str) -> str:
     default = "required" if field.is_required() else _default(field)
-    meaning = _one_line(field.description).replace("|", "\\|")
-    return f"| `{name}` | {_type(field.annotation)} | {default} | {meaning} |\n"
+    cell = _one_line(meaning).replace("|", "\\|")
+    return f"| `{name}` | {_type(field.annotation)} | {default} | {cell} |\n"
 
 
 def _default(field: FieldInfo) -> str:

@@ -32,5 +32,9 @@ else
     wheel=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl)
     PYTHONPATH=$wheel .venv/bin/python -m pip --quiet install --no-index --no-deps "$wheel"
 fi
-.venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements.lock
-.venv/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
+# Python compiles what it imports. Compiling all of the packages beforehand would take as long as installing them.
+pip="--quiet --disable-pip-version-check install --no-compile"
+# shellcheck disable=SC2086 # the options are words
+.venv/bin/python -m pip $pip --require-hashes -r requirements.lock
+# shellcheck disable=SC2086
+.venv/bin/python -m pip $pip --no-deps --no-build-isolation --editable .

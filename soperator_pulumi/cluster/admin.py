@@ -12,8 +12,10 @@ from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_metadata, pod_spec
 from soperator_pulumi.cluster.submounts import with_submounts
-from soperator_pulumi.render import active_tree, layout
-from soperator_pulumi.spec import PodResources, ResourceAmounts, SubmountRole
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import active_tree
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.submount import SubmountRole
 
 ADMIN = "admin"
 """Name of the StatefulSet and of its container, and component label of its pod."""

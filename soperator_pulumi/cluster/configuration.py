@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.users import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import AfterSync, ConfigFiles, Connection, Reader
-from soperator_pulumi.render import authorized_keys, slurm_files, sshd_config, user_files
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.render.sshd_config import sshd_config
+from soperator_pulumi.render.users import authorized_keys, user_files
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
 from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated
-from soperator_pulumi.render import active_tree, source_name, tree_id
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.jail import active_tree, source_name, tree_id
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 class Jail(pulumi.ComponentResource):

@@ -7,7 +7,7 @@ import pulumi
 
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.lifecycle import AllNodeSets, Connection, DrainGate, RemovedNodeSets
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 K = TypeVar("K", bound=AllNodeSets)
 

@@ -42,8 +42,10 @@ from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
-from soperator_pulumi.render import layout, login_arguments
-from soperator_pulumi.spec import LoginSpec, ServiceType, SubmountRole
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import login_arguments
+from soperator_pulumi.spec.login import LoginSpec, ServiceType
+from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
 """What sshd needs, bisected: its unprivileged part and the jail (SYS_CHROOT), becoming the user, and terminals."""

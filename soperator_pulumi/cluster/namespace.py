@@ -6,7 +6,7 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 from soperator_pulumi.cluster.options import SKIP_AWAIT, SLURM_LABEL, Scope
 from soperator_pulumi.cluster.pods import NODES_SERVICE
 from soperator_pulumi.cluster.storage import kept
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 def create_namespace(name: str, scope: Scope, spec: ClusterSpec) -> Scope:

@@ -31,7 +31,7 @@ from pulumi_kubernetes.networking.v1 import (
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.populate import POPULATE, SWITCH
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 _DNS_PORT = 53
 

@@ -14,7 +14,7 @@ from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
 from soperator_pulumi.cluster.worker import worker_role
 from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION, NodeDrain, NodeSetGuard, NodesReady
-from soperator_pulumi.spec import NodeSetSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
 
 _ALL_AT_ONCE = "Parallel"
 

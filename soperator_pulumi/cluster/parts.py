@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from soperator_pulumi.cluster.secrets import Keys
 from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.lifecycle import Connection
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 @dataclass(frozen=True)

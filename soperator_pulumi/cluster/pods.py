@@ -21,7 +21,8 @@ from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.parts import Parts
-from soperator_pulumi.spec import ClusterSpec, Scheduled
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.scheduling import Scheduled
 
 NODES_SERVICE = "nodes"
 """The headless Service of all Slurm pods, by which each finds the others by their short names."""

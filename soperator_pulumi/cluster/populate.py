@@ -23,8 +23,11 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.pods import pod_metadata, pod_spec
 from soperator_pulumi.cluster.storage import Claim
-from soperator_pulumi.render import layout, source_name, tree_id
-from soperator_pulumi.spec import ClusterSpec, PodResources, ResourceAmounts, TarballSource
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import source_name, tree_id
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.jail import TarballSource
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 
 POPULATE = "jail-populate"
 """Component label of the pods that fill a tree, and with the tree's id the name of the Job."""

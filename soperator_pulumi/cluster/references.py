@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pulumi
 
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, STATE_CLAIM
-from soperator_pulumi.spec import ClusterSpec, Scheduled, VolumeSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.storage import VolumeSpec
 
 Reference = dict[str, pulumi.Input[str]]
 

@@ -11,7 +11,7 @@ from soperator_pulumi.cluster.host_key import SEED_BYTES, HostKey, host_key
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.lifecycle import Prerequisites
-from soperator_pulumi.spec import SecretsSpec
+from soperator_pulumi.spec.secrets import SecretsSpec
 
 MUNGE_KEY_BYTES = 128  # what mungekey(8) writes by default
 

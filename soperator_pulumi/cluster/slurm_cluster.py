@@ -24,7 +24,7 @@ from soperator_pulumi.cluster.secrets import create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle import OWNER_LABEL, Connection, DrainGate, Prerequisites, RemovedNodeSets
-from soperator_pulumi.spec import ClusterSpec, parse_cluster
+from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 WHERE = "soperator:cluster"
 """What messages call the spec."""

@@ -13,7 +13,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
-from soperator_pulumi.spec import VolumeSpec
+from soperator_pulumi.spec.storage import VolumeSpec
 
 JAIL_CLAIM = "jail"
 STATE_CLAIM = "slurmctld-state"

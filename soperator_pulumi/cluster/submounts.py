@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.render import submounts
-from soperator_pulumi.spec import ClusterSpec, SubmountRole, SubmountSpec
+from soperator_pulumi.render.jail import submounts
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
 
 _MIB_PER_GIB = 1024
 

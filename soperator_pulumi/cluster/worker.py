@@ -31,8 +31,13 @@ from soperator_pulumi.cluster.pods import Role
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
 from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_script, started_script, stop_script
-from soperator_pulumi.render import jail_binds, layout, node_conf
-from soperator_pulumi.spec import Constrain, NodeSetSpec, PodResources, ResourceAmounts, SubmountRole
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import jail_binds
+from soperator_pulumi.render.slurm_conf import node_conf
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.slurm import Constrain
+from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
 """What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast

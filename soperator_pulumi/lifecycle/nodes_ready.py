@@ -20,7 +20,8 @@ from soperator_pulumi.lifecycle.nodes.upkeep import Drift, Upkeep
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.spec import RollingUpdateSpec, Share
+from soperator_pulumi.spec.drain import RollingUpdateSpec
+from soperator_pulumi.spec.share import Share
 
 _NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})
 

@@ -11,7 +11,7 @@ from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, Re
 
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.lifecycle.connection import Access, access
-from soperator_pulumi.lifecycle.kube import Cluster, Kube
+from soperator_pulumi.lifecycle.kube import Kube
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,6 +67,9 @@ def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
 
 
 @functools.lru_cache(maxsize=8)
-def _cluster(access: Access) -> Cluster:
+def _cluster(access: Access) -> Kube:
     """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
+    # The program needs no client of Kubernetes, and imports the provider's class to register its resources.
+    from soperator_pulumi.lifecycle.kube_api import Cluster  # noqa: PLC0415
+
     return Cluster(access)

@@ -4,7 +4,8 @@ import hashlib
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.text import HEADER, lines
-from soperator_pulumi.spec import ClusterSpec, SubmountRole, SubmountSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
 
 _ID_DIGITS = 12
 

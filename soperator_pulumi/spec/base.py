@@ -30,7 +30,6 @@ class Model(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,  # what was pasted into a wrong field may be a secret
     )
 

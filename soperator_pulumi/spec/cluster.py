@@ -13,6 +13,7 @@ from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName
 from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.parse import parse
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
@@ -72,6 +73,19 @@ class ClusterSpec(Model):
         if found:
             raise broken_rules(found)
         return self
+
+
+def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
+    """Return the spec that `data` describes: a mapping as from a stack's configuration, or a spec already made.
+
+    Args:
+        data: mappings, lists and plain values; Outputs where a field takes them.
+        where: how the error calls it: a configuration key, or a component.
+
+    Raises:
+        SpecError: with all problems at once.
+    """
+    return parse(ClusterSpec, data, where, "a cluster", rule_problems)
 
 
 def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, StrictBool, model_validator
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Model, broken_rules, refused
 from soperator_pulumi.spec.duration import Duration, duration_text, lasting
+from soperator_pulumi.spec.parse import parse
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.share import Share
 
@@ -94,6 +95,19 @@ class RollingUpdateSpec(Model):
     max_unavailable: Annotated[Share, AfterValidator(_some)] = Share(10, percent=True)
     """How many nodes may be out of service for it at a time: a number, or a percentage of the node set, rounded down.
     One always may."""
+
+
+def parse_drain(data: object, where: str) -> DrainSpec:
+    """Return the drain policy that `data` describes: a mapping as under `drain` of a node set.
+
+    Args:
+        data: the mapping.
+        where: how the error calls it.
+
+    Raises:
+        SpecError: with all problems at once.
+    """
+    return parse(DrainSpec, data, where, "how nodes are drained", problems)
 
 
 def problems(drain: DrainSpec, path: str = "") -> Iterator[Problem]:

@@ -8,10 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.spec import drain
 from soperator_pulumi.spec.base import BROKEN_RULES, REFUSED_PARTS, Model
-from soperator_pulumi.spec.cluster import ClusterSpec, rule_problems
-from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.messages import meant_key, problem_text, shown
 from soperator_pulumi.spec.partial import model_in, partial
 
@@ -20,33 +17,19 @@ M = TypeVar("M", bound=Model)
 _MAX_KEY = 64
 
 
-def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
-    """Return the spec that `data` describes: a mapping as from a stack's configuration, or a spec already made.
+def parse(model: type[M], data: object, where: str, what: str, rules: Callable[[M], Iterator[Problem]]) -> M:
+    """Return the model that `data` describes: a mapping as from a stack's configuration, or a model already made.
 
     Args:
+        model: the model.
         data: mappings, lists and plain values; Outputs where a field takes them.
         where: how the error calls it: a configuration key, or a component.
+        what: what the mapping describes, for the error.
+        rules: yields the problems between the fields of a model, of which some may be unknown.
 
     Raises:
         SpecError: with all problems at once.
     """
-    return _parse(ClusterSpec, data, where, "a cluster", rule_problems)
-
-
-def parse_drain(data: object, where: str) -> DrainSpec:
-    """Return the drain policy that `data` describes: a mapping as under `drain` of a node set.
-
-    Args:
-        data: the mapping.
-        where: how the error calls it.
-
-    Raises:
-        SpecError: with all problems at once.
-    """
-    return _parse(DrainSpec, data, where, "how nodes are drained", drain.problems)
-
-
-def _parse(model: type[M], data: object, where: str, what: str, rules: Callable[[M], Iterator[Problem]]) -> M:
     if isinstance(data, model):
         return data
     if not isinstance(data, Mapping):

@@ -5,13 +5,14 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.bench.ratios import report, seconds
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, bring_images
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
@@ -20,12 +21,8 @@ ROUNDS = 3
 KINDS = "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets,jobs"
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "annotations")
 
-PROGRAM_ALONE = """
-import os, json
-from soperator_pulumi.testing import deploy
-from stacks import program
-deploy(program.run, config=json.loads(os.environ["STACK_CONFIG"]))
-"""
+CONFIG_MAPS = Path(__file__).parent / "programs" / "config_maps"
+"""A bare program: what nobody can do without who deploys with Pulumi."""
 
 
 @pytest.fixture
@@ -86,25 +83,54 @@ def test_up_until_srun_works_against_kubectl_apply_of_the_same_manifests(slurm: 
     report("up until srun -N2 works", ours, theirs, "kubectl apply of the same objects", 1.5)
 
 
-def test_up_without_a_change_against_the_program_alone(slurm: Slurm) -> None:
+@dataclass
+class Bare:
+    """A stack of the bare program."""
+
+    slurm: Slurm
+    state: Path
+
+    def up(self) -> None:
+        given = {
+            "project": str(CONFIG_MAPS),
+            "state": str(self.state),
+            "config": {"config-maps:namespace": self.slurm.namespace},
+            "environment": {"KUBECONFIG": str(self.slurm.kubernetes.kubeconfig)},
+        }
+        command = [sys.executable, "-m", "tests.cluster.run", json.dumps(given)]
+        subprocess.run(command, cwd=paths.ROOT, check=True, capture_output=True)
+
+
+def up_alone(slurm: Slurm) -> None:
+    """Deploy in a process of its own, as a person does."""
+    with slurm.start_up() as process:
+        process.communicate()
+    assert process.returncode == 0
+
+
+def test_up_without_a_change_against_a_program_of_thirty_config_maps(slurm: Slurm, tmp_path: Path) -> None:
     slurm.up()
-    config = {key: json.dumps(value) for key, value in slurm.config.items()}
-
-    def program_alone() -> None:
-        environment = {"STACK_CONFIG": json.dumps(config), "PATH": ""}
-        subprocess.run([sys.executable, "-c", PROGRAM_ALONE], cwd=paths.ROOT, env=environment, check=True)
-
-    def up() -> None:
-        with slurm.start_up() as process:
-            process.communicate()
-        assert process.returncode == 0
-
+    bare = Bare(slurm, tmp_path / "bare")
+    bare.up()
     ours, theirs = [], []
     for _ in range(ROUNDS + 2):
-        theirs.append(seconds(program_alone))
-        ours.append(seconds(up))
+        theirs.append(seconds(bare.up))
+        ours.append(seconds(lambda: up_alone(slurm)))
 
-    report("up without a change", ours, theirs, "the program alone, under mocks", 1.5)
+    report("up without a change", ours, theirs, "30 ConfigMaps", 2.0)
+
+
+def test_up_without_a_change_of_twenty_node_sets_against_one(slurm: Slurm) -> None:
+    def with_node_sets(count: int) -> None:
+        slurm.cluster["node_sets"] = [a_node_set(f"n{number}") for number in range(count)]
+        slurm.up()
+
+    times: dict[int, list[float]] = {1: [], 20: []}
+    for count, measured in times.items():
+        with_node_sets(count)
+        measured += [seconds(lambda: up_alone(slurm)) for _ in range(ROUNDS + 2)]
+
+    report("up without a change of 20 node sets", times[20], times[1], "one node set", 1.3)
 
 
 def test_the_engines_memory(slurm: Slurm) -> None:

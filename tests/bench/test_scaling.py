@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.kube_api import Cluster
 from soperator_pulumi.lifecycle.nodes.draining import Draining
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.progress import MachineClock
-from soperator_pulumi.slurm import Answer, Marker, Node, Operation, SlurmClient, Snapshot, Transport, compress
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time
 from soperator_pulumi.slurm.plan import plan
+from soperator_pulumi.slurm.states import Node, Snapshot
+from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.bench.ratios import report, seconds
 from tests.cluster.slurm import Slurm, a_cluster, a_node_set, bring_images, unique

@@ -10,8 +10,9 @@ from tools import console, engine, paths
 def main() -> None:
     """Deploy what the argument, JSON, says."""
     given = json.loads(sys.argv[1])
+    project = Path(given.get("project", paths.ROOT))
     deployer, _ = engine.choose(
-        paths.ROOT, "test", Path(given["state"]), config=given["config"], environment=given["environment"]
+        project, "test", Path(given["state"]), config=given["config"], environment=given["environment"]
     )
     deployer.up()
 

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from kubernetes.client.exceptions import ApiException
 
+from tests import warm_python
 from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
@@ -58,10 +61,13 @@ def unique(name: str) -> str:
 
 def throw_away(kubernetes: Kubernetes, namespace: str) -> None:
     """Delete a namespace and kill what runs in it, and wait for nothing."""
-    kubernetes.run("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+    try:
+        kubernetes.core.delete_namespace(namespace)
+    except ApiException as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
     # No new pods come in a namespace that is being deleted.
-    everything = ("pods", "--all", "--namespace", namespace)
-    kubernetes.run("delete", *everything, "--force", "--grace-period=0", "--wait=false")
+    kubernetes.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
 
 
 def a_cluster(**changes: object) -> dict[str, Any]:
@@ -119,7 +125,10 @@ class Slurm:
             environment: Variables for this one run, besides those that lead to the cluster.
         """
         variables = {**self._environment, **(environment or {})}
-        deployer, _ = engine.choose(paths.ROOT, "test", self._state, config=self.config, environment=variables)
+        python = warm_python.executable()
+        deployer, _ = engine.choose(
+            paths.ROOT, "test", self._state, config=self.config, environment=variables, python=python
+        )
         return deployer
 
     def start_up(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

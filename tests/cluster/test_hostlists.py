@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from soperator_pulumi.slurm import compress, expand
+from soperator_pulumi.slurm.hostlist import compress, expand
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster

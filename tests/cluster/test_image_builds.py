@@ -5,6 +5,7 @@ import gzip
 import itertools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,13 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import container_registry, image_files
+from tests.cluster import container_registry, image_files, root_trees
 from tests.cluster.container_registry import PASSWORD, Registry
 from tests.waiting import wait_until
 from tools import images, paths
 from tools.console import UserError
+from tools.images.buildah import Buildah, tls_verify
 from tools.images.builder import Build, build_missing, cache
-from tools.images.recipe import PARENTS, PUBLISHED, Recipe
+from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
 from tools.images.store import Store
 
 pytestmark = pytest.mark.cluster
@@ -58,7 +60,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 @dataclass(frozen=True)
 class Small:
-    """Images that are quickly built, on our login image as a registry has it, and a store of their own."""
+    """Images that are quickly built, on a base that a registry has, and a store of their own."""
 
     folder: Path
     base: str
@@ -78,8 +80,13 @@ class Small:
         log = self.cache / "buildah.log"
         return log.read_text() if log.exists() else ""
 
-    def build(self) -> None:
-        build_missing(self.recipe, self.store)
+    def build(self, *names: str) -> None:
+        """Build what is missing of these images, of all by default."""
+        if not names:
+            build_missing(self.recipe, self.store)
+            return
+        with self.store.lock() as lock, self.store.work_folder() as work:
+            Build(self.recipe, self.store, work, lock).run(names)
 
     def build_elsewhere(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-c", BUILD, str(self.folder), self.base, str(self.cache)]
@@ -91,34 +98,90 @@ def build_small(folder: str, base: str, store: str) -> None:
     Small(Path(folder), base, Path(store)).build()
 
 
-@pytest.fixture(scope="module")
-def pushed(
-    built: None, registry: Registry, tmp_path_factory: pytest.TempPathFactory
-) -> "subprocess.CompletedProcess[str]":
-    """Push the images by the README's command."""
-    return push_by_command(registry, registry.credentials(), tmp_path_factory.mktemp("pushed"))
+@contextmanager
+def buildah_of(store: Store) -> Iterator[Buildah]:
+    with store.lock() as lock, store.work_folder() as work:
+        yield Build(Recipe(), store, work, lock).buildah
+
+
+def push_base(registry: Registry, buildah: Buildah, local: str) -> str:
+    """Push an image for others to be built on, and return the reference that it has in the registry."""
+    reference = f"{registry.host}/{local.rpartition('/')[2]}"
+    policy = f"--signature-policy={buildah._policy}"
+    buildah(f"Pushing {reference}", "push", policy, tls_verify(reference), local, f"docker://{reference}")
+    return reference
 
 
 @pytest.fixture(scope="module")
-def pulled_base(
-    pushed: "subprocess.CompletedProcess[str]", registry: Registry, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path]:
-    """Return the reference of a base in the registry, and the folder of a store that will have pulled it."""
-    assert pushed.returncode == 0, pushed.stderr
-    return images.references(f"{registry.host}/hpc")["login"], tmp_path_factory.mktemp("small") / "cache"
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store that will have pulled what small images are built on."""
+    return tmp_path_factory.mktemp("small") / "cache"
 
 
-@pytest.fixture
-def small(pulled_base: tuple[str, Path], tmp_path: Path) -> Small:
-    """Give images that were never built before."""
+@pytest.fixture(scope="module")
+def small_base(registry: Registry, small_store: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the reference of a base that is pulled and written at once: busybox."""
+    context = tmp_path_factory.mktemp("busybox")
+    (context / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
+    shutil.copyfile(root_trees.BUSYBOX.tarball, context / "root.tar")
+    with buildah_of(Store(small_store)) as buildah:
+        buildah.build(f"{LOCAL_REPOSITORY}/busybox:1", context, [], lambda _: None)
+        return push_base(registry, buildah, f"{LOCAL_REPOSITORY}/busybox:1")
+
+
+@pytest.fixture(scope="module")
+def debian_base(built: None, registry: Registry) -> str:
+    """Return the reference of the base of our own images, which has apt."""
+    with buildah_of(cache()) as buildah:
+        return push_base(registry, buildah, f"{LOCAL_REPOSITORY}/base:{Recipe().tags()['base']}")
+
+
+def small_images(folder: Path, base: str, store: Path) -> Small:
+    """Return images that were never built before."""
     number = next(_numbers)
-    folder = tmp_path / "images"
     for name in PARENTS:
         (folder / name).mkdir(parents=True)
         step = "RUN sleep 0.3; echo " if name in {"slurm", "worker", "login"} else "LABEL built="
         (folder / name / "Containerfile").write_text(f"{on_parent(name)}{step}{number}\n")
     (folder / "AS_OF").write_text("2026-11-21\n")
-    return Small(folder, *pulled_base)
+    return Small(folder, base, store)
+
+
+@pytest.fixture
+def small(small_base: str, small_store: Path, tmp_path: Path) -> Small:
+    """Give images of a few kilobytes."""
+    return small_images(tmp_path / "images", small_base, small_store)
+
+
+@pytest.fixture
+def debian(debian_base: str, small_store: Path, tmp_path: Path) -> Small:
+    """Give images that have apt."""
+    return small_images(tmp_path / "images", debian_base, small_store)
+
+
+@pytest.fixture(scope="module")
+def user_cache(registry: Registry, small_base: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache of a user in which all images of this checkout are finished: small ones, under their tags."""
+    if SOAK:  # compressing the real ones for a registry takes a minute
+        images.build()
+        return paths.cache_dir().parent
+    folder = tmp_path_factory.mktemp("user")
+    ours = folder / "soperator-pulumi"
+    small = small_images(folder / "images", small_base, ours / "images")
+    small.build()
+    for name, tag in small.recipe.tags().items():
+        if (layout := small.store.layout(name, tag)).exists():
+            layout.rename(small.store.layout(name, Recipe().tags()[name]))
+    (ours / "debs").symlink_to(paths.cache_dir() / "debs")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pushed(
+    user_cache: Path, registry: Registry, tmp_path_factory: pytest.TempPathFactory
+) -> "subprocess.CompletedProcess[str]":
+    """Push the images by the README's command."""
+    return push_by_command(registry, registry.credentials(), user_cache, tmp_path_factory.mktemp("pushed"))
 
 
 def on_parent(name: str) -> str:
@@ -191,7 +254,7 @@ def test_images_that_are_there_are_not_built_again(built: None) -> None:
 def test_the_same_inputs_give_the_same_images_bit_for_bit(built: None, tmp_path: Path) -> None:
     again = Store(tmp_path)
     tags = Recipe().tags()
-    names = [name for name in PUBLISHED if SOAK or name != "jail"]  # that takes a minute, by the same commands
+    names = PUBLISHED if SOAK else ("controller", "munge", "jail-tools")  # the others by the same commands
     with cache().lock(), again.lock() as lock, again.work_folder() as work:
         (tmp_path / "storage").symlink_to(cache().folder / "storage")  # for the parents of the images
         Build(Recipe(), again, work, lock).run(names)
@@ -255,21 +318,21 @@ def test_a_failing_step_is_named_with_its_last_words(small: Small) -> None:
         small.build()
 
 
-def test_another_slurm_than_ours_is_refused_with_words(small: Small) -> None:
+def test_another_slurm_than_ours_is_refused_with_words(debian: Small) -> None:
     check = (paths.ROOT / "images" / "slurm" / "require-slurm").read_text()
-    (small.folder / "slurm" / "require-slurm").write_text(check)
-    (small.folder / "slurm" / "Containerfile").write_text(
+    (debian.folder / "slurm" / "require-slurm").write_text(check)
+    (debian.folder / "slurm" / "Containerfile").write_text(
         f"{on_parent('slurm')}COPY require-slurm /require-slurm\nRUN apt-get update && sh /require-slurm 99.11\n"
     )
 
     with pytest.raises(UserError, match=r"offer Slurm 24\.11\S+, and the images are made for 99\.11"):
-        small.build()
+        debian.build("munge")
 
 
 def test_the_proxy_of_the_machines_apt_is_used_and_its_password_is_in_no_image(
-    small: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    debian: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (small.folder / "slurm" / "Containerfile").write_text(
+    (debian.folder / "slurm" / "Containerfile").write_text(
         f"{on_parent('slurm')}RUN apt-get update || touch /apt-was-here\n"
     )
     with recording_proxy() as (address, credentials):
@@ -277,10 +340,10 @@ def test_the_proxy_of_the_machines_apt_is_used_and_its_password_is_in_no_image(
         settings += settings.replace("http::", "https::", 1)
         (tmp_path / "apt.conf").write_text(settings)
         monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
-        small.build()
+        debian.build("munge")
 
     assert base64.b64encode(f"me:{PASSWORD}".encode()).decode() in " ".join(credentials)
-    blobs = list((small.cache / "blobs" / "sha256").iterdir())
+    blobs = list((debian.cache / "blobs" / "sha256").iterdir())
     assert [blob for blob in blobs if PASSWORD.encode() in decompressed(blob)] == []
 
 
@@ -292,12 +355,14 @@ def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
 # ---- pushing ----
 
 
-def push_by_command(registry: Registry, credentials: str, tmp_path: Path) -> "subprocess.CompletedProcess[str]":
+def push_by_command(
+    registry: Registry, credentials: str, user_cache: Path, tmp_path: Path
+) -> "subprocess.CompletedProcess[str]":
     (tmp_path / "auth.json").write_text(credentials)
     return subprocess.run(
         ["make", "--silent", "images", f"REGISTRY={registry.host}/hpc"],
         cwd=paths.ROOT,
-        env={**os.environ, "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")},
+        env={**os.environ, "XDG_CACHE_HOME": str(user_cache), "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")},
         capture_output=True,
         text=True,
         timeout=300,
@@ -318,9 +383,9 @@ def test_pushed_images_are_what_the_printed_block_names(
 
 
 def test_a_registry_that_refuses_is_quoted_and_the_password_is_not(
-    built: None, registry: Registry, tmp_path: Path
+    user_cache: Path, registry: Registry, tmp_path: Path
 ) -> None:
-    done = push_by_command(registry, registry.credentials("a-wrong-password"), tmp_path)
+    done = push_by_command(registry, registry.credentials("a-wrong-password"), user_cache, tmp_path)
 
     assert done.returncode != 0
     assert "unauthorized" in done.stderr

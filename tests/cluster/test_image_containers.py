@@ -64,7 +64,7 @@ def test_a_terminal_is_given(kubernetes: Kubernetes, namespace: str) -> None:
 
 
 def test_a_user_can_start_no_program_of_the_worker(kubernetes: Kubernetes, namespace: str) -> None:
-    tried, *started = kubernetes.exec(namespace, "worker", None, "python3", "-c", START_EVERYTHING).splitlines()
+    tried, *started = kubernetes.exec(namespace, "worker", "worker", "python3", "-c", START_EVERYTHING).splitlines()
 
     assert int(tried) > 300
     assert started == []
@@ -85,14 +85,14 @@ def test_a_session_has_no_capability_and_can_gain_none(kubernetes: Kubernetes, n
 
 def test_orphans_are_reaped(kubernetes: Kubernetes, namespace: str) -> None:
     def states() -> list[str]:
-        return kubernetes.exec(namespace, "orphans", None, "ps", "-eo", "stat=,comm=").splitlines()
+        return kubernetes.exec(namespace, "orphans", "orphans", "ps", "-eo", "stat=,comm=").splitlines()
 
     wait_until(lambda: not any("sleep" in line and "Z" not in line for line in states()), what="the sleeps ended")
     assert [line for line in states() if line.startswith("Z")] == []
 
 
 def test_munged_runs_without_root_on_a_root_that_it_cannot_write(kubernetes: Kubernetes, namespace: str) -> None:
-    answer = kubernetes.exec(namespace, "munge", None, "sh", "-c", "munge -n | unmunge")
+    answer = kubernetes.exec(namespace, "munge", "munge", "sh", "-c", "munge -n | unmunge")
 
     assert "STATUS:          Success (0)" in answer
     assert f"({MUNGE})" in answer

@@ -9,12 +9,15 @@ import pytest
 
 from soperator_pulumi.errors import NodesNotDeletedError, UnknownNodeError
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.kube_api import Cluster
 from soperator_pulumi.lifecycle.nodes.draining import Draining
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.progress import MachineClock
-from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient, Transport, compress
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.cluster.slurm import Slurm
 

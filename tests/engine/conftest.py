@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes import client
 
+from tests import warm_python
 from tests.conftest import Kubernetes
 from tools.engine import CliDeployer, Deployer, DeployError, LocalDeployer, Plan, Result, Target
 
@@ -52,6 +54,7 @@ class Stack:
                 **({"kubernetes:context": c} if (c := self.kubernetes.target.context) else {}),
                 **self.config,
             },
+            "python": warm_python.executable(),
             **changes,
         }
         return Target(**values)
@@ -192,7 +195,7 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
 
     def make(engine: str) -> Stack:
         namespace = f"engine-{next(_numbers)}-{secrets.token_hex(3)}"
-        kubernetes.run("create", "namespace", namespace)
+        kubernetes.core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
         folder = tmp_path / namespace
         folder.mkdir()
         made.append(Stack(engine, kubernetes, folder, namespace))
@@ -203,7 +206,7 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
         things = stack.folder / "things"
         for mark in [*things.glob("hold-*"), *things.glob("fail-*")]:
             mark.unlink()
-        kubernetes.run("delete", "namespace", stack.namespace, "--wait=false")
+        kubernetes.core.delete_namespace(stack.namespace)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.lifecycle.connection import Access
 from soperator_pulumi.lifecycle.jail.jobs import Following
-from soperator_pulumi.lifecycle.kube import Cluster
+from soperator_pulumi.lifecycle.kube_api import Cluster
 from soperator_pulumi.lifecycle.progress import MachineClock
 from tests.engine.conftest import Stack
 from tests.engine.test_awaits import container

@@ -1,6 +1,6 @@
 """What holds for every valid description, as hypothesis makes them."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from soperator_pulumi import ClusterSpec, SlurmCluster
 from soperator_pulumi.lifecycle import OWNER_LABEL
@@ -10,13 +10,16 @@ from tests.strategies import cluster_specs
 
 MAX_LABEL = 63
 
+SPECS = settings().max_examples // 4
+"""A whole deployment for each takes as long as many other examples."""
+
 
 def deployed(spec: ClusterSpec) -> Deployment:
     return deploy(lambda: SlurmCluster("any", spec), outputs=provided)
 
 
 @given(spec=cluster_specs())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=SPECS)
 def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: ClusterSpec) -> None:
     deployment = deployed(spec)
     names = [(each.type, each.name) for each in deployment.recorded]
@@ -48,7 +51,7 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
 
 
 @given(spec=cluster_specs())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=SPECS)
 def test_the_same_description_gives_the_same_resources(spec: ClusterSpec) -> None:
     first, second = deployed(spec), deployed(spec)
     assert {(each.type, each.name): each.inputs for each in first.recorded} == {

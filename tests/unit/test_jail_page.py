@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from jail_tools.switching import changes
-from soperator_pulumi.spec import parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
 from tools import paths
 
 PAGE = (paths.ROOT / "docs" / "jail.md").read_text()

@@ -7,7 +7,7 @@ import yaml
 
 from soperator_pulumi import testing
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
 from tools import paths
 
 README = (paths.ROOT / "README.md").read_text()

@@ -13,7 +13,8 @@ from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.plan import plan
 from soperator_pulumi.slurm.plan_text import aborted, preview, progress
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
-from soperator_pulumi.spec import DrainSpec, OnTimeout, parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from soperator_pulumi.spec.duration import duration_text
 from tools import paths
 

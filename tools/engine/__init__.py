@@ -31,6 +31,7 @@ def choose(
     config: Mapping[str, object] | None = None,
     environment: Mapping[str, str] | None = None,
     lock_timeout_seconds: float = 30.0,
+    python: Path | None = None,
     say: Say = console.say,
 ) -> tuple[Deployer, str]:
     """Return what deploys a stack, and a phrase that says which engine that is and why.
@@ -42,6 +43,7 @@ def choose(
         config: Values that win over the stack's file, by full key (`soperator:cluster`).
         environment: Variables for the program and the providers, on top of the caller's.
         lock_timeout_seconds: How long to wait for another run on the same stack.
+        python: Interpreter with which the local engine runs the program; the project's without.
         say: Shows a line to a person.
     """
     target = Target(
@@ -51,6 +53,7 @@ def choose(
         config=config or {},
         environment=environment or {},
         lock_timeout_seconds=lock_timeout_seconds,
+        python=python,
     )
     if not automation.is_installed():
         return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"

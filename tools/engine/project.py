@@ -84,6 +84,8 @@ def stack_settings(target: Target) -> dict[str, Any]:
 
 
 def _interpreter(target: Target) -> Path:
+    if target.python is not None:
+        return target.python
     python = target.project / (virtualenv(target) or "") / "bin" / "python"
     return python if python.exists() else Path(sys.executable)
 

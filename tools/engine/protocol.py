@@ -31,6 +31,7 @@ class Target:
         config: Values that win over the stack's file, by full key (`soperator:cluster`).
         environment: Variables for the program and the providers, on top of the caller's.
         lock_timeout_seconds: How long to wait for another run on the same stack.
+        python: Interpreter of the program, in place of the one that the project names. The local engine's only.
     """
 
     project: Path
@@ -39,6 +40,7 @@ class Target:
     config: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     lock_timeout_seconds: float = 30.0
+    python: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,7 +147,7 @@ class EmbeddedKubernetes:
         with locks.held(self.settings.run / "import.lock", f"importing {archive}", wait_seconds=_IMPORT_SECONDS):
             self.ctr("images", "import", archive, timeout_seconds=_IMPORT_SECONDS)
 
-    def _lock(self, doing: str) -> AbstractContextManager[None]:
+    def _lock(self, doing: str) -> AbstractContextManager[int]:
         path = self.settings.state.with_name(f"{self.settings.state.name}.lock")
         return locks.held(path, f"kube {doing}", wait_seconds=_LOCK_SECONDS)
 

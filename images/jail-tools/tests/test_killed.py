@@ -21,7 +21,7 @@ from jail_testing import trees
 
 from tests.waiting import wait_until
 
-KILLS = 50 if os.environ.get("SOAK") else 10
+KILLS = 50 if os.environ.get("SOAK") else 5
 """How many times each kind of populate is killed before it may end; 50 in `make soak`."""
 SEED = 4
 

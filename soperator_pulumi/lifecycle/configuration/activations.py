@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
-from soperator_pulumi.slurm import Transport
+from soperator_pulumi.slurm.transport import Transport
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@ from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmErro
 from soperator_pulumi.lifecycle.kube import Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.render import Change, Effect, changes, trial_files
-from soperator_pulumi.slurm import SlurmClient, Transport, trial_start
+from soperator_pulumi.render.reload import Change, Effect, changes
+from soperator_pulumi.render.trial import trial_files
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.transport import Transport
+from soperator_pulumi.slurm.trial import trial_start
 
 CONTROLLER_STATEFUL_SET = "controller"
 CONTROLLER_POD = "controller-0"

@@ -17,7 +17,8 @@ from soperator_pulumi.lifecycle.kube import Json, Kube, config_map_path
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
 from soperator_pulumi.render import layout
-from soperator_pulumi.slurm import SlurmClient, Transport
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.transport import Transport
 
 CONTAINER = "jail"
 """The container of the pod template that works on the trees."""

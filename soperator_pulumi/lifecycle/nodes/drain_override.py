@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.spec import DrainSpec
-from soperator_pulumi.spec.parse import parse_drain
+from soperator_pulumi.spec.drain import DrainSpec, parse_drain
 
 SOPERATOR_DRAIN = "SOPERATOR_DRAIN"
 """Environment variable with keys of a node set's `drain`, for one run: `{timeout: 10m, on_timeout: cancel}`."""

@@ -11,7 +11,8 @@ from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, leave_to_pods, resume
 from soperator_pulumi.lifecycle.pods import find_pods
 from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
-from soperator_pulumi.slurm import SlurmClient, plan_text
+from soperator_pulumi.slurm import plan_text
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.plan import plan

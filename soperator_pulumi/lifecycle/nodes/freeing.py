@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from soperator_pulumi.errors import DrainError, NotRunningError, SlurmError, TransportError, UnknownNodeError
 from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack, way_out
 from soperator_pulumi.lifecycle.progress import Clock, Say
-from soperator_pulumi.slurm import SlurmClient, plan_text
+from soperator_pulumi.slurm import plan_text
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker

@@ -10,7 +10,7 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.pods import Pod
 from soperator_pulumi.lifecycle.progress import Clock, Say, until
-from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, drain_of_ours
 from soperator_pulumi.slurm.states import Node
 

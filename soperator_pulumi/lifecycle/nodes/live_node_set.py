@@ -8,7 +8,7 @@ from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.pods import Pod, find_pods
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"
 

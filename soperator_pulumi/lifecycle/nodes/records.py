@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.lifecycle.nodes.putting_back import leave_to_pods
-from soperator_pulumi.slurm import SlurmClient
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.marker import Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot

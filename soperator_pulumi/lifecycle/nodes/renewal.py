@@ -9,7 +9,7 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.slurm.marker import Marker, Operation, drained_by_another
 from soperator_pulumi.slurm.states import Job
 from soperator_pulumi.slurm.waves import next_wave
-from soperator_pulumi.spec import Share
+from soperator_pulumi.spec.share import Share
 
 _PASSING = frozenset({"NOT_RESPONDING"})
 """A node that was put back into service shows this for some seconds, until slurmctld has asked its slurmd again."""

@@ -19,7 +19,8 @@ from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.states import Job
-from soperator_pulumi.spec import DrainSpec, Share
+from soperator_pulumi.spec.drain import DrainSpec
+from soperator_pulumi.spec.share import Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
 """Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down

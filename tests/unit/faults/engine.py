@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.faults import Faults, KilledError
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER, worker_labels
 from tests.unit.faults.stage import STAGE, provider

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from soperator_pulumi.errors import KubernetesError, TransportError
 from soperator_pulumi.lifecycle.kube import Json
-from soperator_pulumi.slurm import Answer
+from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults import outside
 from tests.unit.faults.programs import expand
 from tests.unit.faults.world import World

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Share
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
+from soperator_pulumi.spec.share import Share
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
 from tests.unit.faults.slurmctld import Job, Slurmctld
 

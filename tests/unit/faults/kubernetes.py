@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from soperator_pulumi.slurm import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation
 from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
 
 NAMESPACE = "hpc"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from soperator_pulumi.slurm import Answer
+from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults.slurmctld import EPOCH, SLOTS, UNKNOWN, Job, Record, Slurmctld
 
 _UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")

@@ -16,10 +16,11 @@ from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.nodes.surplus import Surplus
-from soperator_pulumi.slurm import SlurmClient, free, parsing, plan
+from soperator_pulumi.slurm import free, parsing, plan
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.states import Snapshot
-from soperator_pulumi.spec import DrainSpec, OnTimeout
+from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from tests.unit.faults import stage
 from tests.unit.faults.invariants import ViolationError
 from tests.unit.faults.traces import EVERYTHING, Focus, play

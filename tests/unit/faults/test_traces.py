@@ -15,7 +15,7 @@ from tests.unit.faults.traces import play
 
 SOAK = bool(os.environ.get("SOAK"))
 SERIES = range(20 if SOAK else 2)
-TRACES = 5000 if SOAK else 500
+TRACES = 5000 if SOAK else 200
 LENGTH = 400
 """Bytes of a trace: about as many calls can meet something."""
 

@@ -8,7 +8,8 @@ from unittest import mock
 from soperator_pulumi.errors import DrainError, SoperatorError
 from soperator_pulumi.lifecycle.nodes.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
-from soperator_pulumi.spec import DrainSpec, Share
+from soperator_pulumi.spec.drain import DrainSpec
+from soperator_pulumi.spec.share import Share
 from tests.unit.faults import outside
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import ALL, QUIET, Choices, Faults, KilledError

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import yaml
 
-from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout, Reaction
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout, Reaction
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.faults import Choices
 

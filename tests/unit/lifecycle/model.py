@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.slurm import Answer
-from soperator_pulumi.spec import DrainSpec, Share
+from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
+from soperator_pulumi.spec.share import Share
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import Choices, Faults, KilledError
 from tests.unit.faults.kubernetes import Pod

@@ -6,8 +6,8 @@ import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
 from soperator_pulumi.lifecycle.nodes.emptying import Emptied
-from soperator_pulumi.slurm import Marker, Operation
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.kubernetes import OWNER
 from tests.unit.faults.slurmctld import Job

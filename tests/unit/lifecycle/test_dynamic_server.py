@@ -20,7 +20,7 @@ from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
-from soperator_pulumi.spec import DrainSpec, RollingUpdateSpec
+from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from tests.unit.lifecycle.test_providers import CONFIG_FILES, PREREQUISITES
 
 NODES = {

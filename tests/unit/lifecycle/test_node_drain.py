@@ -7,8 +7,9 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.slurm import Answer, Marker, Operation
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.kubernetes import OWNER
 from tests.unit.faults.stage import STAGE, provider
 from tests.unit.lifecycle.model import Model, a_model

@@ -6,8 +6,8 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.slurm import Answer
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.stage import STAGE, provider
 from tests.unit.lifecycle.model import Model, a_model

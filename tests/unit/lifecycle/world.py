@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.slurm import Answer
+from soperator_pulumi.slurm.transport import Answer
 
 NAMESPACE = "hpc"
 SELECTOR = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc"}

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.render import login_arguments, node_conf, slurm_files, sshd_config, tree_id, user_files
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.jail import login_arguments, tree_id
+from soperator_pulumi.render.slurm_conf import node_conf
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.render.sshd_config import sshd_config
+from soperator_pulumi.render.users import user_files
+from soperator_pulumi.spec.cluster import ClusterSpec
 from tests.strategies import ED25519_KEY, a_spec
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -5,19 +5,12 @@ import hashlib
 import pytest
 from hypothesis import given
 
-from soperator_pulumi.render import (
-    Effect,
-    active_tree,
-    changes,
-    jail_binds,
-    layout,
-    login_arguments,
-    plugstack_conf,
-    slurm_files,
-    submounts,
-    tree_id,
-)
-from soperator_pulumi.spec import ClusterSpec, SubmountRole
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import active_tree, jail_binds, login_arguments, plugstack_conf, submounts, tree_id
+from soperator_pulumi.render.reload import Effect, changes
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.submount import SubmountRole
 from tests.strategies import IMAGES, Data, a_spec, cluster_specs
 
 TARBALL = {"url": "https://files.example/root.tar", "sha256": "ab" * 32}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render import job_submit_lua
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.job_submit import job_submit_lua
+from soperator_pulumi.spec.cluster import ClusterSpec
 from tests.strategies import Data, a_spec, cluster_specs
 
 LUAS = ("lua51", "lua52", "lua53", "lua54")

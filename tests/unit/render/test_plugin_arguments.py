@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render import jail_binds, login_arguments, plugstack_conf
-from soperator_pulumi.spec import ClusterSpec, SubmountRole
+from soperator_pulumi.render.jail import jail_binds, login_arguments, plugstack_conf
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.paths import SPOOL, jail_path_problem
-from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS
+from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS, SubmountRole
 from tests.strategies import a_spec, cluster_specs
 
 SOURCES = Path(__file__).parents[3] / "spank-plugin"

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from soperator_pulumi.render import Change, Effect, changes, slurm_files
-from soperator_pulumi.render.reload import PARAMETER_EFFECTS
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.reload import PARAMETER_EFFECTS, Change, Effect, changes
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.slurm_parameters import OWNED_PARAMETERS, PARAMETERS
 from tests.strategies import Data, a_spec, cluster_specs
 

@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render import SRUN_PORTS, changes, node_conf, slurm_conf, slurm_files
+from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.parse import parse_conf
-from soperator_pulumi.spec import ClusterSpec, Constrain, parse_cluster
+from soperator_pulumi.render.reload import changes
+from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
+from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from soperator_pulumi.render import layout, sshd_config
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.sshd_config import sshd_config
 from tests.strategies import a_spec
 
 SETTINGS = dict(line.split(" ", 1) for line in sshd_config(a_spec()).splitlines() if line and line[0] != "#")

@@ -5,9 +5,10 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import given
 
-from soperator_pulumi.render import slurm_files, trial_files
 from soperator_pulumi.render.parse import parse_conf
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.render.trial import trial_files
+from soperator_pulumi.spec.cluster import ClusterSpec
 from tests.strategies import cluster_specs
 
 FOLDER = PurePosixPath("/somewhere/trial")

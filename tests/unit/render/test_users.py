@@ -2,8 +2,8 @@
 
 from hypothesis import given
 
-from soperator_pulumi.render import authorized_keys, group, passwd, shadow, user_files
-from soperator_pulumi.spec import ClusterSpec, parse_cluster
+from soperator_pulumi.render.users import authorized_keys, group, passwd, shadow, user_files
+from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 from tests.strategies import ED25519_KEY, Data, a_spec, cluster_data, cluster_specs
 
 

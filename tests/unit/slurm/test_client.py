@@ -12,7 +12,9 @@ from soperator_pulumi.errors import (
     TransportError,
     UnknownNodeError,
 )
-from soperator_pulumi.slurm import Answer, SlurmClient, expand
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.hostlist import expand
+from soperator_pulumi.slurm.transport import Answer
 
 DONE = Answer(0, "", "")
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm import compress, expand
-from soperator_pulumi.slurm.hostlist import in_order
+from soperator_pulumi.slurm.hostlist import compress, expand, in_order
 
 prefixes = st.sampled_from(["gpu-", "cpu", "a-1-b-", "login.x", ""])
 numbers = st.one_of(

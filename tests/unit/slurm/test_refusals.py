@@ -15,8 +15,8 @@ from soperator_pulumi.errors import (
     UnknownJobError,
     UnknownNodeError,
 )
-from soperator_pulumi.slurm import Answer
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
+from soperator_pulumi.slurm.transport import Answer
 
 IDS = {"6": 6, "8": 8, "10_9": 19, "10_2": 12}
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from soperator_pulumi.errors import SlurmError
-from soperator_pulumi.slurm import Answer
+from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.slurm.trial import trial_start
 
 FILES = {"slurm.conf": "ClusterName=hpc\n", "cgroup.conf": "CgroupPlugin=disabled\nümlaut\n"}

@@ -4,11 +4,11 @@ import copy
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
 from tests.strategies import Data, a_cluster, cluster_data
 from tests.unit.spec.mutations import MUTATIONS, Mutation
 
@@ -22,7 +22,6 @@ def the_error_of(data: Data) -> SpecError:
     return caught.value
 
 
-@settings(max_examples=100)
 @given(three_sets, mistakes)
 def test_n_mistakes_give_n_problems_each_at_its_path(data: Data, mutations: list[Mutation]) -> None:
     spoiled = copy.deepcopy(data)
@@ -49,7 +48,6 @@ def test_a_problem_is_told_in_our_words(mutation: Mutation) -> None:
         assert word not in text, text
 
 
-@settings(max_examples=100)
 @given(three_sets, mistakes)
 def test_the_same_mistakes_give_the_same_message(data: Data, mutations: list[Mutation]) -> None:
     spoiled = copy.deepcopy(data)
@@ -65,7 +63,6 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150)
 @given(cluster_data(), st.data())
 def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
     data: Data, drawn: st.DataObject

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import DrainSpec, Duration, OnTimeout, RollingUpdateSpec, Share, parse_drain
-from soperator_pulumi.spec.duration import duration_text
+from soperator_pulumi.spec.drain import DrainSpec, OnTimeout, RollingUpdateSpec, parse_drain
+from soperator_pulumi.spec.duration import Duration, duration_text
+from soperator_pulumi.spec.share import Share
 
 _duration: TypeAdapter[timedelta] = TypeAdapter(Duration)
 _share: TypeAdapter[Share] = TypeAdapter(Share)

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import parse_cluster
+from soperator_pulumi.spec.cluster import parse_cluster
 from tests.strategies import ED25519_KEY, IMAGES, Data, a_cluster
 
 

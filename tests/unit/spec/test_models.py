@@ -8,11 +8,25 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from soperator_pulumi import spec
-from soperator_pulumi.spec import ClusterSpec, args, parse_cluster
+from soperator_pulumi.spec import args
 from soperator_pulumi.spec.base import Model
-from soperator_pulumi.spec.cluster import rule_problems
+from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
+from soperator_pulumi.spec.controller import ControllerSpec
+from soperator_pulumi.spec.descriptions import field_descriptions
+from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
+from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.jail import JailIsolation, JailSource, JailSpec, PopulateSpec, TarballSource
+from soperator_pulumi.spec.login import LoginSpec, ServiceType
+from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partial import model_in, partial
+from soperator_pulumi.spec.partition import PartitionSpec
+from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.scheduling import Scheduled, Toleration
+from soperator_pulumi.spec.secrets import MungeKeyRef, SecretsSpec, SshHostKeyRef
+from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
+from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec
+from soperator_pulumi.spec.submount import SubmountSpec
+from soperator_pulumi.spec.user import GroupSpec, UserSpec
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 
 
@@ -30,8 +44,7 @@ ALL_MODELS = sorted(set(models()), key=lambda model: model.__name__)
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.__name__)
 def test_every_field_and_model_says_what_it_is(model: type[Model]) -> None:
     assert model.__doc__
-    missing = [name for name, field in model.model_fields.items() if not field.description]
-    assert missing == []
+    assert field_descriptions(model).keys() == model.model_fields.keys()
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.__name__)
@@ -47,9 +60,9 @@ def test_a_cluster_needs_three_things_only() -> None:
 
 def test_defaults_are_safe() -> None:
     cluster = a_spec()
-    assert cluster.slurm.constrain is spec.Constrain.CGROUP
+    assert cluster.slurm.constrain is Constrain.CGROUP
     assert cluster.storage.keep
-    assert cluster.login.service is spec.ServiceType.CLUSTER_IP
+    assert cluster.login.service is ServiceType.CLUSTER_IP
     assert cluster.login.allowed_sources == ()
     assert cluster.node_sets[0].pod_resources is None
 
@@ -113,33 +126,33 @@ def test_a_model_made_directly_follows_the_rules_too() -> None:
 
 
 PAIRS: list[tuple[type, type[Model]]] = [
-    (args.ClusterArgs, spec.ClusterSpec),
-    (args.ControllerArgs, spec.ControllerSpec),
-    (args.DrainArgs, spec.DrainSpec),
-    (args.GroupArgs, spec.GroupSpec),
-    (args.ImagesArgs, spec.ImagesSpec),
-    (args.JailArgs, spec.JailSpec),
-    (args.JailIsolationArgs, spec.JailIsolation),
-    (args.JailSourceArgs, spec.JailSource),
-    (args.LoginArgs, spec.LoginSpec),
-    (args.NodeSetArgs, spec.NodeSetSpec),
-    (args.PartitionArgs, spec.PartitionSpec),
-    (args.PodResourcesArgs, spec.PodResources),
-    (args.PopulateArgs, spec.PopulateSpec),
-    (args.ResourceAmountsArgs, spec.ResourceAmounts),
-    (args.RollingUpdateArgs, spec.RollingUpdateSpec),
-    (args.ScheduledArgs, spec.Scheduled),
-    (args.SecretRefArgs, spec.MungeKeyRef),
-    (args.SecretRefArgs, spec.SshHostKeyRef),
-    (args.SecretsArgs, spec.SecretsSpec),
-    (args.SlurmArgs, spec.SlurmSpec),
-    (args.StorageArgs, spec.StorageSpec),
-    (args.SubmountArgs, spec.SubmountSpec),
-    (args.TarballArgs, spec.TarballSource),
-    (args.TolerationArgs, spec.Toleration),
-    (args.UserArgs, spec.UserSpec),
-    (args.VolumeArgs, spec.JailVolume),
-    (args.VolumeArgs, spec.StateVolume),
+    (args.ClusterArgs, ClusterSpec),
+    (args.ControllerArgs, ControllerSpec),
+    (args.DrainArgs, DrainSpec),
+    (args.GroupArgs, GroupSpec),
+    (args.ImagesArgs, ImagesSpec),
+    (args.JailArgs, JailSpec),
+    (args.JailIsolationArgs, JailIsolation),
+    (args.JailSourceArgs, JailSource),
+    (args.LoginArgs, LoginSpec),
+    (args.NodeSetArgs, NodeSetSpec),
+    (args.PartitionArgs, PartitionSpec),
+    (args.PodResourcesArgs, PodResources),
+    (args.PopulateArgs, PopulateSpec),
+    (args.ResourceAmountsArgs, ResourceAmounts),
+    (args.RollingUpdateArgs, RollingUpdateSpec),
+    (args.ScheduledArgs, Scheduled),
+    (args.SecretRefArgs, MungeKeyRef),
+    (args.SecretRefArgs, SshHostKeyRef),
+    (args.SecretsArgs, SecretsSpec),
+    (args.SlurmArgs, SlurmSpec),
+    (args.StorageArgs, StorageSpec),
+    (args.SubmountArgs, SubmountSpec),
+    (args.TarballArgs, TarballSource),
+    (args.TolerationArgs, Toleration),
+    (args.UserArgs, UserSpec),
+    (args.VolumeArgs, JailVolume),
+    (args.VolumeArgs, StateVolume),
 ]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.spec import ClusterSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.paths import AbsolutePath, holds, jail_path_problem
 from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS
 from tests.strategies import Data, a_spec

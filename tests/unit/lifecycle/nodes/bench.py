@@ -7,9 +7,11 @@ from typing import Any
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.lifecycle.nodes.draining import Draining
 from soperator_pulumi.lifecycle.nodes.freeing import Freed
-from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import Job
 from tests.unit.faults.world import World
 

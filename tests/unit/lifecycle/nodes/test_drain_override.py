@@ -4,7 +4,7 @@ import pytest
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.spec import DrainSpec, NotRequeueable, OnTimeout
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 RECORDED = DrainSpec.model_validate({"timeout": "30m", "not_requeueable": "cancel"}).model_dump(mode="json")
 

@@ -9,7 +9,8 @@ import pytest
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.lifecycle.nodes.freeing import Freed
 from soperator_pulumi.lifecycle.nodes.putting_back import way_out
-from soperator_pulumi.slurm import Answer, Operation
+from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.transport import Answer
 from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost
 
 

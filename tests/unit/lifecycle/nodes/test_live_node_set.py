@@ -13,7 +13,7 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import (
     find_node_sets,
 )
 from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 
 WORKERS = {**SELECTOR, "app.kubernetes.io/component": "worker"}

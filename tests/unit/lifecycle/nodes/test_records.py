@@ -6,7 +6,9 @@ import pytest
 
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.lifecycle.nodes.records import Records
-from soperator_pulumi.slurm import Answer, Marker, Operation, SlurmClient
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults.faults import FaultyKube
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER
 from tests.unit.lifecycle.model import Model, a_model

@@ -10,9 +10,9 @@ from soperator_pulumi.lifecycle.nodes.joining import Roll
 from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.lifecycle.nodes.renewal import Renewal
 from soperator_pulumi.lifecycle.pods import Pod
-from soperator_pulumi.slurm import Marker, Operation
+from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.states import Job, Node
-from soperator_pulumi.spec import Share
+from soperator_pulumi.spec.share import Share
 
 OWNER = "hpc"
 OURS = str(Marker(OWNER, Operation.ROLLING_UPDATE, "0f0f0f"))

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError, NotReadyError
-from soperator_pulumi.slurm import Answer, Marker, Operation
-from soperator_pulumi.spec import DrainSpec
+from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.kubernetes import OWNER, Pod
 from tests.unit.lifecycle.model import Model, a_model
 

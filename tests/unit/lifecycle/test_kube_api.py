@@ -12,7 +12,8 @@ import yaml
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube import Cluster, config_map_path
+from soperator_pulumi.lifecycle.kube import config_map_path
+from soperator_pulumi.lifecycle.kube_api import Cluster
 
 Reply = tuple[int, Any]
 

@@ -1,0 +1,201 @@
+"""A live Kubernetes cluster, by the official client: each call bounded, errors in words.
+
+The client finds credentials and proxies and holds the connections; its generated classes are left out, as what we
+read of objects is little and their lists are long.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+from kubernetes import client, config
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.connection import Access
+from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, LOG_LINES, Json
+from soperator_pulumi.slurm.exec_transport import ExecTransport, bearer_token
+from soperator_pulumi.slurm.shared_reads import SharedReads
+from soperator_pulumi.slurm.transport import Transport
+
+_TIMEOUT = urllib3.Timeout(connect=5, read=30)
+_RETRIES = urllib3.Retry(total=2, backoff_factor=0.3, status_forcelist=(429, 503), raise_on_status=False)
+_OK = 200
+_ERRORS = 400
+_NOT_FOUND = 404
+
+
+class Cluster:
+    """A live cluster, reached as `access` says."""
+
+    def __init__(self, access: Access) -> None:
+        self._configuration = _configuration(access)
+        self._http = client.ApiClient(self._configuration).rest_client.pool_manager
+        self._transports: dict[tuple[str, str, str, bool], SharedReads] = {}
+
+    def get(self, path: str) -> Json | None:
+        """Return an object, or None when there is none."""
+        return self._request("GET", path)
+
+    def find(
+        self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
+    ) -> list[Json]:
+        """Return the objects of a collection that have these labels, and these fields."""
+        query = {
+            name: ",".join(f"{key}={value}" for key, value in chosen.items())
+            for name, chosen in (("labelSelector", labels), ("fieldSelector", fields))
+            if chosen
+        }
+        found = self._request("GET", f"{path}?{urlencode(query)}")
+        return list(found["items"]) if found else []
+
+    def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
+        """Apply on the server, under this name, whoever else has set a field."""
+        query = urlencode({"fieldManager": manager, "force": "true"})
+        applied = self._request("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
+        if applied is None:
+            raise KubernetesError(f"{self._configuration.host}: {path} cannot be made: its namespace does not exist.")
+        return applied
+
+    def merge(self, path: str, body: Json) -> Json | None:
+        """Change the named fields of an object; None when there is no such object."""
+        query = urlencode({"fieldManager": FIELD_MANAGER})
+        return self._request("PATCH", f"{path}?{query}", body, "application/merge-patch+json")
+
+    def delete(self, path: str, *, dependents_first: bool = False) -> None:
+        """Delete an object, if it is there; with `dependents_first` it goes when all that it owns has gone."""
+        self._request("DELETE", f"{path}?propagationPolicy=Foreground" if dependents_first else path)
+
+    def log(
+        self,
+        path: str,
+        container: str,
+        *,
+        previous: bool = False,
+        since_seconds: int | None = None,
+        lines: int = LOG_LINES,
+    ) -> str:
+        """Return the last lines of a container's log, at most `since_seconds` old; empty when there is none."""
+        query: dict[str, str | int] = {
+            "container": container,
+            "tailLines": lines,
+            "previous": str(previous).lower(),
+        }
+        if since_seconds is not None:
+            query["sinceSeconds"] = max(1, since_seconds)
+        response = self._send("GET", f"{path}/log?{urlencode(query)}")
+        text = response.data.decode(errors="replace") if response.status == _OK else ""
+        return "" if text.startswith("unable to retrieve container logs") else text  # the container is gone
+
+    def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
+        """Return what runs commands in a container, which has the usual small programs or has not."""
+        where = (namespace, pod, container, coreutils)
+        transport = ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
+        return self._transports.setdefault(where, SharedReads(transport))
+
+    def _request(
+        self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
+    ) -> Json | None:
+        response = self._send(method, path, body, content_type)
+        if response.status == _NOT_FOUND:
+            return None
+        content = _json(response.data)
+        if response.status >= _ERRORS:
+            words = content.get("message") or response.data.decode(errors="replace")[:500] or response.reason
+            raise KubernetesError(f"{method} {path.partition('?')[0]} at {self._configuration.host}: {words}")
+        if not response.data.lstrip().startswith(b"{"):
+            raise KubernetesError(
+                f"{self._configuration.host} answers {method} {path.partition('?')[0]} with something that is not "
+                "Kubernetes' (a log-in page of a proxy, say). Log in again, or check the kubeconfig, and run again."
+            )
+        return content
+
+    def _send(
+        self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
+    ) -> urllib3.BaseHTTPResponse:
+        bearer = bearer_token(self._configuration)
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": content_type,
+            **({"Authorization": bearer} if bearer else {}),
+        }
+        try:
+            return self._http.request(
+                method,
+                f"{self._configuration.host}{path}",
+                body=None if body is None else json.dumps(body).encode(),
+                headers=headers,
+                timeout=_TIMEOUT,
+                retries=_RETRIES,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise KubernetesError(
+                f"The Kubernetes API at {self._configuration.host} is not reached: {_cause(error)}. "
+                "Check that the cluster runs, and that KUBECONFIG or the given kubeconfig and context name it."
+            ) from error
+
+
+def _configuration(access: Access) -> client.Configuration:
+    """Return the client's settings for a cluster, from a kubeconfig or from a pod's own service account."""
+    settings = client.Configuration()
+    where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
+    try:
+        if access.kubeconfig is None and _in_a_pod():
+            config.load_incluster_config(client_configuration=settings)
+        elif access.kubeconfig is None or not _is_content(access.kubeconfig):
+            # The library looks at KUBECONFIG when it is imported, and not again.
+            path = access.kubeconfig or os.environ.get("KUBECONFIG")
+            config.load_kube_config(path, access.context, settings, persist_config=False)
+        else:
+            config.load_kube_config_from_dict(
+                _kubeconfig(access.kubeconfig), access.context, settings, persist_config=False
+            )
+    except (config.ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, ValueError) as error:
+        raise KubernetesError(
+            f"{where}: no cluster can be read from it: {_why_not_read(error)}. "
+            "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
+        ) from error
+    return settings
+
+
+def _is_content(kubeconfig: str) -> bool:
+    """Whether it is a file's content, not its path: JSON may stand in one line."""
+    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
+
+
+def _why_not_read(error: Exception) -> str:
+    """Return what is wrong with a kubeconfig, without quoting it: it holds credentials."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1} is not valid YAML"
+    if isinstance(error, yaml.YAMLError):
+        return "it is not valid YAML"
+    return str(error).rstrip(".")
+
+
+def _in_a_pod() -> bool:
+    known = os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists()
+    return not known and "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _kubeconfig(text: str) -> Json:
+    content = yaml.safe_load(text)
+    if not isinstance(content, dict):
+        raise TypeError("its content is not a mapping")
+    return content
+
+
+def _json(data: bytes) -> Json:
+    try:
+        content = json.loads(data)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost reason: the outer ones repeat addresses and retries."""
+    reason = getattr(error, "reason", None)
+    return _cause(reason) if isinstance(reason, BaseException) else str(error).rpartition(": ")[2]

@@ -1,0 +1,148 @@
+"""Commands run in a container of a pod by the Kubernetes API, as `kubectl exec` runs them."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import urllib3
+import websocket
+from kubernetes import client
+from kubernetes.stream.ws_client import ERROR_CHANNEL, websocket_call
+
+from soperator_pulumi.errors import TransportError
+from soperator_pulumi.slurm.transport import Answer
+
+_POLL_SECONDS = 1.0
+_SILENCE_SECONDS = 15  # to connect, and within one frame; the time between frames is bounded by the command's limit
+_ANSWER_SECONDS = 5  # how much longer than the command itself its answer may take
+_KILL_AFTER_SECONDS = 2
+
+
+class ExecTransport:
+    """Runs commands in a container of a pod, as `kubectl exec` does. About 60 ms a command."""
+
+    def __init__(
+        self,
+        configuration: client.Configuration,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        coreutils: bool = True,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            configuration: How the API server is reached.
+            namespace: Where the pod is.
+            pod: Its name.
+            container: Which of its containers.
+            coreutils: Whether `timeout` is there, with which a command that takes too long ends in the pod as well.
+        """
+        self._configuration = configuration
+        self._limits = coreutils
+        self._namespace = namespace
+        self._pod = pod
+        self._container = container
+
+    def __str__(self) -> str:
+        """Where commands run, for messages."""
+        return f"pod {self._namespace}/{self._pod}"
+
+    def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
+        """Run `command`; it is ended in the pod as well when it takes longer than `timeout_seconds`."""
+        limit = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds)] if self._limits else []
+        socket = self._open([*limit, *command], stdin=bool(stdin))
+        try:
+            if stdin:
+                socket.write_stdin(stdin)
+            return self._read(socket, command, timeout_seconds + _KILL_AFTER_SECONDS + _ANSWER_SECONDS)
+        except (websocket.WebSocketException, OSError) as error:
+            raise TransportError(
+                f"{self}: the connection broke while `{_name(command)}` ran: {str(error).rstrip('.')}."
+            ) from error
+        finally:
+            socket.close()
+            socket.sock.shutdown()  # left open when it was the server that closed
+
+    def _open(self, command: Sequence[str], *, stdin: bool) -> Any:  # noqa: ANN401 the client library has no types
+        # What `kubernetes.stream` calls. The client's CoreV1Api takes half a second to import.
+        url = f"{self._configuration.host}/api/v1/namespaces/{self._namespace}/pods/{self._pod}/exec"
+        query = [("container", self._container), ("stdout", "true"), ("stderr", "true"), ("stdin", str(stdin).lower())]
+        bearer = bearer_token(self._configuration)
+        websocket.setdefaulttimeout(_SILENCE_SECONDS)
+        try:
+            return websocket_call(
+                self._configuration,
+                "GET",
+                url,
+                query_params=[*query, *(("command", word) for word in command)],
+                headers={"authorization": bearer} if bearer else {},
+                binary=True,  # or a letter that falls between two frames would be lost
+                _preload_content=False,
+            )
+        except client.ApiException as error:
+            raise TransportError(f"{self}: no command can be run there: {_reason(error)}.") from error
+        except (websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise TransportError(f"{self}: not reached: {str(error).rstrip('.')}.") from error
+
+    def _read(self, socket: Any, command: Sequence[str], limit_seconds: float) -> Answer:  # noqa: ANN401
+        deadline = time.monotonic() + limit_seconds
+        stdout: list[bytes] = []
+        stderr: list[bytes] = []
+        while socket.is_open():
+            if time.monotonic() > deadline:
+                raise TransportError(f"{self}: `{_name(command)}` gave no answer in {limit_seconds:.0f} s.")
+            socket.update(timeout=_POLL_SECONDS)
+            if socket.peek_stdout():
+                stdout.append(socket.read_stdout())
+            if socket.peek_stderr():
+                stderr.append(socket.read_stderr())
+        stdout.append(socket.read_stdout())
+        stderr.append(socket.read_stderr())
+        returncode = exit_code(_text([socket.read_channel(ERROR_CHANNEL)]))
+        if isinstance(returncode, str):
+            raise TransportError(f"{self}: `{_name(command)}` was not run: {returncode}")
+        return Answer(returncode, _text(stdout), _text(stderr))
+
+
+def bearer_token(configuration: client.Configuration) -> str | None:
+    """Return the Authorization header that says who we are, if that is how we say it; an expired one is renewed."""
+    bearer = configuration.get_api_key_with_prefix("BearerToken", "authorization")
+    return str(bearer) if bearer else None
+
+
+def exit_code(status: str) -> int | str:
+    """Return the exit code in the last message of an exec, or the words that stand in its place.
+
+    The client library's own `returncode` raises ValueError for a program that does not exist.
+    """
+    try:
+        message = json.loads(status)
+    except ValueError:
+        return status.strip() or "the connection ended before its exit code came."
+    if message.get("status") == "Success":
+        return 0
+    for cause in (message.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdecimal():
+            return int(cause["message"])
+    return str(message.get("message") or status)
+
+
+def _text(parts: Sequence[bytes]) -> str:
+    return b"".join(parts).decode(errors="replace")
+
+
+def _name(command: Sequence[str]) -> str:
+    """Return a command for a message: what it was given may be long."""
+    return " ".join(command[:2])
+
+
+def _reason(error: client.ApiException) -> str:
+    """Return the server's words: of a refused WebSocket they are the last part of what the library says."""
+    words = str(error.reason or error).rpartition("-+-+-")[2].strip()
+    try:
+        return str(json.loads(words)["message"]).rstrip(".")
+    except (ValueError, KeyError, TypeError):
+        return words.rstrip(".")

@@ -1,0 +1,74 @@
+"""One look at Slurm for all who ask at the same time, and none that is older than its question."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from soperator_pulumi.errors import TransportError
+from soperator_pulumi.slurm.shared_reads import SharedReads
+from soperator_pulumi.slurm.transport import Answer
+from tests.waiting import wait_until
+
+NODES = ("scontrol", "show", "nodes", "--json")
+
+
+@dataclass
+class Held:
+    """Runs commands that end when the test lets them; each answers with its number."""
+
+    begun: list[tuple[str, ...]] = field(default_factory=list)
+    release: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    error: TransportError | None = None
+
+    def run(self, command: Sequence[str], **_: object) -> Answer:
+        self.begun.append(tuple(command))
+        number = len(self.begun)
+        assert self.release.acquire(timeout=60)
+        if self.error:
+            raise self.error
+        return Answer(0, str(number), "")
+
+
+def asked(reads: SharedReads) -> int:
+    """How many wait for runs that have not begun."""
+    return len(reads._next)
+
+
+def test_who_asks_while_a_command_runs_gets_the_answer_of_the_next_run() -> None:
+    held = Held()
+    reads = SharedReads(held)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(reads.run, NODES)
+        wait_until(lambda: len(held.begun) == 1, "the first runs")
+        late = [pool.submit(reads.run, NODES) for _ in range(3)]
+        wait_until(lambda: asked(reads) == 1, "a second is wanted")
+        held.release.release(10)
+        assert first.result().stdout == "1"
+        assert {each.result().stdout for each in late} <= {"2", "3"}  # a slow thread may have come during the second
+    assert len(held.begun) < 4
+
+
+def test_each_of_those_who_wait_gets_the_error() -> None:
+    held = Held(error=TransportError("gone"))
+    held.release.release(10)
+    reads = SharedReads(held)
+    for _ in range(2):
+        with pytest.raises(TransportError, match="gone"):
+            reads.run(NODES)
+    assert len(held.begun) == 2
+
+
+@pytest.mark.parametrize(
+    "command", [("scontrol", "update", "nodename=cpu-0"), ("scontrol", "reconfigure"), ("sh", "-c", "x")]
+)
+def test_what_may_change_something_is_run_for_each(command: tuple[str, ...]) -> None:
+    held = Held()
+    reads = SharedReads(held)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(reads.run, command) for _ in range(2)]
+        wait_until(lambda: len(held.begun) == 2, "both run at the same time")
+        held.release.release(2)
+        assert {each.result().stdout for each in both} == {"1", "2"}
