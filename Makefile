@@ -1,8 +1,8 @@
 # What a developer types. The work is in tools/; `make up` and `make test` need nothing before them.
 PYTHON := .venv/bin/python
 STACK ?= local
-# Of no folder in particular: what mypy has found out of the packages holds for every checkout.
-MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy
+# Outlives a checkout that is made anew in the same folder. Others have their own: mypy goes by path, size and second.
+MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
 .PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
 

@@ -95,6 +95,11 @@ class _Server:
         connection, _ = self._listener.accept()
         length, streams, _, _ = socket.recv_fds(connection, 4, 3)
         asked = connection.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+        if not asked or len(asked) < int.from_bytes(length, "big"):  # the stub was killed while it asked
+            for stream in streams:
+                os.close(stream)
+            connection.close()
+            return None
         arguments, environment, folder, parent = json.loads(asked)
         pid = os.fork()
         if pid == 0:

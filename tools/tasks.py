@@ -61,8 +61,8 @@ def together(tasks: Mapping[str, Callable[[], object]]) -> None:
             task()
 
     with ThreadPoolExecutor(len(tasks)) as pool:
-        futures = [pool.submit(copy_context().run, run, name, task) for name, task in tasks.items()]
         try:
+            futures = [pool.submit(copy_context().run, run, name, task) for name, task in tasks.items()]
             for future in as_completed(futures):
                 future.result()
         except BaseException:

@@ -27,6 +27,7 @@ def main() -> None:
         if preparation.is_needed(chosen.embedded):
             preparation.prepare(chosen.embedded)
         chosen.embedded.up()
+        images.build()  # of what has changed meanwhile: compiling Kubernetes takes long
         images.load(chosen.embedded)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")

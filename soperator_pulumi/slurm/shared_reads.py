@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Lock
 
+from soperator_pulumi.errors import TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _READS = (("scontrol", "show"), ("squeue",))
@@ -38,14 +39,24 @@ class SharedReads:
             answer = joined or self._next.setdefault(words, Future())
             running = self._running.setdefault(words, Lock())
         if joined is None:
-            with running:
-                with self._lock:
-                    del self._next[words]
-                self._carry_out(answer, words, timeout_seconds)
+            self._carry_out(answer, running, words, timeout_seconds)
         return answer.result()
 
-    def _carry_out(self, answer: Future[Answer], words: tuple[str, ...], timeout_seconds: int) -> None:
+    def _carry_out(self, answer: Future[Answer], running: Lock, words: tuple[str, ...], timeout_seconds: int) -> None:
+        """Run a command for all who wait for it. They get its error, too, and are not left waiting by a Ctrl-C."""
         try:
-            answer.set_result(self._transport.run(words, timeout_seconds=timeout_seconds))
-        except BaseException as error:  # noqa: BLE001 - each of those who wait raises it
+            with running:
+                self._begin(words, answer)
+                answer.set_result(self._transport.run(words, timeout_seconds=timeout_seconds))
+        except Exception as error:  # noqa: BLE001 - each of those who wait raises it
             answer.set_exception(error)
+        except BaseException:
+            self._begin(words, answer)
+            answer.set_exception(TransportError(f"{self}: the one who asked first was interrupted."))
+            raise
+
+    def _begin(self, words: tuple[str, ...], answer: Future[Answer]) -> None:
+        """Let nobody join any more."""
+        with self._lock:
+            if self._next.get(words) is answer:
+                del self._next[words]

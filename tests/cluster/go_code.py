@@ -1,6 +1,7 @@
 """Our Go code's own tests, and what judges it: compiled before the first test, as it takes minutes from nothing."""
 
-from functools import cache
+import shutil
+from hashlib import sha256
 from pathlib import Path
 
 from tools.console import step
@@ -8,7 +9,10 @@ from tools.kube import golang
 from tools.kube.binaries import GO, NODE
 from tools.kube.process import output
 
-TESTED = ("gate", "policy", "volumes")
+_TESTS = sorted((GO / NODE.name).rglob("*_test.go"))
+TESTED = sorted({test.parent.name for test in _TESTS})
+"""The packages that have tests."""
+
 _OURS = ("./node/...", "./pause")
 
 
@@ -18,21 +22,17 @@ def make() -> None:
     vet()
 
 
-@cache
 def compiled_tests() -> Path:
-    """Return the folder that has `<package>.test` for each package that is tested."""
-    folder = NODE.installed.with_name(f"{NODE.installed.name}-tests")
-    packages = [f"./{NODE.name}/{package}" for package in TESTED]
-    _run(
-        "Compiling the node agent's tests",
-        "test",
-        *golang.FLAGS,
-        "-ldflags=-s -w",
-        "-v",
-        "-c",
-        f"-o={folder}/",
-        *packages,
-    )
+    """Return the folder that has `<package>.test` for each package that is tested; compile them where they changed."""
+    digest = sha256(b"".join(test.read_bytes() for test in _TESTS)).hexdigest()[:12]
+    folder = NODE.installed.with_name(f"{NODE.installed.name}-tests-{digest}")
+    if not folder.exists():
+        building = folder.with_name(f".{folder.name}.new")
+        shutil.rmtree(building, ignore_errors=True)
+        packages = [f"./{NODE.name}/{package}" for package in TESTED]
+        flags = [*golang.FLAGS, "-ldflags=-s -w", "-v", "-c", f"-o={building}/"]
+        _run("Compiling the node agent's tests", "test", *flags, *packages)
+        building.rename(folder)
     return folder
 
 

@@ -254,7 +254,7 @@ def test_images_that_are_there_are_not_built_again(built: None) -> None:
 def test_the_same_inputs_give_the_same_images_bit_for_bit(built: None, tmp_path: Path) -> None:
     again = Store(tmp_path)
     tags = Recipe().tags()
-    names = PUBLISHED if SOAK else ("controller", "munge", "jail-tools")  # the others by the same commands
+    names = PUBLISHED if SOAK else ("controller", "login", "munge", "jail-tools")  # the others by the same commands
     with cache().lock(), again.lock() as lock, again.work_folder() as work:
         (tmp_path / "storage").symlink_to(cache().folder / "storage")  # for the parents of the images
         Build(Recipe(), again, work, lock).run(names)

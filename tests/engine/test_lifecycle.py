@@ -20,7 +20,7 @@ def test_up_creates_and_the_next_up_changes_nothing(stack: Stack) -> None:
     result = stack.up(stack.config_map("a", {"k": "1"}), stack.thing("t"))
     assert {"a", "t"} <= result.names(Operation.CREATE)
     assert stack.data("a") == {"k": "1"}
-    assert stack.up().changed == ()
+    assert stack.deployer(python=None).up().changed == ()  # another process, which orders sets as it likes
     assert stack.preview().changed == ()
     assert stack.log() == ["create t", "create t done"]
 

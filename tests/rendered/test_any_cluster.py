@@ -10,7 +10,7 @@ from tests.strategies import cluster_specs
 
 MAX_LABEL = 63
 
-SPECS = settings().max_examples // 4
+SPECS = settings().max_examples // 3
 """A whole deployment for each takes as long as many other examples."""
 
 

@@ -48,6 +48,7 @@ class Store:
             UserError: Another build held it for `LOCK_TIMEOUT_SECONDS`.
 
         """
+        self.folder.mkdir(parents=True, exist_ok=True)
         return locks.held(self.folder / "lock", "building images", wait_seconds=LOCK_TIMEOUT_SECONDS)
 
     def layout(self, name: str, tag: str) -> Path:

@@ -61,6 +61,17 @@ def test_each_of_those_who_wait_gets_the_error() -> None:
     assert len(held.begun) == 2
 
 
+def test_nobody_waits_for_one_who_was_interrupted() -> None:
+    class Interrupted:
+        def run(self, *_: object, **__: object) -> Answer:
+            raise KeyboardInterrupt
+
+    reads = SharedReads(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        reads.run(NODES)
+    assert asked(reads) == 0
+
+
 @pytest.mark.parametrize(
     "command", [("scontrol", "update", "nodename=cpu-0"), ("scontrol", "reconfigure"), ("sh", "-c", "x")]
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_a_failure_ends_the_programs_of_the_others_and_is_the_one_raised(
     with pytest.raises(UserError, match="no space left"):
         tasks.together({"long": lambda: task(tmp_path), "short": fail_when((tmp_path / last).exists)})
     for noted in tmp_path.iterdir():
-        wait_until(lambda noted=noted: is_gone(noted), f"{noted.name} is gone")
+        wait_until(partial(is_gone, noted), f"{noted.name} is gone")
 
 
 def test_a_failure_lets_the_others_start_no_other_program() -> None:
