@@ -16,7 +16,7 @@ from tools.console import say
 
 pytestmark = pytest.mark.cluster
 
-KILLS = 50 if os.environ.get("SOAK") else 4
+KILLS = 50 if os.environ.get("SOAK") else 2
 """How often a populate is killed, in all."""
 
 EVERYTHING = (

@@ -19,10 +19,9 @@ from kubernetes import client
 
 from tests import warm_python
 from tests.conftest import Kubernetes
-from tools.engine import CliDeployer, Deployer, DeployError, LocalDeployer, Plan, Result, Target
+from tests.engine.engines import ENGINES, PROGRAM
+from tools.engine import Deployer, DeployError, Plan, Result, Target
 
-PROGRAM = Path(__file__).parent / "programs" / "declared"
-ENGINES: dict[str, type[LocalDeployer] | type[CliDeployer]] = {"local": LocalDeployer, "pulumi": CliDeployer}
 AVAILABLE = ["local", *(["pulumi"] if shutil.which("pulumi") else [])]
 KILLED = -signal.SIGKILL
 _numbers = itertools.count()

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.engine.conftest import ENGINES, PROGRAM
+from tests.engine.engines import ENGINES, PROGRAM
 from tools import console
 from tools.engine import Target
 

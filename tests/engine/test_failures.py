@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import KILLED, PROGRAM, Stack
+from tests.engine.conftest import KILLED, Stack
+from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until
 from tools.console import UserError
 from tools.engine import Operation, Target

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm_python
 from tests.conftest import Kubernetes
 from tools.console import UserError
 from tools.engine import DeployError, LocalDeployer, Target
@@ -15,7 +16,8 @@ PROGRAM = Path(__file__).parent / "programs" / "refused"
 
 def deployer(kubernetes: Kubernetes, folder: Path, **config: object) -> LocalDeployer:
     environment = {"KUBECONFIG": str(kubernetes.kubeconfig)}
-    target = Target(project=PROGRAM, stack="test", state=folder, config=config, environment=environment)
+    python = warm_python.executable()
+    target = Target(project=PROGRAM, stack="test", state=folder, config=config, environment=environment, python=python)
     return LocalDeployer(target, lambda _: None)
 
 
