@@ -20,7 +20,7 @@ _prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """Open each line that the body prints with a name: of what runs beside others that print, too."""
+    """Open each line that the body prints with a name: a part that runs beside others, which print, too."""
     token = _prefix.set(f"{name:10} | ")
     try:
         yield

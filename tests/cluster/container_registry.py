@@ -24,7 +24,7 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 
 BINARY = Binary("registry", "github.com/distribution/distribution/v3", module=Path(__file__).parent / "go")
-"""Its module requires the versions that the servers' requires, so that what both need is compiled once."""
+"""Dependencies that the servers have, too, are of the same versions in its go.mod: Go compiles those once."""
 
 
 @dataclass(frozen=True)

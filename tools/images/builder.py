@@ -24,7 +24,7 @@ def cache() -> Store:
 
 
 def are_built() -> bool:
-    """Tell whether the cache has all images of this checkout."""
+    """Return True when the cache has all images of this checkout."""
     return not _missing(cache(), Recipe().tags())
 
 

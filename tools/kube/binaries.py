@@ -14,11 +14,11 @@ from tools.kube import golang, locks
 from tools.paths import cache_dir
 
 GO = Path(__file__).parent / "go"
-"""The module of all that the embedded Kubernetes is made of: what its programs share is compiled once."""
+"""The module of the embedded Kubernetes: Go compiles once the packages that several of its programs share."""
 
 _LOCK_SECONDS = 3600
 _PACKAGE_SECONDS = (0.25, 0.75)
-"""What compiling a package takes of one core, linking included: on a fast machine, and on the slowest one seen."""
+"""Time of one core for a package, linking included: on a fast machine, and on the slowest one seen."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ KUBERNETES = Binary(
         "kubelet",
         "kubectl",
     ),
-    stamp="k8s.io/component-base/version",  # without it the API server says v0.0.0, and clients misbehave
+    stamp="k8s.io/component-base/version",  # without it the API server is v0.0.0, and clients misbehave
 )
 ETCD = Binary("etcd", "go.etcd.io/etcd/server/v3")
 COREDNS = Binary("coredns", "github.com/coredns/coredns")
@@ -97,17 +97,17 @@ ALL = (*SERVERS, PAUSE)
 
 
 def missing(binaries: Sequence[Binary]) -> list[Binary]:
-    """Return those that the cache lacks."""
+    """Return those that are not in the cache."""
     return [binary for binary in binaries if not binary.installed.exists()]
 
 
 def build(*binaries: Binary) -> None:
-    """Build those of one module's binaries that the cache lacks."""
+    """Build those of one module's binaries that are not in the cache."""
     if not missing(binaries):
         return
     with locks.held(_folder() / ".go.lock", "building Go programs", wait_seconds=_LOCK_SECONDS):
-        if lacking := missing(binaries):  # nobody has built them while we waited
-            _build(lacking)
+        if still := missing(binaries):  # nobody has built them while we waited
+            _build(still)
 
 
 def _build(binaries: Sequence[Binary]) -> None:
@@ -127,7 +127,7 @@ def _build(binaries: Sequence[Binary]) -> None:
 
 
 def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, str]) -> None:
-    """Compile with one `go build`, which compiles once what several need, and links one while it compiles another."""
+    """Compile with one `go build`: shared packages once, and the next program while it links the one before."""
     module = binaries[0].module
     names = ", ".join(f"{binary.name} {binary.version}".removesuffix(" own") for binary in binaries)
     folders = [f"./{binary.name}" for binary in binaries]

@@ -71,11 +71,11 @@ class EmbeddedKubernetes:
 
     @property
     def is_built(self) -> bool:
-        """Whether the cache has all binaries that it is made of."""
+        """True when the cache has all binaries that it is made of."""
         return not binaries.missing(binaries.ALL)
 
     def preflight(self) -> None:
-        """Raise a UserError that names all that the machine lacks; return when it lacks nothing."""
+        """Raise a UserError that names all that is in the way on this machine; return when nothing is."""
         with self._lock("preflight"):
             self._require_machine()
 

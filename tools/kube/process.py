@@ -68,8 +68,8 @@ def watched(
 ) -> list[str]:
     """Run `command`, which takes long, and return the lines that it printed, errors among them.
 
-    `report` gets the lines so far every few seconds. Failures are as with `output`. What the command started ends with
-    it, and it ends with us, even when we are killed.
+    `report` gets the lines so far every few seconds. Failures are as with `output`. Programs that the command
+    started end with it, and it ends with us, even when we are killed.
     """
     with tempfile.TemporaryFile("w+") as log:
 

@@ -1,4 +1,4 @@
-"""What a cluster is made of is made beside each other, and only on a machine that can run it."""
+"""Servers and images are made beside each other, and only on a machine that can run them."""
 
 import threading
 

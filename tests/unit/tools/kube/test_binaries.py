@@ -131,7 +131,7 @@ def test_progress_is_against_what_is_left_to_compile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "cores", "said"),
+    ("packages", "cores", "shown"),
     [
         (2968, 2, "7 to 19 minutes on 2 cores"),
         (2968, 1, "13 to 38 minutes on 1 core"),
@@ -139,8 +139,8 @@ def test_progress_is_against_what_is_left_to_compile() -> None:
         (3, 2, "a minute at most on 2 cores"),
     ],
 )
-def test_the_time_is_a_range_for_what_is_left_on_this_machine(packages: int, cores: int, said: str) -> None:
-    assert binaries.usual_time(packages, cores) == said
+def test_the_time_is_a_range_for_what_is_left_on_this_machine(packages: int, cores: int, shown: str) -> None:
+    assert binaries.usual_time(packages, cores) == shown
 
 
 def required(module: Path) -> dict[str, str]:
