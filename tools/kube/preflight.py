@@ -8,8 +8,8 @@ from tools.kube.machine import GIB, Facts, Filesystem
 from tools.kube.settings import Settings
 
 BUILD_BYTES = 9 * GIB
-"""Cache, when all is built from nothing (measured: Go's build cache 2.8 GiB, as much again while it compiles, modules 0.6,
-images 1.0, results and packages 0.5)."""
+"""Cache, when all is built from nothing (measured: Go's build cache 2.8 GiB, as much again while it compiles,
+modules 0.6, images 1.0, results and packages 0.5)."""
 
 CACHE_BYTES = 1 * GIB
 """Cache, when the servers are there: packages and image archives."""
