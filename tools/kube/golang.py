@@ -13,7 +13,9 @@ from tools.paths import cache_dir
 FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false", "-gcflags=all=-dwarf=false")
 """Flags of every compile, so that all share Go's cache: reproducible, from the pinned modules only.
 
-Programs are linked without debugging tables. Compilers that make none take 12 % less time, and 22 % less of the cache.
+Programs are linked without debugging tables. Compilers that make none take a tenth less of the processor and a fifth
+less of the cache (measured: etcd in 99 to 101 seconds of a core in place of 115, 254 MiB in place of 325).
+A garbage collector that runs less often (GOGC=200, 400) saved nothing.
 """
 
 _REQUIREMENT = Path(__file__).parent / "go" / "requirements.txt"

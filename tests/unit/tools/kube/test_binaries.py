@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster import container_registry
 from tools.console import UserError
-from tools.kube import binaries
+from tools.kube import binaries, golang
 from tools.kube.binaries import Binary
 
 GO = """#!/bin/sh
@@ -70,6 +70,7 @@ def test_all_that_is_missing_is_built_by_one_command(thing: Binary, tool: Binary
     binaries.build(thing, tool)
     (build,) = builds(thing.module)
     assert build.endswith(" ./thing ./tool")
+    assert set(golang.FLAGS) <= set(build.split())
     assert (tool.installed / "tool").exists()
 
 
