@@ -43,7 +43,7 @@ build: .venv/.installed  ## fetch and build all that a cluster is made of, where
 
 test: check build  ## everything that CI checks: `make check`, then engines and clusters for real
 	@$(PYTHON) -m tests.cluster.fetch
-	@$(PYTHON) -m pytest -n 2 --dist loadfile tests/engine tests/cluster
+	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/engine tests/cluster
 
 bench: build  ## ratios against what one would use instead
 	@$(PYTHON) -m pytest -s tests/bench

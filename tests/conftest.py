@@ -70,6 +70,17 @@ class Kubernetes:
             images.load(self.target.embedded)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with modules whose tests are given more time than others, or one process works on alone in the end."""
+
+    def given_seconds(item: pytest.Item) -> float:
+        marker = item.get_closest_marker("timeout")
+        return float(marker.args[0]) if marker and marker.args else 0.0
+
+    items.sort(key=given_seconds, reverse=True)
+
+
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[Kubernetes]:
     """The chosen cluster; the embedded one is started when it is not up, and is left up."""
