@@ -1,9 +1,10 @@
 """The program that every stack runs: one SlurmCluster from the stack's configuration."""
 
+import gc
+
 import pulumi
 
 from soperator_pulumi import SlurmCluster
-from stacks import local
 
 
 def run() -> None:
@@ -13,9 +14,12 @@ def run() -> None:
     the key of `make ssh` (see `stacks/local.py`). `soperator:kubeconfig` and `soperator:context` choose the
     Kubernetes; without them it is the ambient one, as for every Kubernetes tool.
     """
+    gc.freeze()  # modules stay: Python would look through all of them once more before it ends, for a third of a second
     config = pulumi.Config("soperator")
     cluster = config.require_object("cluster")
     if (settings := config.get_object("local")) is not None:
+        from stacks import local  # noqa: PLC0415 - the tools that it needs no other stack waits for
+
         cluster = local.complete(cluster, settings)
         pulumi.export("login_user", settings["user"])
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.bench.ratios import report, seconds
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
@@ -28,7 +28,7 @@ CONFIG_MAPS = Path(__file__).parent / "programs" / "config_maps"
 @pytest.fixture
 def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
     bring_images(kubernetes)
-    made = Slurm(kubernetes, tmp_path, a_cluster(name="bench", jail=a_jail(JAIL)))
+    made = Slurm(kubernetes, tmp_path, a_cluster(name=unique("bench"), jail=a_jail(JAIL)))
     yield made
     made.destroy()
 
