@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
@@ -137,6 +139,36 @@ def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
 
 
 def _digest(template: PodTemplateSpecArgs) -> pulumi.Output[str]:
-    """Return a digest of what the pods are made from: known in a preview, and the same as long as nothing changes."""
-    text: pulumi.Output[str] = pulumi.Output.json_dumps(template, default=vars, sort_keys=True)
-    return text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
+    """Return a digest of what the pods are made from: known in a preview, and the same as long as nothing changes.
+
+    `Output.json_dumps` would make an Output of each of the hundreds of values in a template, and wait for all of them.
+    """
+    outputs = [*_outputs_in(template)]
+
+    def digest(values: Sequence[object]) -> str:
+        known = {id(output): value for output, value in zip(outputs, values, strict=True)}
+
+        def plain(each: object) -> object:
+            return known[id(each)] if isinstance(each, pulumi.Output) else vars(each)
+
+        text = json.dumps(template, default=plain, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    return pulumi.Output.all(*outputs).apply(digest)
+
+
+def _outputs_in(value: object) -> Iterator[pulumi.Output[Any]]:
+    """Yield the Outputs in a tree of arguments of resources."""
+    match value:
+        case pulumi.Output():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _outputs_in(each)
+        case str() | int() | float() | None:
+            return
+        case list() | tuple():
+            for each in value:
+                yield from _outputs_in(each)
+        case _:
+            yield from _outputs_in(vars(value))
