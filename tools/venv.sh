@@ -32,9 +32,11 @@ else
     wheel=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl)
     PYTHONPATH=$wheel .venv/bin/python -m pip --quiet install --no-index --no-deps "$wheel"
 fi
-# Python compiles what it imports. Compiling all of the packages beforehand would take as long as installing them.
 pip="--quiet --disable-pip-version-check install --no-compile"
 # shellcheck disable=SC2086 # the options are words
 .venv/bin/python -m pip $pip --require-hashes -r requirements.lock
 # shellcheck disable=SC2086
 .venv/bin/python -m pip $pip --no-deps --no-build-isolation --editable .
+# On all cores, and our own packages as well: pip uses one, and a program may not keep what it compiles
+# (PYTHONDONTWRITEBYTECODE).
+.venv/bin/python -m compileall -qq -j 0 .venv/lib soperator_pulumi stacks tools || true # some packages bring templates that are no Python
