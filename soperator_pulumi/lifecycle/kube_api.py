@@ -162,7 +162,7 @@ def _configuration(access: Access) -> client.Configuration:
 
 
 def _is_content(kubeconfig: str) -> bool:
-    """Whether it is a file's content, not its path: JSON may stand in one line."""
+    """Return True for the content of a file rather than a path: JSON may stand in one line."""
     return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
 
 

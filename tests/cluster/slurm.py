@@ -42,10 +42,6 @@ QUICK = {"SchedulerParameters": "batch_sched_delay=0,bf_interval=1"}
 """Parameters of Slurm with which a job starts when it can; by default it may wait for 3 s, or 30 s for another job."""
 
 
-WARM = Path("warm")
-"""Stands for the interpreter of `warm_python`."""
-
-
 def bring_images(kubernetes: Kubernetes) -> None:
     """Bring to the cluster what the pods of test clusters are made of."""
     kubernetes.load_images()
@@ -122,12 +118,12 @@ class Slurm:
         """The core API, for a person's deeds behind Pulumi's back."""
         return self.kubernetes.core
 
-    def deployer(self, environment: Mapping[str, str] | None = None, *, python: Path | None = WARM) -> engine.Deployer:
+    def deployer(self, environment: Mapping[str, str] | None = None, *, warm: bool = True) -> engine.Deployer:
         """Return an engine for the stack as it is described now, the CLI where it is on PATH.
 
         Args:
             environment: Variables for this one run, besides those that lead to the cluster.
-            python: What the local engine runs the program with; None is the project's own interpreter.
+            warm: Whether the local engine forks from `warm_python`, or starts the project's own interpreter.
         """
         variables = {**self._environment, **(environment or {})}
         deployer, _ = engine.choose(
@@ -136,7 +132,7 @@ class Slurm:
             self._state,
             config=self.config,
             environment=variables,
-            python=warm_python.executable() if python is WARM else python,
+            python=warm_python.executable() if warm else None,
         )
         return deployer
 

@@ -37,7 +37,7 @@ def test_a_preview_of_a_new_stack_creates_nothing(new_slurm: Callable[..., Slurm
 
 def test_up_twice_changes_nothing(slurm: Slurm) -> None:
     # An interpreter of its own orders sets as it likes; those that are forked all order them alike.
-    assert changed(slurm.deployer(python=None).up()) == {}
+    assert changed(slurm.deployer(warm=False).up()) == {}
 
 
 def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[..., Slurm]) -> None:

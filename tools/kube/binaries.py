@@ -26,7 +26,7 @@ class Binary:
     """A `main` package, and what is built from it."""
 
     name: str
-    """Its folder in the module."""
+    """Folder in the module."""
 
     dependency: str = ""
     """The module path whose version in go.mod is the binary's version; empty: our own code."""
