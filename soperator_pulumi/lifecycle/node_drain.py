@@ -23,7 +23,7 @@ class NodeDrainProvider(PlacedProvider):
             return DiffResult(changes=True)
         wanted, recorded = Wanted.of(news, olds), Wanted.model_validate(olds)
         try:
-            acts = self._surplus(news, wanted, recorded).preview()
+            acts = Surplus(self.recent(news), wanted, recorded, say, MachineClock()).preview()
         except KubernetesError as error:
             say(f"{wanted.cluster}/{wanted.node_set}: its nodes cannot be looked at: {error}")
             acts = True
@@ -44,12 +44,9 @@ class NodeDrainProvider(PlacedProvider):
 
     def _apply(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
         wanted = Wanted.of(news, olds)
-        surplus = self._surplus(news, wanted, None if olds is None else Wanted.model_validate(olds))
-        uid, replicas = surplus.free()
+        recorded = None if olds is None else Wanted.model_validate(olds)
+        uid, replicas = Surplus(self.kube(news), wanted, recorded, say, MachineClock()).free()
         return {**news, "namespace_uid": uid, "replicas": replicas}
-
-    def _surplus(self, props: Mapping[str, Any], wanted: Wanted, recorded: Wanted | None) -> Surplus:
-        return Surplus(self.kube(props), wanted, recorded, say, MachineClock())
 
 
 class NodeDrain(pulumi.dynamic.Resource, module="soperator", name="NodeDrain"):

@@ -20,6 +20,7 @@ from soperator_pulumi.lifecycle.nodes.upkeep import Drift, Upkeep
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
 from soperator_pulumi.spec.share import Share
 
@@ -74,24 +75,25 @@ class NodesReadyProvider(LiveProvider):
     def _settle(self, props: Mapping[str, Any]) -> Wanted:
         wanted = Wanted.model_validate(props)
         wanted.uid(self.kube(props))
-        self._upkeep(props, wanted).settle()
+        self._upkeep(props, wanted, slurm_of(self.kube(props), wanted, MachineClock())).settle()
         return wanted
 
     def _drift(self, props: Mapping[str, Any], *, resized: bool) -> Drift:
         """Return how the node set differs, and say it."""
         wanted = Wanted.model_validate(props)
         try:
-            wanted.uid(self.kube(props))
-            drift = self._upkeep(props, wanted).drift(wanted.template, resized=resized)
+            recent = self.recent(props)
+            wanted.uid(recent)
+            slurm = slurm_of(recent, wanted, MachineClock())
+            drift = self._upkeep(props, wanted, slurm).drift(wanted.template, resized=resized)
         except KubernetesError as error:
             drift = Drift([f"{wanted.node_set}: its nodes cannot be looked at: {error}"], changes=True, unseen=True)
         for line in drift.lines:
             say(line)
         return drift
 
-    def _upkeep(self, props: Mapping[str, Any], wanted: Wanted) -> Upkeep:
+    def _upkeep(self, props: Mapping[str, Any], wanted: Wanted, slurm: SlurmClient) -> Upkeep:
         kube, clock = self.kube(props), MachineClock()
-        slurm = slurm_of(kube, wanted, clock)
         tolerated = wanted.max_unready.of(wanted.replicas)
         joining = Joining(kube, wanted, wanted.node_set, wanted.replicas, slurm, say, clock)
         return Upkeep(

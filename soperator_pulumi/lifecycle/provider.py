@@ -12,9 +12,14 @@ from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, Re
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.lifecycle.connection import Access, access
 from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.progress import MachineClock
+from soperator_pulumi.lifecycle.recent import Recent
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_recents: dict[Kube, Recent] = {}
+"""Clusters as diffs have seen them, in this process."""
 
 
 class LiveProvider(ResourceProvider):
@@ -25,7 +30,9 @@ class LiveProvider(ResourceProvider):
     _config: Config | None = None
 
     def __init_subclass__(cls) -> None:
-        """Have every operation fail in words."""
+        """Have every operation fail in words, and what changes something make what was seen before old."""
+        for name in ("create", "update", "delete"):
+            setattr(cls, name, _then_look_anew(getattr(cls, name)))
         for name in ("diff", "create", "read", "update", "delete"):
             setattr(cls, name, _in_words(getattr(cls, name)))
 
@@ -52,6 +59,15 @@ class LiveProvider(ResourceProvider):
         """
         return _cluster(access(props, self._config, deleting=deleting))
 
+    def recent(self, props: Mapping[str, Any]) -> Kube:
+        """Return the same cluster as it was at most a second ago, for diffs.
+
+        Raises:
+            KubernetesError: no cluster can be read from the kubeconfig.
+        """
+        kube = self.kube(props)
+        return _recents.setdefault(kube, Recent(kube, MachineClock()))
+
 
 def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
     """Let errors of ours through without what led to them: Pulumi prints whole tracebacks, and the message last."""
@@ -62,6 +78,19 @@ def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
             return operation(*args, **kwargs)
         except SoperatorError as error:
             raise error.with_traceback(None) from None
+
+    return run
+
+
+def _then_look_anew(operation: Callable[P, R]) -> Callable[P, R]:
+    """Have nobody decide by what was seen before an operation that may have changed it."""
+
+    @functools.wraps(operation)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return operation(*args, **kwargs)
+        finally:
+            _recents.clear()
 
     return run
 

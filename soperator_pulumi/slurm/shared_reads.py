@@ -1,10 +1,9 @@
 """Reads of Slurm's state, shared by all who ask at the same time."""
 
-from collections.abc import Sequence
-from concurrent.futures import Future
-from threading import Lock
+from collections.abc import Hashable, Sequence
+from functools import partial
 
-from soperator_pulumi.errors import TransportError
+from soperator_pulumi.slurm.shared_answers import SharedAnswers
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _READS = (("scontrol", "show"), ("squeue",))
@@ -14,49 +13,38 @@ _READS = (("scontrol", "show"), ("squeue",))
 class SharedReads:
     """Runs a command that only reads once for all who have asked before it begins.
 
-    The resources of every node set look at all nodes at the same moment. None of them gets an answer that is older
-    than its question: who comes while the command runs waits for the next run of it.
+    The resources of every node set look at all nodes at the same moment.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        answers: SharedAnswers | None = None,
+        *,
+        where: Hashable = None,
+        max_age_seconds: float = 0.0,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            transport: Runs the commands.
+            answers: Shared with others; by default none are.
+            where: Tells the places apart where commands run, among those who share answers.
+            max_age_seconds: How long before the question the command may have begun.
+        """
         self._transport = transport
-        self._lock = Lock()
-        self._next: dict[tuple[str, ...], Future[Answer]] = {}
-        """Runs that have not begun, by their commands."""
-        self._running: dict[tuple[str, ...], Lock] = {}
+        self._answers = answers or SharedAnswers()
+        self._where = where
+        self._max_age_seconds = max_age_seconds
 
     def __str__(self) -> str:
         """Where commands run, for messages."""
         return str(self._transport)
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`, or wait for a run of it that begins now or later."""
+        """Run `command`, or wait for a run of it that others have asked for."""
         words = tuple(command)
+        run = partial(self._transport.run, command, stdin=stdin, timeout_seconds=timeout_seconds)
         if stdin or not any(words[: len(read)] == read for read in _READS):
-            return self._transport.run(command, stdin=stdin, timeout_seconds=timeout_seconds)
-        with self._lock:
-            joined = self._next.get(words)
-            answer = joined or self._next.setdefault(words, Future())
-            running = self._running.setdefault(words, Lock())
-        if joined is None:
-            self._carry_out(answer, running, words, timeout_seconds)
-        return answer.result()
-
-    def _carry_out(self, answer: Future[Answer], running: Lock, words: tuple[str, ...], timeout_seconds: int) -> None:
-        """Run a command for all who wait for it. They get its error, too, and are not left waiting by a Ctrl-C."""
-        try:
-            with running:
-                self._begin(words, answer)
-                answer.set_result(self._transport.run(words, timeout_seconds=timeout_seconds))
-        except Exception as error:  # noqa: BLE001 - each of those who wait raises it
-            answer.set_exception(error)
-        except BaseException:
-            self._begin(words, answer)
-            answer.set_exception(TransportError(f"{self}: the one who asked first was interrupted."))
-            raise
-
-    def _begin(self, words: tuple[str, ...], answer: Future[Answer]) -> None:
-        """Let nobody join any more."""
-        with self._lock:
-            if self._next.get(words) is answer:
-                del self._next[words]
+            return run()
+        return self._answers.ask((self._where, words), run, max_age_seconds=self._max_age_seconds)

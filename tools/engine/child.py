@@ -47,6 +47,8 @@ def _program(settings: dict[str, object]) -> int:
             engine=str(settings["address"]),
         )
     )
+    # Shown nowhere, and the program would wait for an answer to each of the SDK's, four a resource.
+    pulumi.log.debug = lambda *_, **__: None
     os.chdir(folder)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

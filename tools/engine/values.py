@@ -70,10 +70,18 @@ def _to_protobuf(value: PropertyValue, *, secrets: bool) -> struct_pb2.Value:
         inner = _to_protobuf(value.with_secret(False), secrets=True)
         marked = {SIGNATURE: struct_pb2.Value(string_value=SECRET), "value": inner}
         return struct_pb2.Value(struct_value=struct_pb2.Struct(fields=marked))
-    match value.value:
+    match value.value:  # scalars first: they are many, and asking what is a Mapping takes long
+        case None:
+            return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+        case bool() as truth:
+            return struct_pb2.Value(bool_value=truth)
+        case str() as text:
+            return struct_pb2.Value(string_value=text)
+        case float() as number:
+            return struct_pb2.Value(number_value=number)
         case Mapping() as items:
             return struct_pb2.Value(struct_value=to_struct(items, secrets=secrets))
-        case Sequence() as items if not isinstance(items, str):
+        case Sequence() as items:
             values = [_to_protobuf(item, secrets=secrets) for item in items]
             return struct_pb2.Value(list_value=struct_pb2.ListValue(values=values))
         case _ if value.type is PropertyValueType.COMPUTED:
@@ -87,14 +95,14 @@ def plain(value: PropertyValue, secret: Callable[[Plain], Plain] = lambda inner:
     if value.is_secret:
         return secret(plain(value.with_secret(False), secret))
     match value.value:
-        case Mapping() as items:
-            return plain_map(items, secret)
-        case Sequence() as items if not isinstance(items, str):
-            return [plain(item, secret) for item in items]
         case None | bool() | str() as scalar:
             return scalar
         case float() as number:
             return int(number) if number.is_integer() else number
+        case Mapping() as items:
+            return plain_map(items, secret)
+        case Sequence() as items:
+            return [plain(item, secret) for item in items]
         case _:
             return UNKNOWN
 
@@ -109,14 +117,14 @@ def plain_map(
 def value_of(plain_value: object) -> PropertyValue:
     """Return the property value of a plain one."""
     match plain_value:
-        case Mapping() as items:
-            return PropertyValue(properties_of(items))
-        case Sequence() as items if not isinstance(items, str):
-            return PropertyValue([value_of(item) for item in items])
         case None | bool() | str() | float() as scalar:
             return PropertyValue(scalar)
         case int() as number:
             return PropertyValue(float(number))
+        case Mapping() as items:
+            return PropertyValue(properties_of(items))
+        case Sequence() as items:
+            return PropertyValue([value_of(item) for item in items])
         case Unknown():
             return PropertyValue.computed()
         case other:
@@ -131,6 +139,8 @@ def properties_of(plain_values: Mapping[str, object]) -> Properties:
 def has_unknown(value: object) -> bool:
     """Say whether anything in a plain value is unknown."""
     match value:
+        case str():
+            return False
         case Mapping() as items:
             return any(has_unknown(item) for item in items.values())
         case list() as items:

@@ -50,7 +50,7 @@ class Engine:
 
     def preview(self, program: Program) -> None:
         """Ask for the differences; nothing is to change."""
-        STAGE.faults = self.faults
+        STAGE.begin(self.faults)
         for name, inputs in self._wanted(program):
             kind = name.partition(" ")[0]
             if kind != "StatefulSet" and name in self.state:
@@ -58,7 +58,7 @@ class Engine:
 
     def up(self, program: Program, *, refresh: bool = False) -> None:
         """Bring about what the program wants; with `refresh` the state is made what is there before."""
-        STAGE.faults = self.faults
+        STAGE.begin(self.faults)
         if refresh:
             self._refresh()
         wanted = self._wanted(program)
@@ -76,7 +76,7 @@ class Engine:
 
     def destroy(self) -> None:
         """Delete everything."""
-        STAGE.faults = self.faults
+        STAGE.begin(self.faults)
         for name in reversed([*self.state]):
             self._delete(name)
 

@@ -240,7 +240,7 @@ def _kind(command: Sequence[str]) -> str:
     return "jobs" if command[0] == "squeue" else command[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FaultyKube:
     """The Kubernetes API, which may not be reached."""
 

@@ -33,6 +33,12 @@ class Stage:
     """What the providers are connected to now."""
 
     faults: Faults | None = None
+    _kube: FaultyKube | None = None
+
+    def begin(self, faults: Faults | None) -> None:
+        """Begin a run: a new process, which has seen nothing yet."""
+        self.faults = faults
+        self._kube = FaultyKube(faults) if faults else None
 
     @property
     def now_on(self) -> Faults:
@@ -50,7 +56,8 @@ class Stage:
 
     def kube(self, _provider: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
         del deleting
-        return FaultyKube(self.now_on)
+        assert self._kube is not None
+        return self._kube
 
 
 STAGE = Stage()
@@ -85,4 +92,4 @@ def set_up() -> Iterator[Stage]:
     finally:
         for patch in patches:
             patch.stop()
-        STAGE.faults = None
+        STAGE.begin(None)

@@ -165,7 +165,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "an answer older than one before counts for nothing": Mutation(
         _no_answer_is_stale,
-        replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], quiet=128, kinds=("stale",)),
+        replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], quiet=192, kinds=("stale",)),
     ),
     "no job is requeued where another one cannot be": Mutation(
         _every_job_can_be_requeued,

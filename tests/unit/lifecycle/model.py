@@ -75,7 +75,7 @@ class Model:
 
     def _begin(self) -> None:
         """Be a new process."""
-        STAGE.faults = self.faults
+        STAGE.begin(self.faults)
         self.faults.begin_run()
         self.world.said.clear()
         self.commands.clear()

@@ -41,7 +41,7 @@ def destroy(model: Model) -> None:
 
 def open_gate(model: Model) -> None:
     """Only delete the gate."""
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     provider("DrainGate").delete("DrainGate", model.engine.state["DrainGate"])
 
 
@@ -129,7 +129,7 @@ def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
 
 
 def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
-    STAGE.faults = None
+    STAGE.begin(None)
     state = model.engine.state["DrainGate"]
     assert not provider("DrainGate").diff("", state, {**state, "kubeconfig": "other"}).changes
     assert provider("DrainGate").diff("", state, {**state, "policies": {}}).changes

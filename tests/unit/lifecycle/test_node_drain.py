@@ -30,7 +30,7 @@ def model() -> Iterator[Model]:
 
 def differs(model: Model, **changes: Any) -> bool:
     """Whether NodeDrain sees something to do."""
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     model.world.said.clear()
     model.commands.clear()
     state = model.engine.state[NAME]
@@ -45,7 +45,7 @@ def marked(operation: Operation) -> str:
 
 
 def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_found_first(model: Model) -> None:
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     unknown = {**model.engine.state[NAME], "namespace_uid": None}
     first = provider("NodeDrain").check({}, dict(unknown)).inputs
     assert first["namespace_uid"] == "uid-0"
@@ -54,7 +54,7 @@ def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_f
 
 
 def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
     model.world.kubernetes.namespace_uid = "uid-1"
     before = {**model.engine.state[NAME], "namespace_uid": "uid-0"}
@@ -270,7 +270,7 @@ def test_an_admins_drain_stays_on_a_node_that_stays_and_lets_one_go_that_leaves(
 
 
 def test_scaling_up_needs_no_slurmctld_and_says_that_it_is_down(model: Model) -> None:
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     model.world.slurm.crash(10_000)
     state = model.engine.state[NAME]
     outs = provider("NodeDrain").update(NAME, state, {**state, "replicas": 6.0}).outs
@@ -287,7 +287,7 @@ def test_scaling_down_waits_for_a_slurmctld_that_restarts(model: Model) -> None:
 
 def test_another_namespace_of_the_same_name_is_not_touched(model: Model) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     with pytest.raises(KubernetesError, match="nothing is done"):
         provider("NodeDrain").update(NAME, state, {**state, "replicas": 2.0})
@@ -299,7 +299,7 @@ def test_a_namespace_that_was_made_anew_is_taken_when_the_user_says_that_the_old
 ) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     outs = provider("NodeDrain").update(NAME, state, state).outs
     assert outs is not None
@@ -352,7 +352,7 @@ def test_a_replacement_without_waiting_fails_and_says_to_run_again(model: Model)
 def test_deleting_waits_until_the_pods_are_gone_and_removes_the_records(model: Model) -> None:
     model.world.slurm.drain([*model.records], marked(Operation.REMOVAL))
     model.world.kubernetes.delete_set("gpu")
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     provider("NodeDrain").delete(NAME, model.engine.state[NAME])
     assert model.records == {}
 
@@ -361,7 +361,7 @@ def test_deleting_says_what_stays_and_does_not_fail_when_slurmctld_is_down(model
     model.world.slurm.drain([*model.records], marked(Operation.REMOVAL))
     model.world.kubernetes.delete_set("gpu")
     model.world.slurm.crash(100_000)
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     provider("NodeDrain").delete(NAME, model.engine.state[NAME])
     assert any("its nodes may stay in Slurm" in line for line in model.world.said)
 

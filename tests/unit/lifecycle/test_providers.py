@@ -82,6 +82,7 @@ def reached(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
         return world
 
     monkeypatch.setattr(LiveProvider, "kube", kube)
+    monkeypatch.setattr(LiveProvider, "recent", kube)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -39,7 +39,7 @@ def up(model: Model, program: Program) -> list[str]:
 
 def differs(model: Model) -> bool:
     """Whether it sees something to do when nothing was changed in the program."""
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     model.commands.clear()
     model.world.said.clear()
     state = model.engine.state[NAME]
@@ -110,7 +110,7 @@ def test_it_goes_by_the_policy_that_the_node_set_had(model: Model) -> None:
 
 def test_it_goes_by_that_policy_also_when_the_run_that_removes_it_was_killed(model: Model) -> None:
     up(model, Program({"cpu": CPU, "gpu": NodeSet(2, DrainSpec.model_validate({"timeout": "4h"}))}))
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     news = {**state, "policies": {"cpu": state["policies"]["cpu"]}}
     model.engine.state[NAME] = provider(NAME).update(NAME, state, news).outs or {}
@@ -131,7 +131,7 @@ def test_a_node_set_that_is_renamed_is_a_new_one_and_the_old_one_is_freed_first(
 
 def test_a_node_set_that_is_wanted_again_after_a_removal_that_failed_is_in_service(model: Model) -> None:
     """The removal had freed it, and something later failed."""
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     news = {**state, "policies": {"cpu": state["policies"]["cpu"]}}
     model.engine.state[NAME] = provider(NAME).update(NAME, state, news).outs or {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from soperator_pulumi.errors import TransportError
+from soperator_pulumi.slurm.shared_answers import SharedAnswers
 from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Answer
 from tests.waiting import wait_until
@@ -34,7 +35,7 @@ class Held:
 
 def asked(reads: SharedReads) -> int:
     """How many wait for runs that have not begun."""
-    return len(reads._next)
+    return len(reads._answers._next)
 
 
 def test_who_asks_while_a_command_runs_gets_the_answer_of_the_next_run() -> None:
@@ -83,3 +84,57 @@ def test_what_may_change_something_is_run_for_each(command: tuple[str, ...]) -> 
         wait_until(lambda: len(held.begun) == 2, "both run at the same time")
         held.release.release(2)
         assert {each.result().stdout for each in both} == {"1", "2"}
+
+
+# -- answers that may be a moment old ----------------------------------------------------------------------------
+
+
+@dataclass
+class Looks:
+    """Counts how often the question is put, on a clock of the test's."""
+
+    seconds: float = 0.0
+    put: int = 0
+    fails: bool = False
+
+    def __call__(self) -> int:
+        self.put += 1
+        if self.fails:
+            raise TransportError("gone")
+        return self.put
+
+
+@pytest.mark.parametrize(("later_seconds", "answer"), [(0.9, 1), (1.0, 2)])
+def test_an_answer_serves_those_who_allow_its_age(later_seconds: float, answer: int) -> None:
+    looks = Looks()
+    answers = SharedAnswers(lambda: looks.seconds)
+    answers.ask("nodes", looks, max_age_seconds=1.0)
+    looks.seconds = later_seconds
+    assert answers.ask("nodes", looks, max_age_seconds=1.0) == answer
+
+
+def test_who_allows_no_age_gets_an_answer_of_now() -> None:
+    looks = Looks()
+    answers = SharedAnswers(lambda: looks.seconds)
+    answers.ask("nodes", looks, max_age_seconds=1.0)
+    assert answers.ask("nodes", looks) == 2
+
+
+def test_an_error_is_not_kept() -> None:
+    looks = Looks(fails=True)
+    answers = SharedAnswers(lambda: looks.seconds)
+    with pytest.raises(TransportError):
+        answers.ask("nodes", looks, max_age_seconds=1.0)
+    looks.fails = False
+    assert answers.ask("nodes", looks, max_age_seconds=1.0) == 2
+
+
+def test_who_allows_an_age_joins_a_command_that_runs() -> None:
+    held = Held()
+    reads = SharedReads(held, max_age_seconds=60.0)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(reads.run, NODES)
+        wait_until(lambda: len(held.begun) == 1, "the first runs")
+        late = [pool.submit(reads.run, NODES) for _ in range(3)]
+        held.release.release(10)
+        assert {each.result().stdout for each in [first, *late]} == {"1"}

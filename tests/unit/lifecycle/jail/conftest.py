@@ -26,6 +26,7 @@ def reached(monkeypatch: pytest.MonkeyPatch, world: JailWorld) -> None:
         return world
 
     monkeypatch.setattr(LiveProvider, "kube", kube)
+    monkeypatch.setattr(LiveProvider, "recent", kube)
     for module in ("tree_populated", "active_tree"):
         monkeypatch.setattr(f"soperator_pulumi.lifecycle.{module}.MachineClock", lambda: world.clock)
 
