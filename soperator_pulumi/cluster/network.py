@@ -111,7 +111,8 @@ def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> 
         peers.append(NetworkPolicyPeerArgs(namespace_selector=LabelSelectorArgs()))
     if not peers:
         return []  # a rule without peers would allow everything
-    ports = [*map(_range, egress.open_ports(network.closed_ports)), NetworkPolicyPortArgs(protocol="UDP")]
+    # Ranges for UDP as well: not all plugins that know them know a protocol without a port.
+    ports = [*(_range("TCP", each) for each in egress.open_ports(network.closed_ports)), _range("UDP", Ports.all())]
     return [NetworkPolicyEgressRuleArgs(to=peers, ports=ports if network.closed_ports else None)]
 
 
@@ -123,10 +124,9 @@ def _without(block: Block, api_servers: pulumi.Output[Sequence[str]]) -> Network
     return NetworkPolicyPeerArgs(ip_block=IPBlockArgs(cidr=block.cidr, except_=api_servers.apply(closed)))
 
 
-def _range(ports: Ports) -> NetworkPolicyPortArgs:
-    return NetworkPolicyPortArgs(
-        protocol="TCP", port=ports.first, end_port=ports.last if ports.last > ports.first else None
-    )
+def _range(protocol: str, ports: Ports) -> NetworkPolicyPortArgs:
+    last = ports.last if ports.last > ports.first else None
+    return NetworkPolicyPortArgs(protocol=protocol, port=ports.first, end_port=last)
 
 
 def _addresses(cidr: str) -> NetworkPolicyPeerArgs:

@@ -20,6 +20,11 @@ class Ports:
     first: int
     last: int
 
+    @classmethod
+    def all(cls) -> "Ports":
+        """Return the range of all ports."""
+        return cls(1, LAST_PORT)
+
     def written(self) -> int | str:
         """Return it as a spec has it: `6443` or `"2379-2381"`."""
         return self.first if self.first == self.last else str(self)

@@ -112,7 +112,7 @@ def test_jobs_and_sessions_reach_slurms_pods_name_servers_and_all_else_without_m
     assert cluster == {"namespaceSelector": {}}
     *tcp, udp = opened["ports"]
     assert [(port["port"], port["endPort"]) for port in tcp] == LEFT
-    assert udp == {"protocol": "UDP"}
+    assert udp == {"protocol": "UDP", "port": 1, "endPort": 65535}
 
 
 def test_the_admin_shell_reaches_what_sessions_do_but_for_slurms_pods() -> None:
