@@ -103,7 +103,7 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         keys = create_keys(name, scope, spec.secrets, self.prerequisites)
         configuration = create_configuration(name, scope.following(self.removed_node_sets), spec, connection)
-        self.network_policies = create_network_policies(name, scope, spec)
+        self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
         protected = scope.following(*self.network_policies)
         self.jail = Jail(f"{name}-jail", scope=protected, spec=spec, connection=connection, opts=protected.options())
@@ -169,6 +169,7 @@ class SlurmCluster(pulumi.ComponentResource):
             owner_label=OWNER_LABEL,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
+            api_servers=spec.network.api_servers,
             connection=connection,
             opts=scope.options(),
         )

@@ -11,26 +11,32 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, problems, ssh_host_public_key
+from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, api_servers, problems, ssh_host_public_key
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _PUBLIC_KEY = "ssh_host_public_key"
 _FINGERPRINT = "ssh_host_fingerprint"
+_API_SERVERS = "api_servers"
 
 
 class PrerequisitesProvider(LiveProvider):
-    """Check only: nothing is made, and nothing is removed."""
+    """Check and find: nothing is made, and nothing is removed."""
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment."""
+        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment.
+
+        Addresses of the Kubernetes API that are not given become inputs as they are found, so that a preview has them.
+        """
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
         try:
-            found = list(problems(self.kube(news), _asked(news)))
+            kube = self.kube(news)
+            if found := list(problems(kube, _asked(news))):
+                return CheckResult(news, [CheckFailure("", str(SpecError(news["where"], found)))])
+            addresses = api_servers(kube) if news.get(_API_SERVERS) is None else news[_API_SERVERS]
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
-        failures = [CheckFailure("", str(SpecError(news["where"], found)))] if found else []
-        return CheckResult(news, failures)
+        return CheckResult({**news, _API_SERVERS: addresses}, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare what is asked for, and the host key that is there."""
@@ -75,6 +81,9 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
     ssh_host_fingerprint: pulumi.Output[str]
     """Fingerprint of the same."""
 
+    api_servers: pulumi.Output[Sequence[str]]
+    """Addresses of the Kubernetes API, in CIDR notation: those given, or those that were found."""
+
     def __init__(
         self,
         resource_name: str,
@@ -86,6 +95,7 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
         owner_label: str,
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
+        api_servers: Sequence[str] | None,
         connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -97,6 +107,7 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
             "owner_label": owner_label,
             "part_of": {**part_of},
             "references": [*references],
+            _API_SERVERS: None if api_servers is None else [*api_servers],
             _PUBLIC_KEY: None,
             _FINGERPRINT: None,
             **connection.inputs(),

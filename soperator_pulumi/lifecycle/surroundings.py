@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -9,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 from pydantic import BaseModel, ConfigDict
 
-from soperator_pulumi.errors import Problem
+from soperator_pulumi.errors import KubernetesError, Problem
 from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
@@ -19,6 +20,8 @@ _CLUSTER_WIDE = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
+_API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+_API_ENDPOINTS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 _ENFORCED = "pod-security.kubernetes.io/enforce"
 _TOO_STRICT = ("baseline", "restricted")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -55,6 +58,8 @@ class Surroundings(BaseModel):
     part_of: dict[str, str]
     """Label of everything that this package makes, whoever owns it."""
     references: tuple[Reference, ...]
+    api_servers: tuple[str, ...] | None = None
+    """Addresses of the Kubernetes API in CIDR notation; None: those that the cluster itself has for it."""
 
 
 def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
@@ -69,6 +74,24 @@ def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
         yield from _tenant_problems(kube, wanted)
     for reference in wanted.references:
         yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
+    if wanted.api_servers is None:
+        yield from _api_server_problems(kube)
+
+
+def api_servers(kube: Kube) -> list[str]:
+    """Return the addresses at which pods reach the Kubernetes API, each in CIDR notation: `10.96.0.1/32`.
+
+    The Service `kubernetes` in the namespace `default`, which every cluster has, and what is behind it: which of the
+    two a NetworkPolicy sees is the network plugin's choice.
+
+    Raises:
+        KubernetesError: the cluster does not answer, or refuses to tell.
+    """
+    service = (kube.get(_API_SERVICE) or {}).get("spec", {})
+    slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
+    behind = [address for each in slices for end in each.get("endpoints") or [] for address in end["addresses"]]
+    networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
+    return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
 
 
 def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:
@@ -148,6 +171,16 @@ def _reference_problems(
             yield Problem(reference.path, text)
     elif reference.kind == "PersistentVolume":
         yield from _volume_problems(body, wanted, reference)
+
+
+def _api_server_problems(kube: Kube) -> Iterator[Problem]:
+    field, step = "network.api_servers", "List its addresses here, in CIDR notation."
+    try:
+        if not api_servers(kube):
+            text = f'not given, and the Service "kubernetes" in the namespace "default" has no address. {step}'
+            yield Problem(field, text)
+    except KubernetesError as error:
+        yield Problem(field, f"not given, and the addresses of the Kubernetes API cannot be read: {error} {step}")
 
 
 def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:

@@ -203,6 +203,14 @@ class JailArgs(TypedDict, total=False):
     app_armor: str
 
 
+class NetworkArgs(TypedDict, total=False):
+    """See `spec.NetworkSpec`."""
+
+    egress: Sequence[str]
+    closed_ports: Sequence[int | str]
+    api_servers: Sequence[str]
+
+
 class ImagesArgs(TypedDict):
     """See `spec.ImagesSpec`."""
 
@@ -247,6 +255,7 @@ class ClusterArgs(TypedDict, total=False):
     users: Sequence[UserArgs]
     groups: Sequence[GroupArgs]
     jail: JailArgs
+    network: NetworkArgs
     storage: StorageArgs
     images: ImagesArgs
     secrets: SecretsArgs

@@ -12,6 +12,7 @@ from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName
+from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.parse import parse
 from soperator_pulumi.spec.partial import known
@@ -55,6 +56,8 @@ class ClusterSpec(Model):
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
     """The root filesystem of all sessions and jobs, and the volume with it and the homes."""
+    network: NetworkSpec = NetworkSpec()
+    """What jobs and sessions may reach."""
     storage: StorageSpec = StorageSpec()
     """The volume for slurmctld's state, and whether volumes are kept."""
     images: ImagesSpec

@@ -1,14 +1,14 @@
 """Login nodes: where people come in by ssh."""
 
-import ipaddress
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import refused, whole
+from soperator_pulumi.spec.addresses import Cidr
+from soperator_pulumi.spec.base import whole
 from soperator_pulumi.spec.names import LabelKey
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
@@ -24,23 +24,6 @@ class ServiceType(StrEnum):
     """On a port of every machine."""
     LOAD_BALANCER = "LoadBalancer"
     """At an address of its own that the platform gives."""
-
-
-def _cidr(value: object) -> str:
-    wanted = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/32".'
-    if not isinstance(value, str):
-        raise refused(wanted)
-    try:
-        network = ipaddress.ip_network(value, strict=False)
-    except ValueError:
-        raise refused(wanted) from None
-    if str(network) != value.lower():
-        raise refused(f'{wanted} Did you mean "{network}"?')
-    return str(network)
-
-
-Cidr = Annotated[str, BeforeValidator(_cidr)]
-"""A range of addresses, `10.0.0.0/8`."""
 
 
 class LoginSpec(Scheduled):

@@ -53,6 +53,13 @@ def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> No
     assert not any("hostPath" in volume for volume in free["volumes"])
 
 
+def test_ports_of_root_are_closed_to_users_on_every_pod_in_which_they_run_something() -> None:
+    pods = all_pods(a_deployment())
+    closed = {"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}
+    found = {name for name, pod in pods.items() if closed in pod["securityContext"].get("sysctls", [])}
+    assert found == {"login", "cpu", "admin", "controller"}
+
+
 @pytest.mark.parametrize("constrain", ["cgroup", "none"])
 def test_the_namespace_lets_slurmd_mount_and_says_so(constrain: str) -> None:
     namespace = a_deployment(slurm={"constrain": constrain}).one("hpc-namespace")

@@ -26,7 +26,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
+from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
 
 PROVIDERS: list[type[LiveProvider]] = [
     ActiveTreeProvider,
@@ -255,6 +255,25 @@ def test_names_that_are_not_known_yet_are_passed_over_in_a_preview(world: World,
     del world
     reference = {"path": "storage.homes.storage_class", "kind": "StorageClass", "name": unknown}
     assert PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [reference]}).failures == []
+
+
+def test_the_addresses_of_the_kubernetes_api_are_inputs_as_a_preview_finds_them(world: World) -> None:
+    provider = PrerequisitesProvider()
+    checked = provider.check({}, {**PREREQUISITES, "api_servers": None}).inputs
+    assert checked["api_servers"] == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
+    outputs = provider.create(checked).outs
+    assert outputs is not None
+    assert provider.diff("", outputs, checked).changes is False
+
+    world.objects[API_SLICE]["endpoints"] = [{"addresses": ["192.0.2.10"]}]
+    moved = provider.check(checked, {**PREREQUISITES, "api_servers": None}).inputs
+    assert provider.diff("", outputs, moved).changes is True
+
+
+def test_addresses_of_the_kubernetes_api_that_are_given_are_taken(world: World) -> None:
+    del world.objects[API_SLICE]
+    given = {**PREREQUISITES, "api_servers": ["192.0.2.0/24"]}
+    assert PrerequisitesProvider().check({}, given).inputs == given
 
 
 def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: World) -> None:
