@@ -3,7 +3,7 @@
 | to        | port             | from                                                        |
 |-----------|------------------|-------------------------------------------------------------|
 | slurmctld | 6817             | controller, login, workers                                  |
-| slurmd    | 6818             | controller                                                  |
+| slurmd    | 6818             | controller, login, workers                                  |
 | workers   | all              | login, workers: steps and MPI listen on ports of their own  |
 | srun      | srun's own range | controller, login, workers                                  |
 | sshd      | 2222             | `login.allowed_sources`                                     |
