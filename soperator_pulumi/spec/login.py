@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import refused, whole
+from soperator_pulumi.spec.base import Matches, refused, whole
 from soperator_pulumi.spec.names import LabelKey
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
@@ -43,6 +43,17 @@ Cidr = Annotated[str, BeforeValidator(_cidr)]
 """A range of addresses, `10.0.0.0/8`."""
 
 
+Url = Annotated[
+    str,
+    Matches(
+        r"https?://[A-Za-z0-9._~:/?&=@%+#-]+",
+        'needs an address without blanks and quotes, such as "https://wiki.example.org/hpc".',
+        255,
+    ),
+]
+"""A web address, of characters that mean nothing else in any file."""
+
+
 class LoginSpec(Scheduled):
     """The pods that run sshd."""
 
@@ -55,6 +66,8 @@ class LoginSpec(Scheduled):
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need
     at least one. `0.0.0.0/0` opens it to everybody."""
+    docs: Url = "https://slurm.schedmd.com/quickstart.html"
+    """Where the users of the cluster find out how it is used, which they are told at login. Default: Slurm's own."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )
