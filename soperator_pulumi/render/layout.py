@@ -56,6 +56,9 @@ JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
 
+WELCOME = "/etc/profile.d/soperator.sh"
+"""The message of the day, in the image of the login nodes and in the jail of their sessions."""
+
 USER_FILES = "/var/lib/extrausers"
 """The user database that libnss-extrausers reads: passwd, group and shadow."""
 

@@ -65,6 +65,7 @@ class LoginArgs(ScheduledArgs, total=False):
     service: str
     service_annotations: Mapping[str, str]
     allowed_sources: Sequence[str]
+    docs: str
     pod_resources: PodResourcesArgs
 
 
