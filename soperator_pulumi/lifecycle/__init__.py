@@ -13,7 +13,12 @@ from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuard
-from soperator_pulumi.lifecycle.nodes.live_node_set import IDENTITY_ANNOTATION, NODE_SET_LABEL, OWNER_LABEL
+from soperator_pulumi.lifecycle.nodes.live_node_set import (
+    IDENTITY_ANNOTATION,
+    NODE_SET_LABEL,
+    OWNER_LABEL,
+    POLICY_ANNOTATION,
+)
 from soperator_pulumi.lifecycle.nodes.upkeep import TEMPLATE_ANNOTATION
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
@@ -25,6 +30,7 @@ __all__ = [
     "IDENTITY_ANNOTATION",
     "NODE_SET_LABEL",
     "OWNER_LABEL",
+    "POLICY_ANNOTATION",
     "TEMPLATE_ANNOTATION",
     "ActiveTree",
     "AfterSync",

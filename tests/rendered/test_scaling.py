@@ -1,12 +1,13 @@
 """What stands around a node set's StatefulSet, so that no pod goes while a job is on it."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION
+from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, POLICY_ANNOTATION, TEMPLATE_ANNOTATION
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.clusters import a_deployment, a_spec, containers_of, pod_of, provided
 
@@ -86,6 +87,8 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
         assert deployment.one(name).inputs["policy"] == policy
     for name in ("hpc-removed-node-sets", "hpc-drain-gate"):
         assert deployment.one(name).inputs["policies"] == {"cpu": policy}
+    annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
+    assert json.loads(annotations[POLICY_ANNOTATION]) == policy
 
 
 def test_what_acts_on_slurm_knows_whose_cluster_it_is_and_in_which_namespace() -> None:

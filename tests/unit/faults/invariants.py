@@ -227,12 +227,12 @@ class Watch:
         ]
         if not drained:
             self._violated(f"{verb} of job {job.job_id}, which is on no node that leaves")
-        # Each node that this pass has drained has a say; of those that others hold, one that leaves is enough.
+        # Each node set that it is on has a say, whichever of them loses nodes.
+        sets = {name.rpartition("-")[0] for name in job.nodes}
+        if not all(self._allowed(verb, each, job) for each in sets):
+            self._violated(f"{verb} of job {job.job_id}, which not all policies of {sorted(sets)} allow")
         leaving = [name for name in drained if name in self.slurm.nodes and self._is_of_this_pass(name)]
-        sets = {name.rpartition("-")[0] for name in leaving or drained}
-        if not (all if leaving else any)(self._allowed(verb, each, job) for each in sets):
-            self._violated(f"{verb} of job {job.job_id}, which no policy allows")
-        for each in sets:
+        for each in {name.rpartition("-")[0] for name in leaving or drained}:
             if verb == "requeue" and all(map(_aborts_for_one, self.policies[each])):
                 self._all_requeueable(each)
 

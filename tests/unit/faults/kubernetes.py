@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
 
 NAMESPACE = "hpc"
@@ -18,6 +19,7 @@ NODE_SET_LABEL = "soperator-pulumi/node-set"
 OWNER_LABEL = "soperator-pulumi/owner"
 IDENTITY = "soperator-pulumi/identity"
 TEMPLATE = "soperator-pulumi/template"
+POLICY = "soperator-pulumi/drain"
 NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 PODS = f"{NAMESPACE_PATH}/pods"
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
@@ -45,6 +47,8 @@ class Set:
     template: str
     identity: str
     grace_seconds: float
+    policy: str
+    """Its drain policy, as JSON."""
     generation: int = 1
     observed: int = 0
     revision: str = ""
@@ -182,18 +186,18 @@ class Kubernetes:
 
     # -- what the engine does -----------------------------------------------------------------------------------
 
-    def put_set(self, name: str, replicas: int, template: str, identity: str, grace_seconds: float) -> None:
+    def put_set(self, name: str, replicas: int, template: str, identity: str, policy: DrainSpec) -> None:
         """Create a StatefulSet, or change it. One whose identity changes must be deleted first."""
-        found = self.sets.get(name)
+        found, grace, written = self.sets.get(name), policy.grace.total_seconds(), policy.model_dump_json()
         if found is None:
             self.uids += 1
-            self.sets[name] = Set(name, f"set-{self.uids}", replicas, template, identity, grace_seconds)
+            self.sets[name] = Set(name, f"set-{self.uids}", replicas, template, identity, grace, written)
             return
         assert found.identity == identity
         lost = [pod for pod in self.pods.values() if pod.node_set == name and pod.ordinal >= replicas]
         self.on_leave([pod for pod in lost if pod.going_since is None])
         found.generation += (found.replicas, found.template) != (replicas, template)
-        found.replicas, found.template, found.grace_seconds = replicas, template, grace_seconds
+        found.replicas, found.template, found.grace_seconds, found.policy = replicas, template, grace, written
 
     def delete_set(self, name: str) -> None:
         """Delete a StatefulSet; its pods follow."""
@@ -252,7 +256,7 @@ class Kubernetes:
                 "uid": owner.uid,
                 "generation": owner.generation,
                 "labels": {**worker_labels(owner.name), OWNER_LABEL: OWNER},
-                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template},
+                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template, POLICY: owner.policy},
             },
             "spec": {"replicas": owner.replicas, "updateStrategy": {"type": "OnDelete"}},
             "status": {

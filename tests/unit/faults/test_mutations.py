@@ -88,6 +88,10 @@ def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(parsing, "_job", lambda job: replace(read(job), requeueable=True))
 
 
+def _other_node_sets_have_no_say(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "_beside", lambda *_: [])
+
+
 def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Place, "uid", lambda _place, _kube: "uid-0")
 
@@ -170,6 +174,10 @@ MUTATIONS: dict[str, Mutation] = {
     "no job is requeued where another one cannot be": Mutation(
         _every_job_can_be_requeued,
         replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)),
+    ),
+    "a job on nodes of two node sets is treated when both policies say so": Mutation(
+        _other_node_sets_have_no_say,
+        Focus(policies=[_patient(OnTimeout.CANCEL, 10), _patient()], node_sets=2, script=["scale"], kinds=("job",)),
     ),
     "another namespace of the same name is not touched": Mutation(
         _any_namespace_will_do, Focus(script=["wrong place"], kinds=())
