@@ -174,7 +174,7 @@ def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_
 
 def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
-    assert "= 'soperator-pulumi project.test.hpc: pod-stop' ]" in probe[-1]
+    assert "lift 'soperator-pulumi project.test.hpc: pod-stop'" in probe[-1]
 
 
 def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:

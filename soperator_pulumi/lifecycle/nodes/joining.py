@@ -1,6 +1,6 @@
 """Waiting until the nodes of a node set have joined Slurm, and saying of each missing one what it lacks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
@@ -135,8 +135,15 @@ class Joining:
             by_reason.setdefault(reason, []).append(name)
         return [f"{named(those)}: {reason}" for reason, those in by_reason.items()]
 
-    def wait(self, names: Sequence[str], timeout_seconds: float) -> Roll:
+    def wait(
+        self, names: Sequence[str], timeout_seconds: float, admit: Callable[[Roll], object] = lambda _: None
+    ) -> Roll:
         """Wait until these nodes have joined, with a line whenever something changes, and return the last look.
+
+        Args:
+            names: The nodes.
+            timeout_seconds: How long they may take.
+            admit: Called with each look at which some are missing: puts those that have joined into service.
 
         Raises:
             NotReadyError: the StatefulSet has another size, at once.
@@ -158,6 +165,7 @@ class Joining:
                 self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined, {left:.0f} s left")
                 for line in self.reasons(roll, missing) if explained else []:
                     self.say(f"  {line}")
+            admit(roll)
         if names and not missing:
             self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined")
         return roll

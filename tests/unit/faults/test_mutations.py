@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes import records, renewal
@@ -161,6 +162,10 @@ MUTATIONS: dict[str, Mutation] = {
         _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job")), _no_answer_is_stale
     ),
     "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE),
+    "a node that slurmctld does not know yet takes no job at once": Mutation(
+        lambda patch: patch.setattr(worker_scripts, "NEWCOMER_SECONDS", 0),
+        replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "machine lost", "machines full", "time passes")),
+    ),
     "a marker is ours only when it is exactly ours": Mutation(
         _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))
     ),
