@@ -9,6 +9,7 @@ from soperator_pulumi.lifecycle.active_tree import ActiveTree
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
 from soperator_pulumi.lifecycle.configuration.files import AfterSync, Reader
+from soperator_pulumi.lifecycle.configuration.slurmctld import SLURM_CONFIG_MAP
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
@@ -31,6 +32,7 @@ __all__ = [
     "NODE_SET_LABEL",
     "OWNER_LABEL",
     "POLICY_ANNOTATION",
+    "SLURM_CONFIG_MAP",
     "TEMPLATE_ANNOTATION",
     "ActiveTree",
     "AfterSync",
