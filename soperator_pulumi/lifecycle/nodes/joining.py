@@ -79,8 +79,11 @@ class Joining:
     say: Say
     clock: Clock
 
-    def look(self) -> Roll:
+    def look(self, *, waits: bool = True) -> Roll:
         """Return who is there.
+
+        Args:
+            waits: Whether to wait until Kubernetes counts what has just been applied.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
@@ -88,16 +91,16 @@ class Joining:
         try:
             nodes = self.slurm.nodes()
         except (SlurmError, TransportError) as error:
-            return Roll(self.size, self._live(), trouble=self._why_no_answer(error))
-        return self.look_with({node.name: node for node in nodes})
+            return Roll(self.size, self._live(waits=waits), trouble=self._why_no_answer(error))
+        return self.look_with({node.name: node for node in nodes}, waits=waits)
 
-    def look_with(self, nodes: Mapping[str, Node]) -> Roll:
+    def look_with(self, nodes: Mapping[str, Node], *, waits: bool = True) -> Roll:
         """Return who is there, by what Slurm has just said of all nodes.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
-        live = self._live()
+        live = self._live(waits=waits)
         return Roll(self.size, live, {name: node for name, node in nodes.items() if live.ordinal(name) is not None})
 
     def require_size(self, live: LiveNodeSet) -> None:
@@ -178,11 +181,11 @@ class Joining:
         head = f"{self.node_set}: {len(missing)} of {len(names)} nodes have not joined Slurm after {seconds:.0f} s:"
         return "\n".join([head, *(f"  {line}" for line in self.reasons(roll, missing))])
 
-    def _live(self) -> LiveNodeSet:
+    def _live(self, *, waits: bool) -> LiveNodeSet:
         """Return the pods. What has just been applied the API server counts a moment later: that is awaited."""
         for _ in until(self.clock.now() + _COUNTED_SECONDS, self.clock):
             live = LiveNodeSet.read(self.kube, self.place, self.node_set)
-            if _observed(live):
+            if _observed(live) or not waits:
                 break
         return live
 

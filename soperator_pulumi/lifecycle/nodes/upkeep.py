@@ -76,10 +76,12 @@ class Upkeep:
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
-        roll = self.joining.look()
+        roll = self.joining.look(waits=False)
         if roll.trouble:
             return Drift([f"{self.joining.node_set}: {roll.trouble}"], changes=True)
-        other_size = "" if resized else self.joining.other_size(roll.live) or self.joining.not_observed(roll)
+        if self.joining.not_observed(roll):  # the update waits for it, and then there is something to say
+            return Drift(changes=True)
+        other_size = "" if resized else self.joining.other_size(roll.live)
         missing = () if resized else roll.missing_of(roll.names)
         held = self.rolling.held(roll)
         applied = _template(roll.live) == template

@@ -62,6 +62,15 @@ def test_other_unknown_inputs_are_a_change(model: Model) -> None:
     assert NodesReadyProvider().diff("", state, {**state, "replicas": UNKNOWN}).changes
 
 
+def test_a_diff_does_not_wait_until_kubernetes_counts_what_was_just_applied(model: Model) -> None:
+    """It would hold one of the four threads that all of a program's dynamic resources share."""
+    model.world.kubernetes.sets["gpu"].generation += 1
+    began = model.world.time
+    assert model.differs()
+    assert model.world.time - began < 1
+    assert model.world.said == []
+
+
 # -- waiting ------------------------------------------------------------------------------------------------------
 
 
