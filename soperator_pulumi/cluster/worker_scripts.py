@@ -3,6 +3,9 @@
 A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
 it drains its own node before it stops, and undoes exactly that drain when the same node is there again. It never
 touches a drain of someone else.
+
+A node that slurmctld does not know registers drained: a run of ours that was told that slurmctld does not know it may
+be about to take its pod away. The run that waits for it puts it into service; without one it does so itself, later.
 """
 
 import shlex
@@ -15,6 +18,10 @@ from soperator_pulumi.slurm.marker import Marker, Operation
 
 CGROUPS = "/sys/fs/cgroup"
 PROCESSES = "/proc"
+
+NEWCOMER_SECONDS = 120
+"""How long a new node stays drained unless a run puts it into service: as long a run may take from its last look until
+the pod is told to go. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
 
 _LOOK_SECONDS = 2
 _UNANSWERED_SECONDS = 30
@@ -41,35 +48,43 @@ takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs
 depend on how many nodes there are, so that scaling restarts none."""
 
 
+JOIN = f"""\
+until ask; do sleep {_LOOK_SECONDS}; done
+sleep {NEWCOMER_SECONDS}
+until {{ ask && lift "$newcomer"; }} || unknown; do sleep {_LOOK_SECONDS}; done
+"""
+"""Beside slurmd: puts a new node into service when no run of ours has done so."""
+
+
 def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
     Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
     volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+
+    A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
     """
     remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
     note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
-    slurmd = f'exec slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
-    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + slurmd
+    conf = '"$1 Weight=$weight State=DRAIN Reason=\\"$newcomer\\""'
+    slurmd = f"exec slurmd -D -b -Z --conf-server {controller} --conf {conf}\n"
+    # Twice in parentheses: no child of slurmd, which would never reap it.
+    join = f"newcomer={_marker(owner, Operation.POD_START)}\n( (\n{JOIN}) >/dev/null 2>&1 & )\n"
+    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + join + slurmd
 
 
 def started_script(owner: str) -> str:
     """Return the script of the startup probe: slurmd answers, and a drain of its own pod's stop is undone.
 
-    It fails as long as slurmctld does not answer: whether the node is drained is not known. What was an admin's state
-    of the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is not replaced.
+    It fails as long as slurmctld does not answer: whether the node is drained is not known.
     """
     return f"""\
 {ASK}
 scontrol show slurmd >/dev/null || exit
 ask || {{ unknown && exit; echo "$shown" >&2; exit 1; }}
-[ "$reason" = {_pod_stop(owner)} ] || exit 0
-case $state in
-    *+FAIL*) ;;
-    *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
-esac
+lift {_marker(owner, Operation.POD_STOP)}
 """
 
 
@@ -95,7 +110,7 @@ while :; do
         heard=$(date +%s)
         case $state in
             *+DRAIN* | *+FAIL* | DOWN*) jobs=$(squeue -h -o %A -w "$node") && [ -z "$jobs" ] && break ;;
-            *) scontrol update nodename="$node" state=drain reason={_pod_stop(owner)} && continue ;;
+            *) scontrol update nodename="$node" state=drain reason={_marker(owner, Operation.POD_STOP)} && continue ;;
         esac
     else
         unknown && break
@@ -108,5 +123,5 @@ done
 """
 
 
-def _pod_stop(owner: str) -> str:
-    return shlex.quote(str(Marker(owner, Operation.POD_STOP)))
+def _marker(owner: str, operation: Operation) -> str:
+    return shlex.quote(str(Marker(owner, operation)))

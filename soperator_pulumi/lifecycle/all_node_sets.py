@@ -25,6 +25,7 @@ class AllNodeSets(pulumi.dynamic.Resource):
         selector: Mapping[str, str],
         policies: Mapping[str, Mapping[str, Any]],
         connection: Connection,
+        slurm_files: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register it.
@@ -37,6 +38,8 @@ class AllNodeSets(pulumi.dynamic.Resource):
             selector: labels of the worker pods of all node sets.
             policies: `drain` of each node set that is wanted, as JSON, by the node set's name.
             connection: which Kubernetes it is.
+            slurm_files: Slurm's files as they are to be, where nothing is drained for a change of them that would be
+                refused afterwards.
             opts: its options.
         """
         inputs = {
@@ -45,6 +48,7 @@ class AllNodeSets(pulumi.dynamic.Resource):
             "owner": owner,
             "selector": {**selector},
             "policies": {name: {**policy} for name, policy in policies.items()},
+            **({} if slurm_files is None else {"slurm_files": {**slurm_files}}),
             **connection.inputs(),
         }
         super().__init__(self.acts(), resource_name, inputs, opts)

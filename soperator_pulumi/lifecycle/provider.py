@@ -4,7 +4,10 @@ Their modules and class names are recorded in users' states: they are not rename
 """
 
 import functools
+import sys
+import traceback
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, ResourceProvider
@@ -39,6 +42,7 @@ class LiveProvider(ResourceProvider):
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
+        _answer_in_words()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Accept what the component has made: it was checked as part of the spec."""
@@ -70,7 +74,7 @@ class LiveProvider(ResourceProvider):
 
 
 def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of ours through without what led to them: Pulumi prints whole tracebacks, and the message last."""
+    """Let errors of ours through without what led to them: of other errors Pulumi prints whole tracebacks."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,6 +97,24 @@ def _then_look_anew(operation: Callable[P, R]) -> Callable[P, R]:
             _recents.clear()
 
     return run
+
+
+def _answer_in_words() -> None:
+    """Have the SDK's server answer with the message alone when an error of ours ends an operation.
+
+    `pulumi.dynamic.__main__` (3.260) answers each exception with `traceback.format_exc()`: six lines of the SDK's own
+    before our words. Where the server looks for that function otherwise, nothing is changed, and the words are last.
+    """
+    server: Any = sys.modules["__main__"]
+    spec = getattr(server, "__spec__", None)
+    if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
+        server.traceback = SimpleNamespace(format_exc=_told)
+
+
+def _told() -> str:
+    """Return what is to be said of the exception that is being handled."""
+    error = sys.exc_info()[1]
+    return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()
 
 
 @functools.lru_cache(maxsize=8)

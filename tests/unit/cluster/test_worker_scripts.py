@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.cluster.mounts import scratch
-from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_record import ASK
+from soperator_pulumi.cluster.worker_scripts import JOIN, NEWCOMER_SECONDS, start_script, started_script, stop_script
 from soperator_pulumi.slurm.marker import Marker, Operation
 
 OWNER = "project.test.hpc"
 CONF = "Feature=cpu,ib CPUs=4 RealMemory=1024"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
+POD_START = str(Marker(OWNER, Operation.POD_START))
 
 SCONTROL = """\
 #!/bin/sh
@@ -102,9 +104,16 @@ class Worker:
         """Start slurmd, and return its arguments; `kept`: it says that a record stays that is not the node's."""
         self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n"})
         script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{self.root}/")
+        assert JOIN in script
+        script = script.replace(JOIN, ":\n")  # it outlives this process, with a sleep that takes no time
         done = self.run(script, CONF, flags="-ec")
         assert ("Slurm goes on with the record that it has of cpu-4" in done.stderr) == kept, done.stderr
         return done.stdout.splitlines()
+
+    def join(self) -> int:
+        """Do what is done beside a new slurmd, and return how many seconds it takes."""
+        assert self.run(f"newcomer='{POD_START}'\n{ASK}{JOIN}", flags="-ec").returncode == 0
+        return int((self.root / "clock").read_text())
 
     def started(self) -> int:
         return self.run(started_script(OWNER)).returncode
@@ -238,7 +247,39 @@ def test_a_worker_has_not_started_while_slurmd_or_slurmctld_does_not_answer(work
 def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
     worker: Worker, ordinal: int, weight: int
 ) -> None:
-    assert worker.start(ordinal)[-2:] == ["--conf", f"{CONF} Weight={weight}"]
+    registers = f'{CONF} Weight={weight} State=DRAIN Reason="{POD_START}"'
+    assert worker.start(ordinal)[-2:] == ["--conf", registers]
+
+
+def test_a_new_node_puts_itself_into_service_after_a_while(worker: Worker) -> None:
+    worker.write(answers="2")
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", POD_START)
+    assert worker.join() >= NEWCOMER_SECONDS
+    assert worker.changes() == ["update nodename=cpu-4 state=undrain reason=none"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("IDLE", "none"),
+        ("IDLE", POD_START),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: scale-down 1a2b3c"),
+        ("IDLE+DRAIN", f"{POD_START} and the disk is broken"),
+        ("IDLE+DRAIN", POD_STOP),
+        ("IDLE+FAIL+DRAIN", POD_START),
+    ],
+)
+def test_it_touches_no_other_drain(worker: Worker, state: str, reason: str) -> None:
+    worker.node(state, reason)
+    worker.join()
+    assert worker.changes() == []
+
+
+def test_it_ends_when_slurmctld_does_not_know_the_node_any_more(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN", POD_START)
+    worker.write(**{"bin/sleep": '#!/bin/sh\n[ "$1" -lt 100 ] || rm node\n'})
+    assert worker.join() == 0
+    assert worker.changes() == []
 
 
 def test_a_record_that_says_what_the_node_is_stays_as_it_is(worker: Worker) -> None:
@@ -261,6 +302,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
         ("DOWN*+DRAIN", f"{POD_STOP} : Not responding"),
+        ("IDLE+DRAIN", POD_START),
         ("DOWN*+DYNAMIC_NORM", "Not responding"),
     ],
 )

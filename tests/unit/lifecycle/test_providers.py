@@ -121,6 +121,24 @@ def test_a_changed_connection_is_no_change(world: World) -> None:
     assert ConfigFilesProvider().diff("", outputs, news).changes is False
 
 
+def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    both = {"slurm.conf": "PartitionName=own\nPartitionName=main\n"}
+    olds = {**CONFIG_FILES, "after_sync": "slurm", "files": both}
+    outputs = ConfigFilesProvider().create(olds).outs or {}
+    world.add_pod("controller-0", "controller")
+    world.jobs = [{"job_id": 7, "user_name": "alice", "partition": "own", "job_state": ["PENDING"], "nodes": ""}]
+    for files, words in (
+        ("PartitionName=main\n", "7 (alice, waiting)"),
+        ("ClusterName=x\nPartitionName=own\n", "A running cluster cannot take this change"),
+    ):
+        news = {**olds, "files": {"slurm.conf": files}}
+        assert ConfigFilesProvider().diff("", outputs, news).changes
+        assert words in capsys.readouterr().out.partition("slurm-config: would be refused now. ")[2]
+    news = {**olds, "files": {"slurm.conf": f"{both['slurm.conf']}KillWait=5\n"}}
+    assert ConfigFilesProvider().diff("", outputs, news).changes
+    assert "refused" not in capsys.readouterr().out
+
+
 def test_a_changed_file_is_a_change_and_its_difference_is_printed(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,11 +1,12 @@
 """Node sets that are taken out of the spec: free before their partitions go, and without a trace afterwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.errors import DrainError
+from soperator_pulumi.errors import ConfigRefusedError, DrainError
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
@@ -60,6 +61,47 @@ def test_what_is_not_known_yet_counts_as_changed(model: Model) -> None:
 def test_a_preview_prints_the_plan_for_node_sets_that_go(model: Model) -> None:
     model.engine.preview(CPU_ALONE)
     assert "hpc/gpu: 2 -> 0 nodes. Leaving: gpu-[0-1]" in model.world.said
+    assert model.drained() == {}
+
+
+PARTITIONS = {"slurm.conf": "PartitionName=main Nodes=cpu\nPartitionName=own Nodes=gpu\n"}
+WITHOUT_OWN = {"slurm.conf": "PartitionName=main Nodes=cpu\n"}
+
+
+def with_partitions(model: Model, after: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is recorded, and what is wanted without gpu and with these files of Slurm."""
+    STAGE.faults = model.faults
+    model.world.said.clear()
+    model.world.kubernetes.slurm_files = PARTITIONS
+    olds = model.engine.state[NAME]
+    return olds, {**olds, "policies": {"cpu": olds["policies"]["cpu"]}, "slurm_files": {**after}}
+
+
+def test_nothing_is_drained_for_files_that_slurm_would_be_refused_afterwards(model: Model) -> None:
+    job = model.submit(100, required=frozenset({"gpu-0"}))
+    waiting = model.submit(100, required=frozenset({"gpu-0", "gpu-1"}), partition="own", eligible_at=1e9)
+    olds, news = with_partitions(model, WITHOUT_OWN)
+
+    with pytest.raises(ConfigRefusedError, match=r"no node of gpu-\[0-1\] is drained") as refused:
+        provider(NAME).update(NAME, olds, news)
+    assert "PartitionName=own" in str(refused.value)
+    assert f"{waiting.job_id} (" in str(refused.value)
+    assert provider(NAME).diff(NAME, olds, news).changes
+    assert any("would be refused now, before any node is drained" in line for line in model.world.said)
+    assert (model.drained(), job.state) == ({}, "RUNNING")
+
+
+def test_jobs_that_run_on_leaving_nodes_are_waited_for_though_their_partition_goes(model: Model) -> None:
+    job = model.submit(50, required=frozenset({"gpu-0"}), partition="own")
+    provider(NAME).update(NAME, *with_partitions(model, WITHOUT_OWN))
+    assert job.state == "COMPLETED"
+    assert model.drained().keys() == {"gpu-0", "gpu-1"}
+
+
+def test_what_slurm_could_never_take_is_refused_before_the_first_node_is_drained(model: Model) -> None:
+    olds, news = with_partitions(model, {"slurm.conf": "ClusterName=other\n" + PARTITIONS["slurm.conf"]})
+    with pytest.raises(ConfigRefusedError, match="A running cluster cannot take this change"):
+        provider(NAME).update(NAME, olds, news)
     assert model.drained() == {}
 
 
