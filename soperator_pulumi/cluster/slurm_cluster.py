@@ -19,6 +19,7 @@ from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
 from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of
 from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.cluster.program import take_name
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.secrets import create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
@@ -90,9 +91,11 @@ class SlurmCluster(pulumi.ComponentResource):
 
         Raises:
             InvalidClusterError: the description has problems: all of them in one message. Pulumi prints it alone.
+            ClusterArgumentsError: arguments do not go together, or another cluster of the program has its name.
         """
         name = resource_name
         spec, connection = _understand(name, args, kwargs)
+        take_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
         scope = self._surroundings(name, spec, connection)
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)

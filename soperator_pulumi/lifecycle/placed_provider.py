@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pulumi.dynamic import CheckResult
+from pulumi.dynamic import CheckFailure, CheckResult
 
-from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.nodes.place import controller_lost, namespace_path
+from soperator_pulumi.errors import KubernetesError, SpecError
+from soperator_pulumi.lifecycle.nodes.place import cluster_of, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
@@ -20,7 +20,11 @@ class PlacedProvider(LiveProvider):
         """
         if news.get("namespace_uid") is None:
             before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
-            news = {**news, "namespace_uid": before if before and not controller_lost() else self._live_uid(news)}
+            try:
+                lost = controller_lost(cluster_of(news))
+            except SpecError as error:
+                return CheckResult(news, [CheckFailure("", str(error))])
+            news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
         return CheckResult(news, [])
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
