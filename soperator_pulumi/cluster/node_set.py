@@ -95,6 +95,7 @@ class NodeSet(pulumi.ComponentResource):
             namespace=own.namespace,
             namespace_uid=self.drain.namespace_uid,
             owner=own.owner,
+            component=own.component,
             node_set=node_set.name,
             selector=selector,
             policy=policy,

@@ -44,6 +44,15 @@ def owner_of(component_name: str) -> str:
     return f"{readable}.{digest}"
 
 
+def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
+    """Return the URN of a component for its own children: as a plain value, or each would wait for all of them."""
+
+    async def urn() -> str:
+        return await component.urn.future() or ""
+
+    return pulumi.Output(set(), urn(), component.urn.is_known())
+
+
 def _uid(metadata: ObjectMeta) -> str:
     return metadata.uid or ""  # a mocked deployment gives none
 
@@ -60,6 +69,8 @@ class Scope:
     namespace: str
     owner: str
     """Stack and component: the value of `OWNER_LABEL`."""
+    component: pulumi.Input[str] = ""
+    """URN of the component that the cluster is."""
     namespace_uid: pulumi.Input[str] | None = None
     """What Kubernetes gave the namespace, where the program makes it: known once it is there."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of
+from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of, urn_of
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.program import take_name
 from soperator_pulumi.cluster.references import references
@@ -144,7 +144,8 @@ class SlurmCluster(pulumi.ComponentResource):
             parent=self,
             cluster=spec.name,
             namespace=spec.namespace,
-            owner=owner_of(name),
+            owner=spec.owner or owner_of(name),
+            component=urn_of(self),
             labels=spec.labels,
             annotations=spec.annotations,
             provider=provider,
@@ -170,6 +171,7 @@ class SlurmCluster(pulumi.ComponentResource):
             create_namespace=spec.create_namespace,
             owner=scope.owner,
             owner_label=OWNER_LABEL,
+            component=scope.component,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
             connection=connection,

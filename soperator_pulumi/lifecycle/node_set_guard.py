@@ -10,6 +10,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.holder import require_held
 from soperator_pulumi.lifecycle.nodes.emptying import empty
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.progress import MachineClock, say
@@ -17,7 +18,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.marker import Operation
 
-_COMPARED = ("namespace", "namespace_uid", "owner", "node_set", "selector", "policy")
+_COMPARED = ("namespace", "namespace_uid", "owner", "component", "node_set", "selector", "policy")
 
 
 class NodeSetGuardProvider(LiveProvider):
@@ -40,11 +41,12 @@ class NodeSetGuardProvider(LiveProvider):
         """Drain all nodes of the set.
 
         Raises:
-            DrainError: they are not free, so that its StatefulSet must not be deleted.
+            DrainError: they are not free, or another component holds the cluster: its StatefulSet must not be deleted.
         """
         policies = {str(props["node_set"]): props.get("policy") or {}}
-        place = Place.model_validate(props)
-        empty(self.kube(props, deleting=True), place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
+        place, kube = Place.model_validate(props), self.kube(props, deleting=True)
+        require_held(kube, place.namespace, place.component, place.cluster)
+        empty(kube, place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
 
 
 class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGuard"):
@@ -57,6 +59,7 @@ class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGua
         namespace: str,
         namespace_uid: pulumi.Input[str],
         owner: str,
+        component: pulumi.Input[str],
         node_set: str,
         selector: Mapping[str, str],
         policy: Mapping[str, Any],
@@ -70,6 +73,7 @@ class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGua
             namespace: where the node set is.
             namespace_uid: the namespace's UID: another namespace of the same name is not acted on.
             owner: stack and component that the cluster belongs to, as on its objects.
+            component: URN of the component that the cluster is.
             node_set: its name, and the StatefulSet's.
             selector: labels of the node set's pods.
             policy: `node_set.drain` as JSON.
@@ -80,6 +84,7 @@ class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGua
             "namespace": namespace,
             "namespace_uid": namespace_uid,
             "owner": owner,
+            "component": component,
             "node_set": node_set,
             "selector": {**selector},
             "policy": {**policy},

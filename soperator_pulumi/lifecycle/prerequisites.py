@@ -10,6 +10,7 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
+from soperator_pulumi.lifecycle.holder import hold, holder
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, problems, ssh_host_public_key
 from soperator_pulumi.lifecycle.unknown import has_unknown
@@ -21,12 +22,12 @@ _FINGERPRINT = "ssh_host_fingerprint"
 class PrerequisitesProvider(LiveProvider):
     """Check only: nothing is made, and nothing is removed."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment."""
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
         try:
-            found = list(problems(self.kube(news), _asked(news)))
+            found = list(problems(self.kube(news), _asked(news), None if not olds else _asked(olds)))
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
         failures = [CheckFailure("", str(SpecError(news["where"], found)))] if found else []
@@ -42,8 +43,12 @@ class PrerequisitesProvider(LiveProvider):
         """Record what was found."""
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record what was found."""
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Record what was found. A component that was renamed holds the cluster under its new name from now on."""
+        wanted, before = _asked(news), _asked(olds)
+        kube = self.kube(news)
+        if wanted.component != before.component and holder(kube, wanted.namespace) == before.component:
+            hold(kube, wanted.namespace, wanted.component, wanted.part_of)
         return UpdateResult({**news, **self._found(news)})
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
@@ -84,6 +89,7 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
         create_namespace: bool,
         owner: str,
         owner_label: str,
+        component: pulumi.Input[str],
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
         connection: Connection,
@@ -95,6 +101,7 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
             "create_namespace": create_namespace,
             "owner": owner,
             "owner_label": owner_label,
+            "component": component,
             "part_of": {**part_of},
             "references": [*references],
             _PUBLIC_KEY: None,

@@ -29,6 +29,8 @@ class Place(BaseModel):
     """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
     selector: dict[str, str]
     """Labels of the worker pods that it is about."""
+    component: str = ""
+    """URN of the component that the cluster is; empty where an older release recorded none."""
 
     @classmethod
     def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
