@@ -97,6 +97,7 @@ class NodeSet(pulumi.ComponentResource):
             owner=own.owner,
             component=own.component,
             node_set=node_set.name,
+            stateful_set=self.stateful_set.id,
             selector=selector,
             policy=policy,
             connection=parts.connection,

@@ -25,9 +25,12 @@ class Connection:
         return self.kubeconfig is not None or self.context is not None
 
     def inputs(self) -> dict[str, pulumi.Input[str] | None]:
-        """Return the inputs of a dynamic resource: the kubeconfig is encrypted in Pulumi's state."""
-        secret = None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
-        return {KUBECONFIG: secret, CONTEXT: self.context}
+        """Return the inputs of a dynamic resource."""
+        return {KUBECONFIG: self.secret_kubeconfig(), CONTEXT: self.context}
+
+    def secret_kubeconfig(self) -> pulumi.Output[str] | None:
+        """Return the kubeconfig as what Pulumi encrypts in its state, whichever resource it is given to."""
+        return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,12 @@ class DrainGateProvider(PlacedProvider):
     """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare what is recorded: nothing is looked at, as nothing is done."""
+        """Compare what is recorded: nothing is looked at, as nothing is done.
+
+        A namespace that Pulumi replaces takes all pods with it: the gate is deleted before.
+        """
+        if has_unknown(news.get("namespace_uid")) and olds.get("namespace_uid"):
+            return DiffResult(changes=True, replaces=["namespace_uid"], delete_before_replace=True)
         return DiffResult(changes=has_unknown(news) or Emptied.of(news, olds) != Emptied.model_validate(olds))
 
     def create(self, props: dict[str, Any]) -> CreateResult:

@@ -14,6 +14,7 @@ import pytest
 from soperator_pulumi.lifecycle import holder
 from tests.engine.conftest import Stack
 from tests.engine.engines import PROGRAM
+from tests.waiting import wait_until
 from tools.engine import Deployer, Operation, cli_environment
 from tools.engine.state import STACK_TYPE
 
@@ -139,9 +140,13 @@ def test_a_renamed_stack_goes_on_with_the_owner_that_the_error_names(held: Held)
     assert renamed.up() == set()
 
 
-def test_a_renamed_stack_can_be_destroyed_as_it_is(held: Held) -> None:
-    held.renamed("other").deployer().destroy()
+def test_a_renamed_stack_can_be_destroyed_as_it_is_and_what_it_stands_on_goes_last(held: Held) -> None:
+    result = held.renamed("other").deployer().destroy()
     assert not held.is_there()
+    deleted = [change.name for change in result.of(Operation.DELETE)]
+    own = [deleted.index(name) for name in deleted if name.startswith("hpc-")]
+    assert deleted[0] == "hpc-drain-gate"
+    assert max(own) < deleted.index("node-pool")
 
 
 def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Held, tmp_path: Path) -> None:
@@ -176,6 +181,56 @@ def test_without_an_alias_it_is_refused_before_anything_is_made_or_deleted(held:
     left = held.deployer().up().changed
     assert {change.type for change in left} == {CLUSTER, "tests:index:Platform"}, "components, which are names alone"
     assert Operation.DELETE not in replace(held, settings={"in_platform": True, "was_at_the_root": True}).up()
+
+
+def test_a_stateful_set_that_a_transformation_replaces_is_drained_before(stack: Stack) -> None:
+    held = Held(stack, settings={"with_workers": True})
+    held.up()
+    before = stateful_set(held)
+    moved = replace(held, settings={"with_workers": True, "other_service": "other"})
+    pretend_that_slurmd_runs(held)
+
+    error = held.stack.fails(moved.deployer().up)
+    assert "slurmctld does not answer: there is no controller, and jobs may run on cpu-0" in str(error)
+    assert stateful_set(held)["metadata"]["uid"] == before["metadata"]["uid"]
+
+    os.environ["SOPERATOR_CONTROLLER_LOST"] = "hpc"
+    try:
+        moved.up()
+    finally:
+        del os.environ["SOPERATOR_CONTROLLER_LOST"]
+    after = stateful_set(held)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert after["spec"]["serviceName"] == "other"
+    assert moved.up() == set()
+    stack.kubernetes.core.delete_namespace(held.namespace)
+
+
+def stateful_set(held: Held) -> dict[str, Any]:
+    found = held.stack._get(f"/apis/apps/v1/namespaces/{held.namespace}/statefulsets/cpu")
+    assert found is not None
+    return found
+
+
+def pretend_that_slurmd_runs(held: Held) -> None:
+    """Have the pod, which no kubelet has, say that slurmd runs in it, so that jobs may be there."""
+    core = held.stack.kubernetes.core
+    pods = f"/api/v1/namespaces/{held.namespace}/pods/cpu-0"
+    wait_until(lambda: held.stack._get(pods) is not None, "the pod is there")
+    state = {"running": {"startedAt": "2026-11-22T00:00:00Z"}}
+    status = {"name": "slurmd", "image": "none", "imageID": "", "ready": True, "restartCount": 0, "state": state}
+    core.patch_namespaced_pod_status("cpu-0", held.namespace, {"status": {"containerStatuses": [status]}})
+
+
+def test_a_kubeconfig_that_a_cluster_is_given_is_nowhere_in_the_state_in_plain(stack: Stack) -> None:
+    kubeconfig = stack.kubernetes.kubeconfig.read_text()
+    key = max(kubeconfig.split(), key=len)  # the longest word is a key or a certificate
+    held = Held(stack, settings={"with_kubeconfig": True})
+    held.up()
+    states = [path.read_bytes() for path in (stack.folder / "state").rglob("*.json*") if path.is_file()]
+    assert any(b"hpc-kubernetes" in state for state in states)
+    assert not any(key.encode() in state for state in states)
+    stack.kubernetes.core.delete_namespace(held.namespace)
 
 
 def test_what_another_component_has_taken_over_is_not_deleted(held: Held) -> None:
