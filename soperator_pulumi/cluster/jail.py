@@ -87,6 +87,7 @@ class Jail(pulumi.ComponentResource):
         self.active = ActiveTree(
             f"{self._name}-active",
             namespace=scope.namespace,
+            namespace_uid=own.namespace_uid,
             tree=active_tree(spec),
             populated=tree_id(spec),
             source=source_name(spec),

@@ -42,7 +42,7 @@ class DrainGateProvider(PlacedProvider):
             DrainError: they are not free, or another component holds the cluster: nothing of it must be deleted.
         """
         place = Emptied.model_validate(props)
-        kube = self.kube(props, deleting=True)
+        kube = self.kube(props)
         require_held(kube, place.namespace, place.component, place.cluster)
         empty(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
         release(kube, place.namespace, place.component)

@@ -53,7 +53,7 @@ class NodeSetGuardProvider(LiveProvider):
             DrainError: they are not free, or another component holds the cluster: its StatefulSet must not be deleted.
         """
         policies = {str(props["node_set"]): props.get("policy") or {}}
-        place, kube = Place.model_validate(props), self.kube(props, deleting=True)
+        place, kube = Place.model_validate(props), self.kube(props)
         require_held(kube, place.namespace, place.component, place.cluster)
         empty(kube, place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
 

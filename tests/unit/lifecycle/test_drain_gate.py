@@ -131,7 +131,8 @@ def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
 def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
     STAGE.faults = None
     state = model.engine.state["DrainGate"]
-    assert not provider("DrainGate").diff("", state, {**state, "kubeconfig": "other"}).changes
+    assert not provider("DrainGate").diff("", state, state).changes
+    assert provider("DrainGate").diff("", state, {**state, "kubeconfig": "other"}).changes, "it is recorded"
     assert provider("DrainGate").diff("", state, {**state, "policies": {}}).changes
 
 

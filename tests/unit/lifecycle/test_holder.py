@@ -33,8 +33,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         "metadata": {"uid": "uid-0", "labels": {"soperator-pulumi/owner": "project.dev.hpc"}}
     }
 
-    def kube(_self: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> World:
-        del deleting
+    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> World:
         return world
 
     monkeypatch.setattr(LiveProvider, "kube", kube)

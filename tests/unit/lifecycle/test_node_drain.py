@@ -71,8 +71,8 @@ def test_no_change_takes_one_look_at_slurm_and_says_nothing(model: Model) -> Non
     assert model.world.said == []
 
 
-def test_a_changed_connection_is_no_change(model: Model) -> None:
-    assert not differs(model, kubeconfig="other", context="renewed")
+def test_a_changed_connection_is_recorded(model: Model) -> None:
+    assert differs(model, kubeconfig="other", context="renewed")
 
 
 @pytest.mark.parametrize("key", ["replicas", "policy", "identity"])
