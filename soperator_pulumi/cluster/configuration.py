@@ -40,6 +40,7 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
             f"{name}-{config_map}",
             config_map=config_map,
             namespace=scope.namespace,
+            namespace_uid=scope.namespace_uid,
             labels=scope.object_labels(),
             annotations=scope.annotations,
             files=files,

@@ -36,6 +36,7 @@ def _about_all(scope: Scope, spec: ClusterSpec, connection: Connection) -> dict[
         "namespace": scope.namespace,
         "namespace_uid": scope.namespace_uid,
         "owner": scope.owner,
+        "component": scope.component,
         "selector": scope.selector("worker"),
         "policies": {node_set.name: node_set.drain.model_dump(mode="json") for node_set in spec.node_sets},
         "connection": connection,

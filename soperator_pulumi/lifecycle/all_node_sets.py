@@ -22,6 +22,7 @@ class AllNodeSets(pulumi.dynamic.Resource):
         namespace: str,
         namespace_uid: pulumi.Input[str] | None,
         owner: str,
+        component: pulumi.Input[str],
         selector: Mapping[str, str],
         policies: Mapping[str, Mapping[str, Any]],
         connection: Connection,
@@ -35,6 +36,7 @@ class AllNodeSets(pulumi.dynamic.Resource):
             namespace: where the cluster is.
             namespace_uid: the namespace's UID; None to record the one that is found.
             owner: stack and component that the cluster belongs to, as on its objects.
+            component: URN of the component that the cluster is.
             selector: labels of the worker pods of all node sets.
             policies: `drain` of each node set that is wanted, as JSON, by the node set's name.
             connection: which Kubernetes it is.
@@ -46,6 +48,7 @@ class AllNodeSets(pulumi.dynamic.Resource):
             "namespace": namespace,
             "namespace_uid": namespace_uid,
             "owner": owner,
+            "component": component,
             "selector": {**selector},
             "policies": {name: {**policy} for name, policy in policies.items()},
             **({} if slurm_files is None else {"slurm_files": {**slurm_files}}),

@@ -16,15 +16,15 @@ from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
 from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
 
 
-class ConfigFilesProvider(LiveProvider):
+class ConfigFilesProvider(PlacedProvider):
     """Create, change and remove the ConfigMap."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -83,7 +83,7 @@ class ConfigFilesProvider(LiveProvider):
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """Delete the ConfigMap."""
         recorded = DesiredFiles.model_validate(props)
-        self.kube(props, deleting=True).delete(recorded.path)
+        self.recorded_kube(props).delete(recorded.path)
 
 
 def _outputs(props: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +109,7 @@ class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles
         *,
         config_map: str,
         namespace: str,
+        namespace_uid: pulumi.Input[str] | None,
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         files: Mapping[str, str],
@@ -120,6 +121,7 @@ class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles
     ) -> None:
         inputs = {
             "namespace": namespace,
+            "namespace_uid": namespace_uid,
             "name": config_map,
             "labels": {**labels},
             "annotations": {**annotations},

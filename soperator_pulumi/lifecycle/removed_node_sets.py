@@ -15,6 +15,7 @@ from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
 from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.lifecycle.nodes.place import cluster_of, controller_lost
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
@@ -29,10 +30,12 @@ class RemovedNodeSetsProvider(PlacedProvider):
     """Drain on update the live node sets that are not wanted. Create and delete do nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Refuse what the environment says of drains, if it is bad: once for the cluster, and before anything else."""
+        """Refuse what the environment says for this run, if it is bad: once, and before anything else."""
         try:
+            cluster = cluster_of(news)
             for policy in [None, *news["policies"].values()]:
-                policy_of(policy)
+                policy_of(cluster, policy)
+            controller_lost(cluster)
         except SpecError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
         return super().check(olds, news)
@@ -92,7 +95,11 @@ class Removed:
         """
         self.wanted.uid(self.kube)
         found = self._found()
-        leaving = [each.leaving(policy_of(self.former.get(name)), 0) for name, each in found.items() if each.names()]
+        leaving = [
+            each.leaving(policy_of(self.wanted.cluster, self.former.get(name)), 0)
+            for name, each in found.items()
+            if each.names()
+        ]
         try:
             lines = Draining.at(self.kube, self.wanted, self.say, self.clock).preview(leaving, Operation.REMOVAL)
         except (SlurmError, TransportError) as error:

@@ -88,7 +88,7 @@ def aborted(
         said = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
         lines += _table(_grouped(said, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
-        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values())]
+        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values(), cluster)]
     by_why: dict[str, list[str]] = {}
     for name, why in kept.items():
         by_why.setdefault(why, []).append(name)
@@ -275,7 +275,7 @@ def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
     return f"{span(longest_wait_seconds(policy) - elapsed_seconds)} left"
 
 
-def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
+def _what_to_do(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
     running = [job for job in jobs if "COMPLETING" not in job.state]
     completing = [job for job in jobs if "COMPLETING" in job.state]
     if running:
@@ -285,8 +285,8 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
             f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
         )
         yield (
-            "For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
-            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+            f"For one run only: SOPERATOR_DRAIN='{cluster}: {{timeout: 1d}}' before the command, "
+            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} ends the jobs)."
         )
     if completing:
         nodes = compress(

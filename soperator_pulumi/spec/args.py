@@ -244,6 +244,7 @@ class ClusterArgs(TypedDict, total=False):
 
     name: str
     namespace: str
+    owner: str
     create_namespace: bool
     cluster_domain: str
     labels: Mapping[str, str]

@@ -73,7 +73,7 @@ class Draining:
             return [pod.name for pod in find_pods(kube, place.namespace, place.selector) if not pod.going]
 
         def policies() -> dict[str, DrainSpec]:
-            return {name: _policy(recorded) for name, recorded in find_policies(kube, place).items()}
+            return {name: _policy(place.cluster, recorded) for name, recorded in find_policies(kube, place).items()}
 
         return cls(
             slurm or slurm_of(kube, place, clock),
@@ -177,12 +177,12 @@ class Draining:
         return Marker(self._owner, operation, secrets.token_hex(3))
 
 
-def _policy(recorded: Mapping[str, Any]) -> DrainSpec:
+def _policy(cluster: str, recorded: Mapping[str, Any]) -> DrainSpec:
     """Return the policy of a node set that loses no node; the default one when somebody has made its own unreadable."""
     try:
-        return policy_of(recorded)
+        return policy_of(cluster, recorded)
     except SpecError:
-        return policy_of(None)
+        return policy_of(cluster, None)
 
 
 def slurm_of(kube: Kube, place: Place, clock: Clock) -> SlurmClient:

@@ -56,7 +56,7 @@ def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_f
 
 def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     STAGE.begin(model.faults)
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     model.world.kubernetes.namespace_uid = "uid-1"
     before = {**model.engine.state[NAME], "namespace_uid": "uid-0"}
     checked = provider("NodeDrain").check(before, {**before, "namespace_uid": None}).inputs
@@ -72,8 +72,8 @@ def test_no_change_takes_one_look_at_slurm_and_says_nothing(model: Model) -> Non
     assert model.world.said == []
 
 
-def test_a_changed_connection_is_no_change(model: Model) -> None:
-    assert not differs(model, kubeconfig="other", context="renewed")
+def test_a_changed_connection_is_recorded(model: Model) -> None:
+    assert differs(model, kubeconfig="other", context="renewed")
 
 
 @pytest.mark.parametrize("key", ["replicas", "policy", "identity"])
@@ -111,7 +111,7 @@ def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
 def test_a_bad_policy_for_this_run_is_refused_with_all_problems_in_the_preview(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: soon, on_timeot: cancel}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: soon, on_timeot: cancel}")
     with pytest.raises(SpecError, match=r"(?s)SOPERATOR_DRAIN has 2 problems:.*on_timeot.*timeout"):
         differs(model)
 
@@ -136,7 +136,7 @@ def test_an_aborted_scale_down_leaves_all_nodes_and_pods(model: Model) -> None:
 
 def test_a_policy_for_one_run_counts_over_the_recorded_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     job = model.submit(10_000, width=4)
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: 10s, on_timeout: cancel}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: 10s, on_timeout: cancel}")
     model.world.watch.policies["gpu"] = (DrainSpec.model_validate({"timeout": "10s", "on_timeout": "cancel"}),)
     model.up(2)
     assert job.state == "CANCELLED"
@@ -322,7 +322,7 @@ def test_a_namespace_that_was_made_anew_is_taken_when_the_user_says_that_the_old
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     outs = provider("NodeDrain").update(NAME, state, state).outs

@@ -32,9 +32,9 @@ def test_nodes_that_have_joined_are_no_change_which_one_command_tells(model: Mod
     assert model.world.said == []
 
 
-def test_a_changed_connection_is_no_change(model: Model) -> None:
+def test_a_changed_connection_is_recorded(model: Model) -> None:
     state = model.engine.state[NAME]
-    assert not NodesReadyProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
+    assert NodesReadyProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
 
 
 def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:

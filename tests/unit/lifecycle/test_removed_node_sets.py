@@ -70,7 +70,7 @@ WITHOUT_OWN = {"slurm.conf": "PartitionName=main Nodes=cpu\n"}
 
 def with_partitions(model: Model, after: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is recorded, and what is wanted without gpu and with these files of Slurm."""
-    STAGE.faults = model.faults
+    STAGE.begin(model.faults)
     model.world.said.clear()
     model.world.kubernetes.slurm_files = PARTITIONS
     olds = model.engine.state[NAME]
@@ -199,14 +199,22 @@ def test_a_bad_policy_for_one_run_is_refused_once_and_before_all_else(
 ) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "[timeout]")
     (failure,) = provider(NAME).check({}, model.engine.state[NAME]).failures
-    assert failure.reason.startswith("SOPERATOR_DRAIN has 1 problem:\n  needs a mapping of keys")
+    assert failure.reason.startswith("SOPERATOR_DRAIN has 1 problem:\n  needs the name of a cluster")
+
+
+def test_a_lost_controller_without_a_name_is_refused_before_all_else(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    (failure,) = provider(NAME).check({}, model.engine.state[NAME]).failures
+    assert "needs the name of the cluster whose controller is gone for good" in failure.reason
 
 
 def test_a_policy_for_one_run_that_does_not_fit_to_one_node_set_is_refused_as_well(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = DrainSpec.model_validate({"timeout": "10d", "max_wait": "11d"}).model_dump(mode="json")
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{on_timeout: wait, max_wait: 9d}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {on_timeout: wait, max_wait: 9d}")
     props = {**model.engine.state[NAME], "policies": {"gpu": policy}}
     (failure,) = provider(NAME).check({}, props).failures
     assert "max_wait" in failure.reason

@@ -232,8 +232,8 @@ def test_the_error_names_jobs_users_and_end_times_and_what_to_do() -> None:
             "(scontrol requeue 4711,4712); or raise the node set's drain.timeout."
         ),
         (
-            "  For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
-            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+            "  For one run only: SOPERATOR_DRAIN='hpc: {timeout: 1d}' before the command, "
+            "or SOPERATOR_DRAIN='hpc: {on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
         ),
         "  Everything is put back: what was drained for it is in service again.",
     ]
