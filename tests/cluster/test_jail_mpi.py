@@ -74,6 +74,15 @@ def test_mpi_in_a_batch_job_over_two_nodes(real: Slurm, hello: str) -> None:
     assert_four_met(real.ssh(f"cat mpi.{job}").stdout)
 
 
+def test_the_components_of_a_heterogeneous_step_meet_over_pmix(real: Slurm, hello: str) -> None:
+    """The second component's own job has another number than the folder of the PMIx server."""
+    component = f"-n1 --overcommit {hello}"
+
+    said = real.ssh(f"timeout 60 srun --mpi=pmix -w cpu-0 {component} : -w cpu-1 {component}").stdout
+
+    assert sorted(said.splitlines()) == [f"rank {rank} of 2 on cpu-{rank}: sum 3" for rank in range(2)]
+
+
 def assert_four_met(said: str) -> None:
     """Four ranks on two nodes have added their numbers up."""
     found = [re.fullmatch(r"rank (\d) of 4 on (cpu-\d): sum 10", line) for line in said.splitlines()]
