@@ -117,13 +117,12 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
 /* Build the view of the job's tree in the own mount namespace, and make it the root. */
 static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure)
 {
-    struct view view = {.config = &config, .job = true, .job_id = job_id};
+    struct view view = {.config = &config, .job = true, .job_id = job_id, .step_id = step_id};
     struct tree tree;
     int claim, root, result;
 
     if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0 ||
-        pmix_folder(config.spool, job_id, step_id, view.pmix, failure) < 0 || enter_namespace(failure) < 0 ||
-        (claim = claim_open(config.jail, failure)) < 0)
+        enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);
     close(claim);
@@ -137,6 +136,19 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     result = enter_root(root, failure);
     close(root);
     return result < 0 ? -1 : confine(~UINT64_C(0), config.user_namespaces, failure);
+}
+
+/* Steps that would begin and never end. */
+static int check_step(spank_t spank, struct failure *failure)
+{
+    char mapping[4096];
+    uint32_t nodes;
+
+    if (spank_getenv(spank, "SLURM_PMIX_MAPPING_SERV", mapping, sizeof(mapping)) != ESPANK_SUCCESS)
+        return 0;
+    if (spank_get_item(spank, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS)
+        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the step's nodes");
+    return pmix_check(mapping, nodes, failure);
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
@@ -157,6 +169,8 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         fail_job(&failure, "find out", "the working directory");
         return refuse(&failure);
     }
+    if (check_step(spank, &failure) < 0)
+        return refuse(&failure);
     return enter_jail(job_id, step_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 

@@ -1,22 +1,23 @@
 /*
- * The folder in slurmd's spool that a step's PMIx server has for its tasks.
+ * Steps with PMIx that would wait for ever.
  */
 #ifndef JAIL_PMIX_H
 #define JAIL_PMIX_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "failure.h"
 
-#define PMIX_NAME_SIZE 48
-
 /*
- * Find the name of the folder in `spool`: `pmix.<job>.<step>`. In a heterogeneous job all components have the folder of
- * the first one's number, which SPANK does not tell; the socket that slurmstepd listens on has it in its name. A step
- * without a PMIx server gets the name of its own numbers. Returns 0 or -1.
+ * Refuse a heterogeneous step (`srun --mpi=pmix a : b`). Nodes register themselves, so slurmstepd knows of the addresses
+ * that its own component's credential brings and of no others: its PMIx server does not reach those of the other
+ * components, and all tasks wait in MPI_Init until they are cancelled.
+ *
+ * mapping: SLURM_PMIX_MAPPING_SERV, where slurmstepd says which tasks are on which of the step's nodes; NULL: no PMIx.
+ * nodes: the number of nodes of the step's own component.
+ *
+ * Returns 0 or -1; the failure is the job's.
  */
-int pmix_folder(const char *spool, uint32_t job_id, uint32_t step_id, char name[PMIX_NAME_SIZE],
-                struct failure *failure);
+int pmix_check(const char *mapping, uint32_t nodes, struct failure *failure);
 
 #endif

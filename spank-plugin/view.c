@@ -88,11 +88,13 @@ static int add_of_spool(int root, const char *spool, const char *name, uint64_t 
 static int add_spool(int root, const struct view *view, struct failure *failure)
 {
     const char *spool = view->config->spool;
-    char batch[32];
+    char batch[32], pmix[48];
 
     snprintf(batch, sizeof(batch), "job%05u", view->job_id); /* Slurm: _make_batch_dir() */
+    /* Slurm: mpi/pmix, with %d for the step's number too */
+    snprintf(pmix, sizeof(pmix), "pmix.%d.%d", (int)view->job_id, (int)view->step_id);
     if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, 0, failure) < 0 ||
-        add_of_spool(root, spool, view->pmix, 0, failure) < 0)
+        add_of_spool(root, spool, pmix, 0, failure) < 0)
         return -1;
     return add_of_spool(root, spool, "conf-cache", MOUNT_ATTR_RDONLY, failure);
 }

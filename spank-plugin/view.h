@@ -21,7 +21,6 @@
 
 #include "config.h"
 #include "failure.h"
-#include "pmix.h"
 
 struct view {
     const struct jail_config *config;
@@ -29,7 +28,7 @@ struct view {
     int place;    /* O_PATH, where the view is attached; may be the tree itself */
     bool job;     /* whether slurmd's spool is part of it: */
     uint32_t job_id;
-    char pmix[PMIX_NAME_SIZE];
+    uint32_t step_id;
 };
 
 /* Build the view in the calling process's mount namespace. Returns a descriptor of its root, or -1. */

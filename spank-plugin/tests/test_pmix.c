@@ -1,56 +1,19 @@
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include "../pmix.h"
 #include "harness.h"
-#include "world.h"
-
-#define SPOOL "/var/spool/slurmd"
 
 static struct failure failure;
 
-static void listen_at(const char *path)
+TEST(a_step_of_one_component_may_have_pmix)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    CHECK(server >= 0 && bind(server, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(server, 1) == 0);
+    CHECK(pmix_check(NULL, 1, &failure) == 0);
+    CHECK(pmix_check("(vector,(0,1,4))", 1, &failure) == 0);
+    CHECK(pmix_check("(vector,(0,2,2),(2,1,1))", 3, &failure) == 0);
+    CHECK(pmix_check("(vector,(0,2,1),(0,2,1))", 2, &failure) == 0);
 }
 
-static void is_named(const char *expected)
+TEST(a_step_over_nodes_of_other_components_is_refused)
 {
-    char name[PMIX_NAME_SIZE];
-
-    CHECK(pmix_folder(SPOOL, 12, 3, name, &failure) == 0);
-    CHECK_SAYS(name, expected);
-    CHECK(strlen(name) == strlen(expected));
-}
-
-TEST(a_step_without_a_server_has_the_folder_of_its_own_numbers)
-{
-    world_make();
-    is_named("pmix.12.3");
-}
-
-TEST(a_component_has_the_folder_that_the_server_of_its_job_has)
-{
-    world_make();
-    listen_at(SPOOL "/stepd.slurm.pmix.11.3");
-    is_named("pmix.11.3");
-}
-
-TEST(a_socket_of_something_else_names_no_folder)
-{
-    world_make();
-    CHECK(mkdir("/run/spool", 0755) == 0);
-    listen_at(SPOOL "/cpu-0_11.3");
-    listen_at("/run/spool/stepd.slurm.pmix.11.3");
-    listen_at(SPOOL "/stepd.slurm.pmix.11.3.x");
-    listen_at(SPOOL "/stepd.slurm.pmix.11");
-    is_named("pmix.12.3");
+    CHECK(pmix_check("(vector,(0,2,1))", 1, &failure) == -1 && failure.scope == FAILURE_JOB);
+    CHECK(pmix_check("(vector,(0,1,2),(1,1,1))", 1, &failure) == -1);
+    CHECK_SAYS(failure.text, "Start all tasks as one component");
 }

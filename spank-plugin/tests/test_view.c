@@ -20,7 +20,7 @@ static struct failure failure;
 /* Build a job's view of the active tree in the own mount namespace and enter it. */
 static int enter_here(void)
 {
-    struct view view = {.config = &config, .job = true, .job_id = 12, .pmix = "pmix.12.3"};
+    struct view view = {.config = &config, .job = true, .job_id = 12, .step_id = 3};
     struct tree tree;
     int claim, root;
 
