@@ -11,6 +11,7 @@ be about to take its pod away. The run that waits for it puts it into service; w
 import shlex
 from collections.abc import Sequence
 
+from soperator_pulumi.cluster.containers import LAST_WORDS
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
@@ -29,11 +30,25 @@ _UNANSWERED_SECONDS = 30
 _CLOSE = """\
 close() {
     mount -o "remount,bind,$1" "$2" && return
-    echo "slurmd is not started, as jobs could run programs in $2 outside of the jail." \\
+    echo "slurmd is not started, as users could run programs in $2 outside of the jail, or change it." \\
         "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
     exit 1
 }
 """
+
+_CLOSE_DEVICES = f"""\
+devices=$(mountpoint -d /dev)
+while read -r _ _ device _ place _; do
+    case $place in {layout.SHARED_MEMORY_DIR} | {layout.SHARED_MEMORY_DIR}/* | /dev/mqueue) continue ;; esac
+    case $device:$place in "$devices":* | *:/dev/*) close ro "$place" ;; esac
+done < /proc/self/mountinfo
+chmod go= {LAST_WORDS}
+: < {layout.OPEN_AS_USER}
+"""
+"""slurmd gives away, as root, the files into which it writes for a user (sbcast), so what everybody may write to is
+read-only here: devices, which stay usable, with those that the runtime has laid over files of /proc. The file that
+Kubernetes reads at the container's end is root's alone. The last line fails where slurmd could wait in a user's
+pipe."""
 
 _CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
 """How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
@@ -59,8 +74,8 @@ until {{ ask && lift "$newcomer"; }} || unknown; do sleep {_LOOK_SECONDS}; done
 def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
-    Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
-    volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    Before that it makes devices read-only and every volume one from which nothing is executed, and notes what a job
+    on this node sees of its volumes: a pod that has not been replaced since the spec changed goes on with what it has.
 
     A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
     """
@@ -69,10 +84,12 @@ def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> s
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
     conf = '"$1 Weight=$weight State=DRAIN Reason=\\"$newcomer\\""'
-    slurmd = f"exec slurmd -D -b -Z --conf-server {controller} --conf {conf}\n"
+    slurmd = f"slurmd -D -b -Z --conf-server {controller} --conf {conf}\n"
+    start = f"exec env LD_PRELOAD={layout.OPEN_AS_USER} {slurmd}"
     # Twice in parentheses: no child of slurmd, which would never reap it.
     join = f"newcomer={_marker(owner, Operation.POD_START)}\n( (\n{JOIN}) >/dev/null 2>&1 & )\n"
-    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + join + slurmd
+    before = _CLOSE + _CLOSE_DEVICES + "".join(remounts) + note
+    return before + ASK + _WEIGH + renew_record(owner, controller) + join + start
 
 
 def started_script(owner: str) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import attempts
-from tests.cluster.attempts import kernel, mounts, network, processes, secrets
+from tests.cluster.attempts import descriptors, kernel, mounts, network, processes, secrets
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster
 
 PACKAGE = Path(attempts.__file__).parent
-assert [kernel, mounts, network, processes, secrets]  # imported for the attempts that they add
+assert [descriptors, kernel, mounts, network, processes, secrets]  # imported for the attempts that they add
 
 OF_ROOT_IN_ITS_OWN = {
     # The tree and the container are the admin shell's own: there is nothing to be kept from it.

@@ -263,7 +263,7 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
     for path, options in closed.items():
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
         assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
-    assert lines[-1].startswith("exec slurmd ")
+    assert lines[-1].startswith("exec env LD_PRELOAD=/opt/slurm/lib/open_as_user.so slurmd ")
 
 
 def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:
