@@ -163,6 +163,14 @@ def test_daemons_and_the_bundle_of_clients_have_the_same_plugins(built: dict[str
         assert bundled == {*own, "spank_jail.so"}
 
 
+def test_srun_loads_the_pmix_of_the_bundle_as_a_jail_may_have_none(built: dict[str, ImageFiles]) -> None:
+    plugin = built["worker"].files["opt/slurm/lib/slurm/mpi_pmix_v5.so"].content
+
+    assert plugin is not None
+    assert b"/pmix2/lib" not in plugin
+    assert "opt/slurm/lib/libpmix.so.2" in built["worker"].files
+
+
 def test_the_bundle_is_roots_alone_to_change(built: dict[str, ImageFiles]) -> None:
     bundle = {path: file for path, file in built["worker"].files.items() if path.startswith("opt/slurm")}
 
