@@ -29,7 +29,7 @@ class Cluster(SlurmCluster):
         scope = self._surroundings(name, spec, connection, what_it_stands_on(opts))
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
         scope = create_namespace(name, scope.following(self.prerequisites), spec)
-        everything = [*create_network_policies(name, scope, spec)]
+        everything: list[pulumi.Resource] = [*create_network_policies(name, scope, spec)]
         if config.get_bool("with_workers"):
             everything += workers(name, scope, connection)
         create_drain_gate(name, scope, spec, connection, everything)
@@ -39,15 +39,17 @@ class Cluster(SlurmCluster):
 def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Resource]:
     """A StatefulSet whose pod waits for a machine that there is not, and what guards it."""
     selector = scope.selector("worker", "cpu")
-    template = {
-        "metadata": {"labels": selector},
-        "spec": {"nodeSelector": {"no-such": "machine"}, "containers": [{"name": "slurmd", "image": "none"}]},
+    # As a manifest: against the classes of Kubernetes a type checker would try for hours to fit it.
+    spec: Any = {
+        "service_name": "nodes",
+        "selector": {"match_labels": selector},
+        "template": {
+            "metadata": {"labels": selector},
+            "spec": {"nodeSelector": {"no-such": "machine"}, "containers": [{"name": "slurmd", "image": "none"}]},
+        },
     }
     stateful_set = kubernetes.apps.v1.StatefulSet(
-        f"{name}-cpu",
-        metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED),
-        spec={"service_name": "nodes", "selector": {"match_labels": selector}, "template": template},  # type: ignore[typeddict-item] # as a manifest
-        opts=scope.options(),
+        f"{name}-cpu", metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED), spec=spec, opts=scope.options()
     )
     guard = NodeSetGuard(
         f"{name}-cpu-guard",
@@ -69,8 +71,9 @@ def other_service(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTra
     """Change, in whatever StatefulSet there is, a field because of which it is replaced."""
     if args.type_ != "kubernetes:apps/v1:StatefulSet":
         return None
-    spec = {**args.props["spec"], "service_name": config.require("other_service")}
-    return pulumi.ResourceTransformationResult({**args.props, "spec": spec}, args.opts)
+    props: Any = args.props
+    spec = {**props["spec"], "service_name": config.require("other_service")}
+    return pulumi.ResourceTransformationResult({**props, "spec": spec}, args.opts)
 
 
 class Platform(pulumi.ComponentResource):
