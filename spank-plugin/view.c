@@ -25,7 +25,7 @@ static int attach(int root, int mount, const char *path, struct failure *failure
     if (fstat(mount, &status) < 0)
         result = fail(failure, "look at", path);
     else if ((place = inside_make(root, path, S_ISDIR(status.st_mode))) < 0)
-        result = fail(failure, "make a mount point in the tree at", path);
+        result = fail_volume(failure, "make a mount point in the tree at", path);
     else if (mounts_attach(mount, place) < 0)
         result = fail(failure, "mount in the tree at", path);
     if (place >= 0)
@@ -105,7 +105,7 @@ static int add_all(int root, const struct view *view, struct failure *failure)
     int result;
 
     if (proc < 0)
-        return fail(failure, "make a mount point in the tree at", "/proc");
+        return fail_volume(failure, "make a mount point in the tree at", "/proc");
     result = proc_attach(root, proc, failure);
     close(proc);
     if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
