@@ -6,7 +6,8 @@
  * It has to be `required`: an optional plugin that fails is passed over, and the job would run outside.
  * Slurm calls, in slurmstepd: init, init_post_opt, and with the user as effective user user_init; then in each task, a
  * forked child: task_init_privileged as root, task_init as the user, exec; in slurmstepd again: task_post_fork (after
- * the last fork, once a task), task_exit, exit. Whatever goes wrong before, a task finds it in task_init_privileged
+ * the last fork, once a task), task_exit, exit; and when a job has ended on the node, in a process of its own: job_epilog.
+ * Whatever goes wrong before, a task finds it in task_init_privileged
  * and ends there, with a message that srun shows or the batch job's output file has.
  */
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include "confine.h"
 #include "enter.h"
 #include "isolation.h"
+#include "leftovers.h"
 #include "report.h"
 #include "tree.h"
 #include "view.h"
@@ -53,6 +55,18 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
+/* From here to its epilog the end of another job of the user removes nothing. */
+static int note_job(spank_t spank, struct failure *failure)
+{
+    uint32_t job_id;
+    uid_t user;
+
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's number and user");
+    return leftovers_note(user, job_id, failure);
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 {
     uint32_t step_id;
@@ -60,7 +74,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        !(config.isolate_pid || config.isolate_ipc))
+        note_job(spank, &startup_failure) < 0 || !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
         fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
@@ -170,4 +184,20 @@ int slurm_spank_exit(spank_t spank, int count, char **arguments)
     (void)arguments;
     isolation_stop(&isolation);
     return 0;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    uint32_t job_id;
+    uid_t user;
+
+    (void)count;
+    (void)arguments;
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        slurm_error("jail: ask Slurm for the job that has ended");
+    else if (leftovers_remove(user, job_id, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
+    return 0; /* anything else drains the node, for what a user has left */
 }

@@ -93,7 +93,8 @@ static int add_spool(int root, const struct view *view, struct failure *failure)
     snprintf(batch, sizeof(batch), "job%05u", view->job_id); /* Slurm: _make_batch_dir() */
     /* Slurm: mpi/pmix, with %d for the step's number too */
     snprintf(pmix, sizeof(pmix), "pmix.%d.%d", (int)view->job_id, (int)view->step_id);
-    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, 0, failure) < 0 ||
+    /* The script is the user's own: who could write to it could fill the disk that slurmd works on. */
+    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, MOUNT_ATTR_RDONLY, failure) < 0 ||
         add_of_spool(root, spool, pmix, 0, failure) < 0)
         return -1;
     return add_of_spool(root, spool, "conf-cache", MOUNT_ATTR_RDONLY, failure);

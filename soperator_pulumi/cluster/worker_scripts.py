@@ -41,17 +41,40 @@ takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs
 depend on how many nodes there are, so that scaling restarts none."""
 
 
-def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
+_MESSAGE_QUEUES = "/dev/mqueue"
+_SWEPT = (layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR)
+
+
+def start_script(
+    owner: str, places: Sequence[Mount], binds: Sequence[str], *, processes: int, lock_memory: bool = False
+) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
     Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
-    volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    volumes: a pod that has not been replaced since the spec changed goes on with what it has. It notes, too, in which
+    of them nothing is to stay of a user whose last job has ended. Jobs that a slurmd of before had noted ended with it.
+
+    Args:
+        owner: Stack and component that the cluster belongs to.
+        places: The volumes.
+        binds: What a job sees of the container, as arguments of the plugin.
+        processes: How many processes a user may have. slurmd and its steps, as root's, do not count; jobs inherit it.
+        lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
     """
     remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
-    note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+    # What a claim or the machine holds may be in use elsewhere.
+    own = [place.path for place in places if place.path in _SWEPT and place.source.empty_dir is not None]
+    note = (
+        f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+        f"printf '%s\\n' {' '.join([*own, _MESSAGE_QUEUES])} > {layout.JAIL_OWN}\n"
+        f"rm -rf {layout.JAIL_JOBS}\n"
+    )
+    limits = f"prlimit --nproc={processes}:{processes}"
+    if lock_memory:
+        limits += " --memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource"
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
-    slurmd = f'exec slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
+    slurmd = f'exec {limits} slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
     return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + slurmd
 
 

@@ -53,6 +53,12 @@ SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 """What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""
 
+JAIL_OWN = f"{RUN_DIR}/jail-own"
+"""The directories of a worker's pod that are its own: what a user has left in them goes with the user's last job."""
+
+JAIL_JOBS = f"{RUN_DIR}/jail-jobs"
+"""Where the plugin notes which users have jobs on a node."""
+
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
 

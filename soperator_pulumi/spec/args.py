@@ -65,6 +65,7 @@ class LoginArgs(ScheduledArgs, total=False):
     service: str
     service_annotations: Mapping[str, str]
     allowed_sources: Sequence[str]
+    max_processes: int
     pod_resources: PodResourcesArgs
 
 
@@ -97,6 +98,8 @@ class NodeSetArgs(ScheduledArgs):
     partitions: NotRequired[Sequence[str]]
     features: NotRequired[Sequence[str]]
     pod_resources: NotRequired[PodResourcesArgs]
+    max_processes: NotRequired[int]
+    lock_memory: NotRequired[bool]
     ready_timeout_seconds: NotRequired[int]
     max_unready: NotRequired[int | str]
     wait_until_ready: NotRequired[bool]

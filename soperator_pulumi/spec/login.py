@@ -55,6 +55,9 @@ class LoginSpec(Scheduled):
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need
     at least one. `0.0.0.0/0` opens it to everybody."""
+    max_processes: Annotated[int, whole(64, 4_194_304)] = 2048
+    """How many processes and threads a user may have in sessions on a login node (RLIMIT_NPROC; the kernel counts them
+    for all pods of a machine together, so jobs on the same machine count)."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )

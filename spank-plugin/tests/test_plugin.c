@@ -27,6 +27,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments);
 int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments);
 int slurm_spank_task_exit(spank_t spank, int count, char **arguments);
 int slurm_spank_exit(spank_t spank, int count, char **arguments);
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments);
 
 /* What Slurm was told; shared with the tasks. */
 static struct {
@@ -62,7 +63,7 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
     (void)spank;
     va_start(arguments, item);
-    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : 0;
+    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : item == S_JOB_UID ? USER_ID : 0;
     va_end(arguments);
     return ESPANK_SUCCESS;
 }
@@ -207,6 +208,19 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
     go_home(0700);
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
     CHECK(told->updates == 0 && told->error[0] == '\0');
+}
+
+TEST(a_job_is_noted_from_its_first_step_to_its_epilog)
+{
+    struct stat status;
+
+    world_make();
+    go_home(0700);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == 0);
+    CHECK(slurm_spank_job_epilog(NULL, 0, NULL) == 0);
+    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == -1 && errno == ENOENT);
+    CHECK(told->error[0] == '\0');
 }
 
 static int is_alone_in_the_jail(void)
