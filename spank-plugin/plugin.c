@@ -26,6 +26,7 @@
 #include "leftovers.h"
 #include "report.h"
 #include "tree.h"
+#include "victim.h"
 #include "view.h"
 
 SPANK_PLUGIN(jail, 1);
@@ -113,7 +114,7 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (isolation_join(&isolation, failure) < 0 || enter_namespace(failure) < 0 ||
+    if (victim_become(failure) < 0 || isolation_join(&isolation, failure) < 0 || enter_namespace(failure) < 0 ||
         (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);

@@ -31,7 +31,8 @@ from soperator_pulumi.cluster.pods import Role
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.temporary import directories, worker_memory_mib
 from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
-from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_cgroups import CGROUPS
+from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
@@ -86,6 +87,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         jail_binds(spec, SubmountRole.WORKER),
         processes=node_set.process_limit,
         lock_memory=node_set.lock_memory,
+        cgroups=CGROUPS if constrained else None,
     )
     stop = stop_script(owner, cgroups=CGROUPS if constrained else None)
     daemon = ContainerArgs(

@@ -8,12 +8,12 @@ touches a drain of someone else.
 import shlex
 from collections.abc import Sequence
 
+from soperator_pulumi.cluster import worker_cgroups
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.marker import Marker, Operation
 
-CGROUPS = "/sys/fs/cgroup"
 PROCESSES = "/proc"
 
 _LOOK_SECONDS = 2
@@ -46,7 +46,13 @@ _SWEPT = (layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR)
 
 
 def start_script(
-    owner: str, places: Sequence[Mount], binds: Sequence[str], *, processes: int, lock_memory: bool = False
+    owner: str,
+    places: Sequence[Mount],
+    binds: Sequence[str],
+    *,
+    processes: int,
+    lock_memory: bool = False,
+    cgroups: str | None = None,
 ) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
@@ -60,6 +66,7 @@ def start_script(
         binds: What a job sees of the container, as arguments of the plugin.
         processes: How many processes a user may have. slurmd and its steps, as root's, do not count; jobs inherit it.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
+        cgroups: Where the machine's cgroups are; None where it has none.
     """
     remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
     # What a claim or the machine holds may be in use elsewhere.
@@ -75,7 +82,8 @@ def start_script(
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
     slurmd = f'exec {limits} slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
-    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + slurmd
+    narrow = worker_cgroups.narrow(cgroups) if cgroups else ""
+    return _CLOSE + "".join(remounts) + note + ASK + narrow + _WEIGH + renew_record(owner, controller) + slurmd
 
 
 def started_script(owner: str) -> str:
@@ -108,8 +116,7 @@ def stop_script(owner: str, *, cgroups: str | None, processes: str = PROCESSES) 
         cgroups: Where the machine's cgroups are, of which the node's are removed then; None where it has none.
         processes: Where the processes of the container are.
     """
-    # slurmd leaves them; rmdir takes only what no process is in, and slurmstepd makes anew what it misses.
-    remove = f'find {cgroups}/*/slurm_"$node" -depth -type d -exec rmdir {{}} \\; 2>/dev/null\n' if cgroups else ""
+    remove = worker_cgroups.remove(cgroups) if cgroups else ""
     return f"""\
 {ASK}
 heard=$(date +%s)

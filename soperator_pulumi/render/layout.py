@@ -56,6 +56,9 @@ JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 JAIL_OWN = f"{RUN_DIR}/jail-own"
 """The directories of a worker's pod that are its own: what a user has left in them goes with the user's last job."""
 
+JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
+"""What a job sees at /sys/fs/cgroup where the machine's cgroups are there in a worker's container."""
+
 JAIL_JOBS = f"{RUN_DIR}/jail-jobs"
 """Where the plugin notes which users have jobs on a node."""
 

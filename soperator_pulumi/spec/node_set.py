@@ -56,8 +56,7 @@ class NodeSetSpec(Scheduled):
     """Slurm features of the nodes besides the node set's name, for `--constraint`."""
     pod_resources: PodResources | None = None
     """What the slurmd container asks for. Default: requests and limits of exactly `cpus` and `memory_gib`, which
-    makes the pod Guaranteed. In a pod that is not, the kernel kills slurmstepd before the job that eats the memory
-    and the job hangs (measured)."""
+    makes the pod Guaranteed: of all that is on the machine, the kernel then takes slurmd last when memory is out."""
     max_processes: Annotated[int, whole(64, 4_194_304)] | None = None
     """How many processes and threads a user may have in jobs on a node (RLIMIT_NPROC; the kernel counts them for all
     pods of a machine together). Default: 256 a CPU, at least 4096."""

@@ -197,6 +197,7 @@ static int is_in_the_jail(void)
     char directory[64];
 
     CHECK(world_holds("/etc/name", TREE));
+    CHECK(world_holds("/proc/self/oom_score_adj", "1000\n"));
     CHECK(getcwd(directory, sizeof(directory)) && strcmp(directory, "/home/user") == 0);
     CHECK(getuid() == USER_ID && mount("x", "/home", "tmpfs", 0, NULL) == -1 && errno == EPERM);
     return 7;

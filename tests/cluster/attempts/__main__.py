@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import kernel, mounts, outcome, processes, secrets  # noqa: F401 - each adds its attempts
+from . import devices, kernel, mounts, outcome, processes, secrets  # noqa: F401 - each adds its attempts
 
 for name in sys.argv[1:]:
     sys.stdout.flush()

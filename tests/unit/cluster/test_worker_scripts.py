@@ -55,10 +55,15 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
+        self.cgroups: str | None = None
         self.write(slurmd="0", looks="0", clock="0")
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL}
-        programs |= {"squeue": SQUEUE, "mount": "#!/bin/sh\n", "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        programs |= {
+            "squeue": SQUEUE,
+            "mount": '#!/bin/sh\necho "$*" >> mounts\n',
+            "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n',
+        }
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)
@@ -101,7 +106,8 @@ class Worker:
     def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
         """Start slurmd, and return its arguments; `kept`: it says that a record stays that is not the node's."""
         self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n"})
-        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{self.root}/")
+        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"], processes=4096, cgroups=self.cgroups)
+        script = script.replace("/run/slurm/", f"{self.root}/")
         done = self.run(script, CONF, flags="-ec")
         assert ("Slurm goes on with the record that it has of cpu-4" in done.stderr) == kept, done.stderr
         return done.stdout.splitlines()
@@ -185,6 +191,39 @@ def test_a_pod_that_stops_removes_its_nodes_cgroups_and_no_others(worker: Worker
     worker.node("IDLE+DRAIN", "disk is broken")
     worker.stop(cgroups=str(cgroups))
     assert {each.name for each in (cgroups / "memory").iterdir()} == {"slurm_cpu-40", "slurm_cpu-5"}
+
+
+def test_slurmd_finds_its_nodes_own_cgroups_writable_and_the_machines_read_only(worker: Worker) -> None:
+    """The folders of cgroup v1, with a controller that has two names, and one that Slurm does not use."""
+    cgroups = worker.root / "cgroup"
+    for name in ("cpu,cpuacct", "memory", "pids"):
+        (cgroups / name).mkdir(parents=True)
+    (cgroups / "cpuacct").symlink_to("cpu,cpuacct")
+    worker.cgroups = str(cgroups)
+    worker.start()
+
+    mounts = [line for line in (worker.root / "mounts").read_text().splitlines() if str(cgroups) in line]
+    seen = worker.root / "jail-cgroups"
+    assert mounts == [
+        *(f"--bind {cgroups}/cpu,cpuacct/slurm_cpu-4 {where}/cpu,cpuacct/slurm_cpu-4" for where in (cgroups, seen)),
+        f"-o remount,bind,ro {cgroups}/cpu,cpuacct",
+        *(f"--bind {cgroups}/memory/slurm_cpu-4 {where}/memory/slurm_cpu-4" for where in (cgroups, seen)),
+        f"-o remount,bind,ro {cgroups}/memory",
+        f"-o remount,bind,ro {cgroups}/pids",
+        f"-o remount,bind,ro {cgroups}",
+    ]
+    assert (seen / "cpuacct").readlink().name == "cpu,cpuacct"
+
+
+def test_the_one_hierarchy_of_cgroup_v2_stays_as_it_is_and_jobs_see_nothing_of_it(worker: Worker) -> None:
+    cgroups = worker.root / "cgroup"
+    cgroups.mkdir()
+    (cgroups / "cgroup.controllers").touch()
+    worker.cgroups = str(cgroups)
+    worker.start()
+
+    assert str(cgroups) not in (worker.root / "mounts").read_text()
+    assert list((worker.root / "jail-cgroups").iterdir()) == []
 
 
 @pytest.mark.parametrize("reason", [POD_STOP, f"{POD_STOP} : Not responding"])
