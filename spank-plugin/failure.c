@@ -12,11 +12,51 @@ static const char *reason(int error)
                            : strerror(error);
 }
 
+static enum failure_scope scope_of(int error)
+{
+    switch (error) {
+    case EAGAIN:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOSPC:
+        return FAILURE_JOB;
+    /* errno(3) on "network", "connection", "stale file handle"; EIO and EROFS: the disk behind it has failed */
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case EIO:
+    case ENETDOWN:
+    case ENETRESET:
+    case ENETUNREACH:
+    case ENOLINK:
+    case ENOTCONN:
+    case EREMOTEIO:
+    case EROFS:
+    case ESHUTDOWN:
+    case ESTALE:
+    case ETIMEDOUT:
+        return FAILURE_VOLUME;
+    default:
+        return FAILURE_NODE;
+    }
+}
+
 int fail(struct failure *failure, const char *step, const char *path)
 {
-    enum failure_scope scope = errno == ENOMEM || errno == EAGAIN ? FAILURE_JOB : FAILURE_NODE;
+    return fail_saying(failure, scope_of(errno), "%s %s: %s", step, path, reason(errno));
+}
 
-    return fail_saying(failure, scope, "%s %s: %s", step, path, reason(errno));
+int fail_volume(struct failure *failure, const char *step, const char *path)
+{
+    fail(failure, step, path);
+    if (failure->scope == FAILURE_NODE)
+        failure->scope = FAILURE_VOLUME;
+    return -1;
 }
 
 int fail_job(struct failure *failure, const char *step, const char *path)

@@ -7,8 +7,9 @@
 /* Whom a failure concerns. The order matters: the worst of a step's tasks is what is reported. */
 enum failure_scope {
     FAILURE_NONE = 0,
-    FAILURE_JOB,  /* this job alone: the next one may well run on this node */
-    FAILURE_NODE, /* every job on this node would fail: it has to be drained */
+    FAILURE_JOB,    /* this job alone: the next one may well run on this node */
+    FAILURE_VOLUME, /* a volume that many nodes share: all may meet it at once, so few may drain for it (report.h) */
+    FAILURE_NODE,   /* every job on this node would fail: it has to be drained */
 };
 
 struct failure {
@@ -17,10 +18,16 @@ struct failure {
 };
 
 /*
- * Record a failed system call on `path`, with errno as the reason. It concerns the node, unless memory or processes ran
- * out: a job has limits of its own there (srun --mem=1), and must not be able to drain nodes by them. Returns -1.
+ * Record a failed system call on `path`, with errno as the reason, which decides whom it concerns. Returns -1.
+ *
+ * What a job or a user can use up, by itself or with others (memory, processes, open files, room and quota of a volume),
+ * concerns the job: nobody may be able to drain nodes by it. What a file system says whose server or disk is away
+ * concerns the volume. Everything else concerns the node.
  */
 int fail(struct failure *failure, const char *step, const char *path);
+
+/* The same on the shared volume itself: what would concern the node concerns the volume. */
+int fail_volume(struct failure *failure, const char *step, const char *path);
 
 /* The same, when it concerns this job alone. */
 int fail_job(struct failure *failure, const char *step, const char *path);

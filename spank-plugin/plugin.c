@@ -6,9 +6,9 @@
  * It has to be `required`: an optional plugin that fails is passed over, and the job would run outside.
  * Slurm calls, in slurmstepd: init, init_post_opt, and with the user as effective user user_init; then in each task, a
  * forked child: task_init_privileged as root, task_init as the user, exec; in slurmstepd again: task_post_fork (after
- * the last fork, once a task), task_exit, exit. Whatever goes wrong before, a task finds it in task_init_privileged
- * and ends there, with a message that srun shows or the batch job's output file has. In srun itself it calls
- * local_user_init, before srun opens files.
+ * last fork, once a task), task_exit, exit; and when a job has ended on the node, in a process of its own: job_epilog.
+ * Whatever goes wrong before, a task finds it in task_init_privileged and ends there, with a message that srun shows or
+ * the batch job's output file has. In srun itself it calls local_user_init, before srun opens files.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,10 +25,12 @@
 #include "descriptors.h"
 #include "enter.h"
 #include "isolation.h"
+#include "leftovers.h"
 #include "pmix.h"
 #include "report.h"
 #include "srun_input.h"
 #include "tree.h"
+#include "victim.h"
 #include "view.h"
 
 SPANK_PLUGIN(jail, 1);
@@ -59,6 +61,18 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
+/* From here to its epilog the end of another job of the user removes nothing. */
+static int note_job(spank_t spank, struct failure *failure)
+{
+    uint32_t job_id;
+    uid_t user;
+
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's number and user");
+    return leftovers_note(user, job_id, failure);
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 {
     uint32_t step_id;
@@ -66,7 +80,8 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 || !(config.isolate_pid || config.isolate_ipc))
+        note_job(spank, &startup_failure) < 0 || deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 ||
+        !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
         fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
@@ -121,8 +136,9 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0 ||
-        enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
+    if (victim_become(failure) < 0 || isolation_join(&isolation, failure) < 0 ||
+        descriptors_note(&shared_mounts, &config, failure) < 0 || enter_namespace(failure) < 0 ||
+        (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);
     close(claim);
@@ -210,4 +226,20 @@ int slurm_spank_exit(spank_t spank, int count, char **arguments)
     (void)arguments;
     isolation_stop(&isolation);
     return 0;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    uint32_t job_id;
+    uid_t user;
+
+    (void)count;
+    (void)arguments;
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        slurm_error("jail: ask Slurm for the job that has ended");
+    else if (leftovers_remove(user, job_id, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
+    return 0; /* anything else drains the node, for what a user has left */
 }

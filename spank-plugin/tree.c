@@ -16,7 +16,7 @@ int claim_open(const char *path, struct failure *failure)
 {
     int claim = open(path, DIRECTORY);
 
-    return claim < 0 ? fail(failure, "open the jail's volume", path) : claim;
+    return claim < 0 ? fail_volume(failure, "open the jail's volume", path) : claim;
 }
 
 /* Read a link that has to say trees/<12 hexadecimal digits>. Returns -1 with errno; EBADMSG: it says something else. */
@@ -40,7 +40,9 @@ static int read_link(int claim, const char *link, char name[TREE_NAME_SIZE])
 
 int tree_active(int claim, char name[TREE_NAME_SIZE], struct failure *failure)
 {
-    return read_link(claim, "active", name) < 0 ? fail(failure, "read the link in the jail's volume", "active") : 0;
+    if (read_link(claim, "active", name) < 0)
+        return fail_volume(failure, "read the link in the jail's volume", "active");
+    return 0;
 }
 
 int tree_open(int claim, const char *name, struct tree *tree, struct failure *failure)
@@ -50,18 +52,18 @@ int tree_open(int claim, const char *name, struct tree *tree, struct failure *fa
     int trees = openat(claim, "trees", DIRECTORY | O_NOFOLLOW);
 
     if (trees < 0)
-        return fail(failure, "open in the jail's volume", "trees");
+        return fail_volume(failure, "open in the jail's volume", "trees");
     memcpy(tree->name, name, TREE_NAME_SIZE);
     snprintf(path, sizeof(path), TREES "%s", name);
     tree->fd = openat(trees, name, DIRECTORY | O_NOFOLLOW);
     close(trees);
     if (tree->fd < 0)
-        return fail(failure, "open in the jail's volume", path);
+        return fail_volume(failure, "open in the jail's volume", path);
     if (fstat(tree->fd, &status) == 0 && status.st_uid == 0 && !(status.st_mode & (S_IWGRP | S_IWOTH)))
         return 0;
     close(tree->fd);
     tree->fd = -1;
-    return fail_saying(failure, FAILURE_NODE, "%s must be root's, and others must not be able to write to it", path);
+    return fail_saying(failure, FAILURE_VOLUME, "%s must be root's, and others must not be able to write to it", path);
 }
 
 static bool is_gone(int claim, const char *name)
@@ -84,7 +86,7 @@ int tree_of_job(int claim, uint32_t job_id, struct tree *tree, struct failure *f
             if (!is_gone(claim, name))
                 return tree_open(claim, name, tree, failure);
             if (unlinkat(claim, record, 0) < 0 && errno != ENOENT)
-                return fail(failure, "remove the old record", record);
+                return fail_volume(failure, "remove the old record", record);
         } else if (errno != ENOENT) {
             return fail_job(failure, "read the job's record", record);
         }
@@ -92,7 +94,7 @@ int tree_of_job(int claim, uint32_t job_id, struct tree *tree, struct failure *f
             return -1;
         snprintf(target, sizeof(target), TREES "%s", name);
         if (symlinkat(target, claim, record) < 0 && errno != EEXIST)
-            return fail(failure, "record the job's tree", record);
+            return fail_volume(failure, "record the job's tree", record);
     }
     return fail_saying(failure, FAILURE_JOB, "record the job's tree %s: it changed %d times", record, MAX_TRIES);
 }

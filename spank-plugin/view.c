@@ -25,7 +25,7 @@ static int attach(int root, int mount, const char *path, struct failure *failure
     if (fstat(mount, &status) < 0)
         result = fail(failure, "look at", path);
     else if ((place = inside_make(root, path, S_ISDIR(status.st_mode))) < 0)
-        result = fail(failure, "make a mount point in the tree at", path);
+        result = fail_volume(failure, "make a mount point in the tree at", path);
     else if (mounts_attach(mount, place) < 0)
         result = fail(failure, "mount in the tree at", path);
     if (place >= 0)
@@ -58,6 +58,19 @@ static int own_queues(int root, struct failure *failure)
     static const char *const NO_OPTIONS[] = {NULL};
 
     return attach(root, mounts_new("mqueue", NO_OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), "/dev/mqueue", failure);
+}
+
+/*
+ * Where the machine's cgroups are in the container's /sys, what lies at JAIL_CGROUPS takes their place: the pod has put
+ * there what concerns its own jobs. Elsewhere /sys has the container's own, and nothing lies there.
+ */
+static int own_cgroups(int root, struct failure *failure)
+{
+    int mount = mounts_clone(AT_FDCWD, JAIL_CGROUPS, true, HARMLESS | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, 0);
+
+    if (mount < 0 && errno == ENOENT)
+        return 0;
+    return attach(root, mount, "/sys/fs/cgroup", failure);
 }
 
 static int add_binds(int root, const struct jail_config *config, struct failure *failure)
@@ -93,7 +106,8 @@ static int add_spool(int root, const struct view *view, struct failure *failure)
     snprintf(batch, sizeof(batch), "job%05u", view->job_id); /* Slurm: _make_batch_dir() */
     /* Slurm: mpi/pmix, with %d for the step's number too */
     snprintf(pmix, sizeof(pmix), "pmix.%d.%d", (int)view->job_id, (int)view->step_id);
-    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, 0, failure) < 0 ||
+    /* The script is the user's own: who could write to it could fill the disk that slurmd works on. */
+    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, MOUNT_ATTR_RDONLY, failure) < 0 ||
         add_of_spool(root, spool, pmix, 0, failure) < 0)
         return -1;
     return add_of_spool(root, spool, "conf-cache", MOUNT_ATTR_RDONLY, failure);
@@ -105,10 +119,11 @@ static int add_all(int root, const struct view *view, struct failure *failure)
     int result;
 
     if (proc < 0)
-        return fail(failure, "make a mount point in the tree at", "/proc");
+        return fail_volume(failure, "make a mount point in the tree at", "/proc");
     result = proc_attach(root, proc, failure);
     close(proc);
     if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
+        own_cgroups(root, failure) < 0 ||
         share(root, "/dev", MOUNT_ATTR_NOSUID, 0, failure) < 0 || empty(root, "/run", failure) < 0 ||
         read_only(root, "/run/munge", failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
         read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||

@@ -40,6 +40,7 @@ from soperator_pulumi.cluster.options import NOT_AWAITED, SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.cluster.temporary import directories, login_memory_mib
 from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
@@ -134,7 +135,9 @@ def _role(scope: Scope, parts: Parts) -> Role:
         image=spec.images.login,
         image_pull_policy=spec.images.pull_policy,
         command=[
-            *(*INIT, layout.JAIL_LOGIN, *login_arguments(spec)),
+            # sshd and all sessions inherit the limit; root's own processes do not count.
+            *(*INIT, "/usr/bin/prlimit", f"--nproc={spec.login.max_processes}", "--"),
+            *(layout.JAIL_LOGIN, *login_arguments(spec)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
         ],
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
@@ -173,7 +176,7 @@ def _mounts(parts: Parts) -> list[Mount]:
         mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+        *directories(login_memory_mib(parts.spec.login.pod_resources), shared_memory=False),
     ]
 
 

@@ -84,10 +84,7 @@ def scratch(name: str, path: str, size: str | None = None, *, read_only: bool = 
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only, needs_mode=True)
 
 
-def memory(name: str, path: str, size: str | None, *, read_only: bool = False) -> Mount:
-    """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777.
-
-    Without a size it takes as much as the pod's memory limit.
-    """
+def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount:
+    """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777."""
     source = EmptyDirVolumeSourceArgs(medium="Memory", size_limit=size)
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)

@@ -29,8 +29,10 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import Role
 from soperator_pulumi.cluster.submounts import with_submounts
+from soperator_pulumi.cluster.temporary import directories, worker_memory_mib
 from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
-from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_cgroups import CGROUPS
+from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
@@ -51,6 +53,10 @@ CGROUP_CAPABILITIES = ("SYS_NICE",)
 """What it needs besides to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without
 it every task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
 
+LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
+"""What raising a hard limit takes, for jobs that lock memory: the start script has it, and takes it from slurmd, its
+steps and all jobs for good before slurmd starts. The container's first process keeps it, and what is executed there."""
+
 _LOG_DIR = "/var/log/slurm"
 
 _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
@@ -68,10 +74,21 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     spec = parts.spec
     constrained = spec.slurm.constrain is Constrain.CGROUP
     guaranteed = node_set.pod_resources is None
-    places = with_submounts(_mounts(parts), spec, SubmountRole.WORKER)
+    places = with_submounts(_mounts(parts, node_set), spec, SubmountRole.WORKER)
     cgroups = [mounts.machine_directory("cgroup", CGROUPS, CGROUPS)] if constrained else []
-    added = (*JAIL_CAPABILITIES, *(CGROUP_CAPABILITIES if constrained else ()))
-    start = start_script(owner, places, jail_binds(spec, SubmountRole.WORKER))
+    added = (
+        *JAIL_CAPABILITIES,
+        *(CGROUP_CAPABILITIES if constrained else ()),
+        *(LIMIT_CAPABILITIES if node_set.lock_memory else ()),
+    )
+    start = start_script(
+        owner,
+        places,
+        jail_binds(spec, SubmountRole.WORKER),
+        processes=node_set.process_limit,
+        lock_memory=node_set.lock_memory,
+        cgroups=CGROUPS if constrained else None,
+    )
     stop = stop_script(owner, cgroups=CGROUPS if constrained else None)
     daemon = ContainerArgs(
         name="slurmd",
@@ -117,15 +134,13 @@ def _all_of(node_set: NodeSetSpec) -> PodResources:
     return PodResources(requests=amounts, limits=amounts)
 
 
-def _mounts(parts: Parts) -> list[Mount]:
+def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
     return [
         munge_socket(),
         mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        mounts.scratch("tmp", layout.TEMPORARY_DIR),
-        # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
-        mounts.memory("shm", layout.SHARED_MEMORY_DIR, None),
+        *directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR),
         mounts.scratch("log", _LOG_DIR),

@@ -11,13 +11,13 @@ be about to take its pod away. The run that waits for it puts it into service; w
 import shlex
 from collections.abc import Sequence
 
+from soperator_pulumi.cluster import worker_cgroups
 from soperator_pulumi.cluster.containers import LAST_WORDS
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.marker import Marker, Operation
 
-CGROUPS = "/sys/fs/cgroup"
 PROCESSES = "/proc"
 
 NEWCOMER_SECONDS = 120
@@ -70,26 +70,57 @@ until {{ ask && lift "$newcomer"; }} || unknown; do sleep {_LOOK_SECONDS}; done
 """
 """Beside slurmd: puts a new node into service when no run of ours has done so."""
 
+_MESSAGE_QUEUES = "/dev/mqueue"
+_SWEPT = (layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR)
 
-def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
+
+def start_script(
+    owner: str,
+    places: Sequence[Mount],
+    binds: Sequence[str],
+    *,
+    processes: int,
+    lock_memory: bool = False,
+    cgroups: str | None = None,
+) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
     Before that it makes devices read-only and every volume one from which nothing is executed, and notes what a job
     on this node sees of its volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    It notes, too, in which of them nothing is to stay of a user whose last job has ended. Jobs that a slurmd of before
+    had noted ended with it.
 
     A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
+
+    Args:
+        owner: Stack and component that the cluster belongs to.
+        places: The volumes.
+        binds: What a job sees of the container, as arguments of the plugin.
+        processes: How many processes a user may have. slurmd and its steps, as root's, do not count; jobs inherit it.
+        lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
+        cgroups: Where the machine's cgroups are; None where it has none.
     """
     remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
-    note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+    # What a claim or the machine holds may be in use elsewhere.
+    own = [place.path for place in places if place.path in _SWEPT and place.source.empty_dir is not None]
+    note = (
+        f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
+        f"printf '%s\\n' {' '.join([*own, _MESSAGE_QUEUES])} > {layout.JAIL_OWN}\n"
+        f"rm -rf {layout.JAIL_JOBS}\n"
+    )
+    limits = f"prlimit --nproc={processes}:{processes}"
+    if lock_memory:
+        limits += " --memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource"
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
     conf = '"$1 Weight=$weight State=DRAIN Reason=\\"$newcomer\\""'
     slurmd = f"slurmd -D -b -Z --conf-server {controller} --conf {conf}\n"
-    start = f"exec env LD_PRELOAD={layout.OPEN_AS_USER} {slurmd}"
+    start = f"exec {limits} env LD_PRELOAD={layout.OPEN_AS_USER} {slurmd}"
     # Twice in parentheses: no child of slurmd, which would never reap it.
     join = f"newcomer={_marker(owner, Operation.POD_START)}\n( (\n{JOIN}) >/dev/null 2>&1 & )\n"
+    narrow = worker_cgroups.narrow(cgroups) if cgroups else ""
     before = _CLOSE + _CLOSE_DEVICES + "".join(remounts) + note
-    return before + ASK + _WEIGH + renew_record(owner, controller) + join + start
+    return before + ASK + narrow + _WEIGH + renew_record(owner, controller) + join + start
 
 
 def started_script(owner: str) -> str:
@@ -117,8 +148,7 @@ def stop_script(owner: str, *, cgroups: str | None, processes: str = PROCESSES) 
         cgroups: Where the machine's cgroups are, of which the node's are removed then; None where it has none.
         processes: Where the processes of the container are.
     """
-    # slurmd leaves them; rmdir takes only what no process is in, and slurmstepd makes anew what it misses.
-    remove = f'find {cgroups}/*/slurm_"$node" -depth -type d -exec rmdir {{}} \\; 2>/dev/null\n' if cgroups else ""
+    remove = worker_cgroups.remove(cgroups) if cgroups else ""
     return f"""\
 {ASK}
 heard=$(date +%s)

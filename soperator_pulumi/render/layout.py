@@ -56,6 +56,15 @@ OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 """What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""
 
+JAIL_OWN = f"{RUN_DIR}/jail-own"
+"""The directories of a worker's pod that are its own: what a user has left in them goes with the user's last job."""
+
+JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
+"""What a job sees at /sys/fs/cgroup where the machine's cgroups are there in a worker's container."""
+
+JAIL_JOBS = f"{RUN_DIR}/jail-jobs"
+"""Where the plugin notes which users have jobs on a node."""
+
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
 

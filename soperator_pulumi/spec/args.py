@@ -66,6 +66,7 @@ class LoginArgs(ScheduledArgs, total=False):
     service_annotations: Mapping[str, str]
     allowed_sources: Sequence[str]
     docs: str
+    max_processes: int
     pod_resources: PodResourcesArgs
 
 
@@ -98,6 +99,8 @@ class NodeSetArgs(ScheduledArgs):
     partitions: NotRequired[Sequence[str]]
     features: NotRequired[Sequence[str]]
     pod_resources: NotRequired[PodResourcesArgs]
+    max_processes: NotRequired[int]
+    lock_memory: NotRequired[bool]
     ready_timeout_seconds: NotRequired[int]
     max_unready: NotRequired[int | str]
     wait_until_ready: NotRequired[bool]

@@ -51,6 +51,9 @@ class LoginSpec(Scheduled):
     at least one. `0.0.0.0/0` opens it to everybody."""
     docs: Url = "https://slurm.schedmd.com/quickstart.html"
     """Where the users of the cluster find out how it is used, which they are told at login. Default: Slurm's own."""
+    max_processes: Annotated[int, whole(64, 4_194_304)] = 2048
+    """How many processes and threads a user may have in sessions on a login node (RLIMIT_NPROC; the kernel counts them
+    for all pods of a machine together, so jobs on the same machine count)."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )

@@ -18,6 +18,8 @@ from soperator_pulumi.spec.share import Share
 
 MIB_PER_GIB = 1024
 
+_PROCESSES, _PROCESSES_PER_CPU = 4096, 256
+
 MAX_NAME = 52
 """Kubernetes labels each pod of a StatefulSet with `<name>-<hash of ten characters>`; a label has 63."""
 
@@ -54,8 +56,13 @@ class NodeSetSpec(Scheduled):
     """Slurm features of the nodes besides the node set's name, for `--constraint`."""
     pod_resources: PodResources | None = None
     """What the slurmd container asks for. Default: requests and limits of exactly `cpus` and `memory_gib`, which
-    makes the pod Guaranteed. In a pod that is not, the kernel kills slurmstepd before the job that eats the memory
-    and the job hangs (measured)."""
+    makes the pod Guaranteed: of all that is on the machine, the kernel then takes slurmd last when memory is out."""
+    max_processes: Annotated[int, whole(64, 4_194_304)] | None = None
+    """How many processes and threads a user may have in jobs on a node (RLIMIT_NPROC; the kernel counts them for all
+    pods of a machine together). Default: 256 a CPU, at least 4096."""
+    lock_memory: StrictBool = False
+    """Whether jobs may lock as much memory as they have (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with
+    the capability SYS_RESOURCE, which it gives up before slurmd starts."""
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
     """How long a deployment waits for new nodes to join Slurm, in seconds. Default: 10 minutes, which pulls a large
     image and brings up a machine of most clouds."""
@@ -69,6 +76,13 @@ class NodeSetSpec(Scheduled):
     """How nodes are freed of jobs before their pods are taken away."""
     rolling_update: RollingUpdateSpec = RollingUpdateSpec()
     """How the nodes are renewed when their pods have changed."""
+
+    @property
+    def process_limit(self) -> int:
+        """Processes and threads of a user on a node."""
+        if self.max_processes is not None:
+            return self.max_processes
+        return max(_PROCESSES, self.cpus * _PROCESSES_PER_CPU)
 
     @property
     def memory_mib(self) -> int:

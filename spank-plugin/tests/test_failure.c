@@ -23,12 +23,39 @@ TEST(a_failure_names_the_step_the_path_and_the_reason)
 
 TEST(what_every_job_would_meet_concerns_the_node)
 {
-    CHECK(scope_of(ENOENT) == FAILURE_NODE && scope_of(EPERM) == FAILURE_NODE && scope_of(EIO) == FAILURE_NODE);
+    CHECK(scope_of(ENOENT) == FAILURE_NODE && scope_of(EPERM) == FAILURE_NODE && scope_of(EINVAL) == FAILURE_NODE);
 }
 
 TEST(a_jobs_own_limits_do_not_drain_a_node)
 {
     CHECK(scope_of(ENOMEM) == FAILURE_JOB && scope_of(EAGAIN) == FAILURE_JOB);
+}
+
+TEST(a_full_volume_does_not_drain_a_node)
+{
+    CHECK(scope_of(ENOSPC) == FAILURE_JOB && scope_of(EDQUOT) == FAILURE_JOB && scope_of(EFBIG) == FAILURE_JOB);
+}
+
+TEST(a_file_system_that_is_away_concerns_its_volume)
+{
+    static const int ERRORS[] = {ECONNREFUSED, EHOSTDOWN, EIO, ENOTCONN, EREMOTEIO, EROFS, ESHUTDOWN, ESTALE, ETIMEDOUT};
+
+    for (size_t i = 0; i < sizeof(ERRORS) / sizeof(ERRORS[0]); i++)
+        CHECK(scope_of(ERRORS[i]) == FAILURE_VOLUME);
+}
+
+TEST(what_is_wrong_on_the_shared_volume_itself_never_concerns_the_node)
+{
+    static const struct {
+        int error;
+        enum failure_scope scope;
+    } CASES[] = {{ENOENT, FAILURE_VOLUME}, {EACCES, FAILURE_VOLUME}, {ESTALE, FAILURE_VOLUME}, {ENOSPC, FAILURE_JOB}};
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+        errno = CASES[i].error;
+        CHECK(fail_volume(&failure, "open", "trees") == -1);
+        CHECK(failure.scope == CASES[i].scope);
+    }
 }
 
 TEST(a_kernel_that_is_too_old_is_told_so)

@@ -8,6 +8,7 @@
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments);
 int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments);
 int slurm_spank_task_exit(spank_t spank, int count, char **arguments);
 int slurm_spank_exit(spank_t spank, int count, char **arguments);
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments);
 
 /* What Slurm was told; shared with the tasks. */
 static struct {
@@ -35,8 +37,13 @@ static struct {
     int updates;
 } *told;
 static const char *mapping; /* what PMIx says of the step's nodes */
-static uint32_t node_state = NODE_STATE_IDLE;
-static node_info_t node;
+
+/* The cluster as slurmctld knows it; the first node is this one. */
+#define MAX_NODES 1000
+static node_info_t nodes[MAX_NODES];
+static uint32_t node_count = 1;
+static uint32_t node_state = NODE_STATE_IDLE; /* of this node */
+static uint32_t drain_beside;                 /* how many others drain for the volume while this one does */
 
 void slurm_error(const char *format, ...)
 {
@@ -58,7 +65,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
     (void)spank;
     va_start(arguments, item);
-    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : item == S_JOB_NNODES ? 1 : 0;
+    *va_arg(arguments, uint32_t *) =
+        item == S_JOB_ID ? 12 : item == S_JOB_NNODES ? 1 : item == S_JOB_UID ? USER_ID : 0;
     va_end(arguments);
     return ESPANK_SUCCESS;
 }
@@ -78,24 +86,63 @@ void slurm_init_update_node_msg(update_node_msg_t *update)
     memset(update, 0, sizeof(*update));
 }
 
+static void drain_others(uint32_t count, const char *reason)
+{
+    for (uint32_t i = 1; i < node_count && count > 0; i++) {
+        if (nodes[i].node_state & NODE_STATE_DRAIN)
+            continue;
+        nodes[i].node_state = NODE_STATE_IDLE | NODE_STATE_DRAIN;
+        nodes[i].reason = strdup(reason);
+        count--;
+    }
+    CHECK(count == 0);
+}
+
 int slurm_update_node(update_node_msg_t *update)
 {
-    CHECK(update->node_state == NODE_STATE_DRAIN);
-    snprintf(told->reason, sizeof(told->reason), "%s", update->reason);
+    if (update->node_state == NODE_STATE_DRAIN) {
+        node_state |= NODE_STATE_DRAIN;
+        nodes[0].reason = strdup(update->reason);
+        snprintf(told->reason, sizeof(told->reason), "%s", update->reason);
+        drain_others(drain_beside, update->reason);
+    } else {
+        CHECK(update->node_state == NODE_STATE_UNDRAIN);
+        node_state &= ~NODE_STATE_DRAIN;
+    }
     told->updates++;
+    return 0;
+}
+
+static void name_nodes(void)
+{
+    static char names[MAX_NODES][64];
+
+    for (uint32_t i = 0; i < node_count; i++) {
+        snprintf(names[i], sizeof(names[i]), "other-%u", i);
+        nodes[i].name = names[i];
+    }
+    CHECK(gethostname(names[0], sizeof(names[0])) == 0);
+    nodes[0].node_state = node_state;
+}
+
+int slurm_load_node(time_t since, node_info_msg_t **found, uint16_t flags)
+{
+    static node_info_msg_t message;
+
+    (void)since;
+    (void)flags;
+    name_nodes();
+    message.record_count = node_count;
+    message.node_array = nodes;
+    *found = &message;
     return 0;
 }
 
 int slurm_load_node_single(node_info_msg_t **found, char *name, uint16_t flags)
 {
-    static node_info_msg_t message;
-
     (void)name;
-    (void)flags;
-    node.node_state = node_state;
-    message.record_count = 1;
-    message.node_array = &node;
-    *found = &message;
+    slurm_load_node(0, found, flags);
+    (*found)->record_count = 1;
     return 0;
 }
 
@@ -187,6 +234,7 @@ static int is_in_the_jail(void)
     char directory[64];
 
     CHECK(world_holds("/etc/name", TREE));
+    CHECK(world_holds("/proc/self/oom_score_adj", "1000\n"));
     CHECK(getcwd(directory, sizeof(directory)) && strcmp(directory, "/home/user") == 0);
     CHECK(getuid() == USER_ID && mount("x", "/home", "tmpfs", 0, NULL) == -1 && errno == EPERM);
     return 7;
@@ -198,6 +246,19 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
     go_home(0700);
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
     CHECK(told->updates == 0 && told->error[0] == '\0');
+}
+
+TEST(a_job_is_noted_from_its_first_step_to_its_epilog)
+{
+    struct stat status;
+
+    world_make();
+    go_home(0700);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == 0);
+    CHECK(slurm_spank_job_epilog(NULL, 0, NULL) == 0);
+    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == -1 && errno == ENOENT);
+    CHECK(told->error[0] == '\0');
 }
 
 static int is_alone_in_the_jail(void)
@@ -218,6 +279,65 @@ TEST(a_task_may_have_namespaces_of_its_own)
 static int never(void)
 {
     return 0;
+}
+
+#define AWAY "jail: shared volume: open the jail's volume /run/nothing: "
+
+/* A step that does not find the volume on a node of a cluster of `count`. */
+static void lose_the_volume(uint32_t count, uint32_t drained_before, const char *for_what, uint32_t beside)
+{
+    world_make();
+    node_count = count;
+    drain_others(drained_before, for_what);
+    drain_beside = beside;
+    CHECK(step((char *[]){(char *)"jail=/run/nothing", NULL}, never) == 11);
+}
+
+static bool is_drained(void)
+{
+    return (node_state & NODE_STATE_DRAIN) != 0;
+}
+
+TEST(a_node_that_alone_has_lost_the_volume_is_drained)
+{
+    lose_the_volume(3, 0, "", 0);
+    CHECK(is_drained() && told->updates == 1);
+    CHECK(strncmp(told->reason, AWAY, strlen(AWAY)) == 0);
+}
+
+TEST(an_outage_of_the_volume_drains_one_node_in_fifty)
+{
+    lose_the_volume(1000, 19, AWAY "Stale file handle", 0);
+    CHECK(is_drained());
+}
+
+TEST(an_outage_of_the_volume_drains_no_more_than_one_node_in_fifty)
+{
+    lose_the_volume(1000, 20, AWAY "Stale file handle", 0);
+    CHECK(!is_drained() && told->updates == 0);
+    CHECK_SAYS(told->error, "not drained: 20 of 1000");
+}
+
+TEST(nodes_that_lose_the_volume_at_the_same_moment_take_their_drains_back)
+{
+    lose_the_volume(1000, 0, "", 999);
+    CHECK(!is_drained() && told->updates == 2);
+}
+
+TEST(drains_for_other_reasons_do_not_count_against_the_volumes)
+{
+    lose_the_volume(100, 50, "jail: mount /data: No such device", 0);
+    CHECK(is_drained() && told->updates == 1);
+}
+
+TEST(a_full_volume_refuses_the_task_and_drains_nothing)
+{
+    world_make();
+    go_home(0700);
+    CHECK(mount("full", CLAIM "/jobs", "tmpfs", 0, "nr_inodes=1") == 0);
+    CHECK(step(ARGUMENTS, never) == 11);
+    CHECK_SAYS(told->error, "jail: record the job's tree jobs/12: No space left on device");
+    CHECK(told->updates == 0);
 }
 
 static void is_refused_and_drains(char *arguments[], const char *says)

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,8 +83,29 @@ TEST(without_an_active_tree_no_job_enters)
     world_make();
     CHECK(unlink(CLAIM "/active") == 0);
     CHECK(tree_of_job(claim(), 7, &tree, &failure) == -1);
-    CHECK(failure.scope == FAILURE_NODE);
+    CHECK(failure.scope == FAILURE_VOLUME);
     CHECK_SAYS(failure.text, "active: No such file or directory");
+}
+
+TEST(a_volume_without_room_for_a_record_is_the_jobs_failure)
+{
+    struct tree tree;
+
+    world_make();
+    CHECK(mount("full", CLAIM "/jobs", "tmpfs", 0, "nr_inodes=1") == 0);
+    CHECK(tree_of_job(claim(), 7, &tree, &failure) == -1);
+    CHECK(failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "jobs/7: No space left on device");
+}
+
+TEST(a_volume_that_is_read_only_concerns_the_volume)
+{
+    struct tree tree;
+
+    world_make();
+    CHECK(mount("gone", CLAIM "/jobs", "tmpfs", MS_RDONLY, NULL) == 0);
+    CHECK(tree_of_job(claim(), 7, &tree, &failure) == -1);
+    CHECK(failure.scope == FAILURE_VOLUME);
 }
 
 TEST(an_active_tree_that_is_gone_is_refused)
@@ -93,14 +115,14 @@ TEST(an_active_tree_that_is_gone_is_refused)
     world_make();
     relink("trees/cccccccccccc", CLAIM "/active");
     CHECK(tree_of_job(claim(), 7, &tree, &failure) == -1);
-    CHECK(failure.scope == FAILURE_JOB || failure.scope == FAILURE_NODE);
+    CHECK(failure.scope == FAILURE_JOB || failure.scope == FAILURE_VOLUME);
 }
 
 TEST(a_claim_that_is_not_mounted_is_refused)
 {
     world_make();
     CHECK(claim_open("/run/nothing", &failure) == -1);
-    CHECK(failure.scope == FAILURE_NODE);
+    CHECK(failure.scope == FAILURE_VOLUME);
     CHECK_SAYS(failure.text, "/run/nothing: No such file or directory");
 }
 

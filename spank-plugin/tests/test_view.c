@@ -61,6 +61,19 @@ static unsigned long flags_of(const char *path)
 /* The tests below end in the view, where no leak check can run. */
 #define DONE() _exit(0)
 
+TEST(a_job_sees_the_cgroups_that_its_pod_has_put_there_and_no_others)
+{
+    world_make();
+    CHECK(mkdir("/run/slurm/jail-cgroups", 0755) == 0 && mkdir("/run/slurm/jail-cgroups/memory", 0755) == 0);
+    CHECK(mkdir("/run/slurm/jail-cgroups/memory/slurm_cpu-0", 0755) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(access("/sys/fs/cgroup/memory/slurm_cpu-0", F_OK) == 0);
+    CHECK(access("/sys/fs/cgroup/memory/tasks", F_OK) == -1 && access("/sys/fs/cgroup/pids", F_OK) == -1);
+    CHECK(flags_of("/sys/fs/cgroup") & ST_RDONLY);
+    DONE();
+}
+
 TEST(a_task_sees_the_tree_as_its_root)
 {
     world_make();
@@ -125,6 +138,7 @@ TEST(of_the_spool_a_job_sees_its_own_part_only)
     CONFIGURE("bind=/home");
     enter_or_say();
     CHECK(world_holds("/var/spool/slurmd/job00012/slurm_script", "#!/bin/sh"));
+    CHECK(flags_of("/var/spool/slurmd/job00012") & ST_RDONLY);
     CHECK(access("/var/spool/slurmd/pmix.12.3", F_OK) == 0);
     CHECK(flags_of("/var/spool/slurmd/conf-cache") & ST_RDONLY);
     CHECK(access("/var/spool/slurmd/job00013", F_OK) == -1);

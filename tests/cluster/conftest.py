@@ -11,6 +11,9 @@ from tests.cluster.workers import put_back
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
+FEW_PROCESSES = 100
+"""What a user may have on the nodes of the node set `big`."""
+
 
 @pytest.fixture(scope="session")
 def built_images(kubernetes: Kubernetes) -> None:
@@ -27,10 +30,15 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
         name=unique("shared"),
         node_sets=[
             a_node_set("cpu", replicas=2, partitions=["main"]),
-            a_node_set("big", partitions=["big"], memory_gib=2),
+            a_node_set("big", partitions=["big"], memory_gib=2, max_processes=FEW_PROCESSES),
         ],
         partitions=[{"name": "main", "default": True}, {"name": "big", "options": {"MaxTime": "01:00:00"}}],
-        users=[{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}],
+        users=[
+            {"name": "alice", "uid": 2001},
+            {"name": "bob", "uid": 2002},
+            # who does what disturbs others: processes are counted by user on the whole machine
+            {"name": "greedy", "uid": 2666},
+        ],
         jail=a_jail(
             JAIL,
             admin_shell=True,

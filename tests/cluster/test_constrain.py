@@ -1,10 +1,12 @@
-"""Jobs held to their share by cgroups, in Guaranteed pods, as in production."""
+"""Jobs held to their share by cgroups, in Guaranteed pods, as in production: also those that want out, or all of it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, unique
+from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
+from tests.cluster.greed import FILL_TMP, forks
+from tests.cluster.slurm import JAIL, QUICK, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 
 pytestmark = pytest.mark.cluster
@@ -12,13 +14,27 @@ pytestmark = pytest.mark.cluster
 EAT = "python3 -c 'x = bytearray(300 * 2**20); print(len(x))'"
 
 
+FEW_PROCESSES = 100
+
+
 @pytest.fixture(scope="module")
 def constrained(
     kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Slurm]:
-    node_set = {"name": "real", "replicas": 1, "cpus": 1, "memory_gib": 0.5}
-    constrain = {"constrain": "cgroup"}
-    cluster = a_cluster(name=unique("constrained"), slurm=constrain, node_sets=[node_set], jail=a_jail(JAIL))
+    node_set = {"name": "real", "replicas": 1, "cpus": 1, "memory_gib": 0.5, "max_processes": FEW_PROCESSES}
+    options = {"OverSubscribe": "FORCE:4", "DefMemPerCPU": "32"}  # for several jobs on one processor
+    cluster = a_cluster(
+        name=unique("constrained"),
+        slurm={"constrain": "cgroup", "extra": dict(QUICK)},
+        node_sets=[node_set],
+        partitions=[{"name": "main", "default": True, "options": options}],
+        users=[
+            {"name": "alice", "uid": 2001},
+            {"name": "bob", "uid": 2002},
+            {"name": "greedy", "uid": 2667},
+        ],
+        jail=a_jail(JAIL),
+    )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("constrained"), cluster)
     slurm.up()
     yield slurm
@@ -41,6 +57,82 @@ def test_a_job_beyond_its_memory_is_ended_and_the_node_goes_on(constrained: Slur
     assert eaten.returncode != 0
     assert "Out Of Memory" in eaten.stderr
     assert constrained.ssh("srun hostname").stdout == "real-0\n"
+
+
+@pytest.fixture(scope="module")
+def neighbour(constrained: Slurm) -> Iterator[int]:
+    """A job of another user, which lives through all that others do."""
+    job = constrained.submit("SECRET=of-bob sleep 3600", user="bob", options="--mem=32M -o /dev/null")
+    constrained.wait_for_job(job, "RUNNING")
+    yield job
+    constrained.ssh(f"scancel {job}", user="bob")
+
+
+@pytest.fixture(scope="module")
+def by_job(constrained: Slurm, neighbour: int) -> dict[str, str]:
+    bring(constrained)
+    command = f"env {addresses(constrained, 'real-0')} {PROGRAM} {' '.join(BY_USERS)}"
+    return outcomes(constrained.ssh(f"srun --mem=128M {command}").stdout)
+
+
+@pytest.mark.parametrize("name", BY_USERS, ids=words)
+def test_a_constrained_job_cannot(by_job: dict[str, str], name: str) -> None:
+    assert_blocked(by_job[name])
+
+
+def test_a_constrained_job_stays_in_the_devices_cgroup_of_its_pod(constrained: Slurm) -> None:
+    """The container runtime's list of devices holds for it."""
+    where = dict(line.split(":", 2)[1:] for line in constrained.ssh("srun cat /proc/self/cgroup").stdout.splitlines())
+
+    assert "kubepods" in where["devices"]
+    assert where["memory"].startswith("/slurm_real-0/uid_2001/job_")
+
+
+def test_a_job_can_read_its_own_limit(constrained: Slurm) -> None:
+    """Runtimes of languages do, to be no larger than their job."""
+    own = "$(grep :memory: /proc/self/cgroup | cut -d: -f3)"
+    limit = constrained.ssh(f"srun --mem=64M sh -c 'cat /sys/fs/cgroup/memory{own}/../memory.limit_in_bytes'").stdout
+
+    assert int(limit) == 64 * 2**20
+
+
+def test_slurmd_writes_to_its_nodes_cgroups_and_to_no_others(constrained: Slurm) -> None:
+    program = """
+for hierarchy in /sys/fs/cgroup/*/; do
+    if mkdir "$hierarchy/escape" 2>/dev/null; then rmdir "$hierarchy/escape"; echo "$hierarchy"; fi
+done
+mkdir /sys/fs/cgroup/memory/slurm_real-0/own && rmdir /sys/fs/cgroup/memory/slurm_real-0/own && echo own
+"""
+    assert constrained.exec("real-0", "slurmd", "sh", "-c", program) == "own\n"
+
+
+def test_the_kernel_takes_a_job_before_slurmstepd(constrained: Slurm) -> None:
+    """Both are in the step's memory cgroup, and what lies in /tmp makes no process larger."""
+    said = constrained.ssh("srun sh -c 'cat /proc/self/oom_score_adj'").stdout
+
+    assert said == "1000\n"
+
+
+GREED = {
+    "memory": EAT,
+    "processes": f"python3 -c '{forks(hold_seconds=1)}'",
+    "tmp": f"sh -c '{FILL_TMP}'",
+    "shared memory": "sh -c 'head -c 4G /dev/zero > /dev/shm/fill'",
+}
+
+
+@pytest.mark.parametrize("command", GREED.values(), ids=GREED)
+def test_a_job_that_takes_all_ends_alone(constrained: Slurm, neighbour: int, command: str) -> None:
+    daemon = constrained.exec("real-0", "slurmd", "pidof", "slurmd")
+    with constrained.ssh_session("echo in; exec sleep 600", user="bob") as session:
+        assert session.stdout
+        assert session.stdout.readline() == "in\n"
+        constrained.ssh(f"srun --mem=200M {command}", user="greedy", check=False)
+        assert session.poll() is None
+
+    assert constrained.job(neighbour)["JobState"] == "RUNNING"
+    assert constrained.exec("real-0", "slurmd", "pidof", "slurmd") == daemon
+    assert constrained.ssh("srun --mem=32M hostname").stdout == "real-0\n"
 
 
 def test_a_job_sees_its_processors_alone(constrained: Slurm) -> None:

@@ -1,21 +1,16 @@
-"""Attempts to get out: (a) by a user in a job and at the login, (b) by root in the admin shell. None succeeds."""
+"""Attempts to get out: (a) by a user in a job and at the login, (b) by root in the admin shell. None succeeds.
 
-import base64
-import tarfile
+Jobs are not constrained here; `test_constrain.py` makes the same attempts in jobs that are."""
+
 from collections.abc import Callable, Iterator
-from io import BytesIO
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import attempts
-from tests.cluster.attempts import descriptors, kernel, mounts, network, processes, secrets
+from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster
-
-PACKAGE = Path(attempts.__file__).parent
-assert [descriptors, kernel, mounts, network, processes, secrets]  # imported for the attempts that they add
 
 OF_ROOT_IN_ITS_OWN = {
     # The tree and the container are the admin shell's own: there is nothing to be kept from it.
@@ -26,37 +21,14 @@ OF_ROOT_IN_ITS_OWN = {
     "see_the_root_of_another_process", "see_the_root_of_the_first_process", "see_who_else_is_there",
     "signal_another_process", "trace_another_process",
 }  # fmt: skip
-OF_USERS = {"reach_the_munge_socket"}
-"""A user's clients talk to munged: it says who they are, and no more."""
-
-BY_USERS = sorted(attempts.ATTEMPTS.keys() - OF_USERS)
 BY_ROOT = sorted(attempts.ATTEMPTS.keys() - OF_ROOT_IN_ITS_OWN)
-
-
-def words(name: str) -> str:
-    """Return an attempt as the sentence that its name is."""
-    return name.replace("_", " ")
-
-
-@pytest.fixture(scope="module")
-def addresses(slurm: Slurm) -> str:
-    """Where the kubelet and the API server listen, as environment variables."""
-    pod = slurm.api.read_namespaced_pod("cpu-0", slurm.namespace)
-    service = slurm.api.read_namespaced_service("kubernetes", "default")
-    (subset, *_) = slurm.api.read_namespaced_endpoints("kubernetes", "default").subsets
-    endpoint = f"{subset.addresses[0].ip}:{subset.ports[0].port}"
-    return f"NODE_ADDRESS={pod.status.host_ip} API_SERVICE={service.spec.cluster_ip} API_ENDPOINT={endpoint}"
 
 
 @pytest.fixture(scope="module")
 def program(slurm: Slurm) -> str:
     """The attempts in alice's home, as a command."""
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for file in PACKAGE.glob("*.py"):
-            tar.add(file, arcname=f"attempts/{file.name}")
-    slurm.ssh("base64 --decode | tar -x", stdin=base64.b64encode(packed.getvalue()).decode())
-    return "python3 -m attempts"
+    bring(slurm)
+    return f"{addresses(slurm, 'cpu-0')} {PROGRAM}"
 
 
 @pytest.fixture(scope="module")
@@ -69,33 +41,20 @@ def neighbour(slurm: Slurm) -> Iterator[int]:
     slurm.wait_for_job(job, "CANCELLED")
 
 
-def outcomes(said: str) -> dict[str, str]:
-    """Return what came of each attempt, by its name."""
-    return dict(line.split(" ", 1) for line in said.splitlines())
+@pytest.fixture(scope="module")
+def by_job(slurm: Slurm, program: str, neighbour: int) -> dict[str, str]:
+    command = f"env {program} {' '.join(BY_USERS)}"
+    return outcomes(slurm.ssh(f"srun -w cpu-0 --overlap --overcommit --mem=1 {command}").stdout)
 
 
 @pytest.fixture(scope="module")
-def by_job(slurm: Slurm, program: str, addresses: str, neighbour: int) -> dict[str, str]:
-    command = f"{addresses} srun -w cpu-0 --overlap --overcommit --mem=1 {program}"
-    return outcomes(slurm.ssh(f"{command} {' '.join(BY_USERS)}").stdout)
+def by_session(slurm: Slurm, program: str) -> dict[str, str]:
+    return outcomes(slurm.ssh(f"{program} {' '.join(BY_USERS)}").stdout)
 
 
 @pytest.fixture(scope="module")
-def by_session(slurm: Slurm, program: str, addresses: str) -> dict[str, str]:
-    return outcomes(slurm.ssh(f"{addresses} {program} {' '.join(BY_USERS)}").stdout)
-
-
-@pytest.fixture(scope="module")
-def by_root(admin: Callable[[str], str], program: str, addresses: str) -> dict[str, str]:
-    return outcomes(admin(f"cd /home/alice && {addresses} {program} {' '.join(BY_ROOT)}"))
-
-
-REFUSALS = {"EPERM", "EACCES", "EROFS", "ENOSYS", "ECONNREFUSED"}
-"""What a refusal looks like. Any other error may be the attempt's own fault, and would prove nothing."""
-
-
-def assert_blocked(said: str) -> None:
-    assert said.startswith("absent: ") or said.split()[:2] in [["blocked:", refusal] for refusal in REFUSALS], said
+def by_root(admin: Callable[[str], str], program: str) -> dict[str, str]:
+    return outcomes(admin(f"cd /home/alice && {program} {' '.join(BY_ROOT)}"))
 
 
 @pytest.mark.parametrize("name", BY_USERS, ids=words)
@@ -115,7 +74,7 @@ def test_root_in_the_admin_shell_cannot(by_root: dict[str, str], name: str) -> N
 
 def test_an_attempt_that_works_is_seen(slurm: Slurm, program: str) -> None:
     """Users may talk to munged: otherwise a broken program would make all the others pass."""
-    assert "ESCAPED: " in slurm.ssh(f"srun {program} reach_the_munge_socket").stdout
+    assert "ESCAPED: " in slurm.ssh(f"srun env {program} reach_the_munge_socket").stdout
 
 
 def test_the_attempts_on_processes_have_something_to_attack(by_job: dict[str, str]) -> None:

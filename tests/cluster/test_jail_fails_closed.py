@@ -273,6 +273,30 @@ def test_the_user_is_told_the_step_and_the_reason_and_the_node_is_drained(breaka
     assert "Reason=jail: " in reason
 
 
+def test_a_full_volume_of_the_jail_fails_the_job_and_drains_no_node(breakable: Slurm) -> None:
+    full = Fault("mount -t tmpfs -o nr_inodes=1 full /jail/jobs", "umount /jail/jobs")
+    with broken(breakable, full):
+        said, markers = run_all_programs(breakable)
+        state = breakable.node_state("cpu-0")
+
+    assert "jail: record the job's tree" in said
+    assert "No space left on device" in said
+    assert markers == []
+    assert "DRAIN" not in state
+
+
+def test_a_full_home_fails_the_job_and_drains_no_node(breakable: Slurm) -> None:
+    """Slurm itself makes the output file, before any hook of the plugin."""
+    folder = "/home/alice/full"
+    breakable.ssh(f"mkdir {folder}")
+    with broken(breakable, Fault(f"mount -t tmpfs -o nr_inodes=1,mode=1777 full {folder}", f"umount {folder}")):
+        job = breakable.submit("true", options=f"-o {folder}/output")
+        breakable.wait_for_job(job, "FAILED")
+        state = breakable.node_state("cpu-0")
+
+    assert "DRAIN" not in state
+
+
 def test_a_submount_that_a_pod_has_not_got_yet_drains_no_node(breakable: Slurm) -> None:
     """A worker is not replaced under a job, so the new description finds a pod of before: a node binds what its own
     pod has."""

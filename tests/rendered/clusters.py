@@ -21,10 +21,15 @@ def a_spec(**overrides: Any) -> dict[str, Any]:
     """A valid description; the keys that a test is about replace those of it."""
     return {
         "images": IMAGES,
-        "node_sets": [{"name": "cpu", "replicas": 2, "cpus": 4, "memory_gib": 8}],
+        "node_sets": [a_node_set()],
         "users": [{"name": "alice", "uid": 2001}],
         **overrides,
     }
+
+
+def a_node_set(**changes: object) -> dict[str, Any]:
+    """Return the description of the one node set of `a_spec` with the given keys changed."""
+    return {"name": "cpu", "replicas": 2, "cpus": 4, "memory_gib": 8, **changes}
 
 
 def provided(type_: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str, Any]:

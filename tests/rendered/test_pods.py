@@ -8,6 +8,7 @@ from tests.rendered.clusters import (
     IMAGES,
     PODS,
     a_deployment,
+    a_node_set,
     all_pods,
     capabilities_of,
     containers_of,
@@ -58,6 +59,36 @@ def test_ports_of_root_are_closed_to_users_on_every_pod_in_which_they_run_someth
     closed = {"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}
     found = {name for name, pod in pods.items() if closed in pod["securityContext"].get("sysctls", [])}
     assert found == {"login", "cpu", "admin", "controller"}
+
+
+def start_of(**node_set: object) -> str:
+    """Return the line by which slurmd is started."""
+    slurmd = containers_of(pod_of(a_deployment(node_sets=[a_node_set(**node_set)]), "hpc-cpu"))["slurmd"]
+    return str(next(line for line in slurmd["command"][5].splitlines() if line.startswith("exec ")))
+
+
+def test_a_user_has_a_number_of_processes_on_a_node_that_grows_with_its_processors() -> None:
+    assert start_of(cpus=4).startswith("exec prlimit --nproc=4096:4096 env ")
+    assert start_of(cpus=192).startswith("exec prlimit --nproc=49152:49152 env ")
+    assert start_of(max_processes=500).startswith("exec prlimit --nproc=500:500 env ")
+
+
+def test_a_user_has_a_number_of_processes_on_a_login_node() -> None:
+    login = {"max_processes": 300}
+    for deployment, limit in ((a_deployment(), 2048), (a_deployment(login=login), 300)):
+        command = containers_of(pod_of(deployment, "hpc-login"))["sshd"]["command"]
+        assert command[3:6] == ["/usr/bin/prlimit", f"--nproc={limit}", "--"]
+
+
+def test_the_right_to_raise_limits_is_given_up_before_slurmd_starts() -> None:
+    locking = containers_of(pod_of(a_deployment(node_sets=[a_node_set(lock_memory=True)]), "hpc-cpu"))["slurmd"]
+    plain = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]
+
+    assert capabilities_of(locking) - capabilities_of(plain) == {"SYS_RESOURCE"}
+    assert start_of(lock_memory=True).startswith(
+        "exec prlimit --nproc=4096:4096 --memlock=unlimited:unlimited "
+        "setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource env "
+    )
 
 
 @pytest.mark.parametrize("constrain", ["cgroup", "none"])
@@ -225,9 +256,8 @@ def test_slurmctld_sees_nothing_of_the_jail() -> None:
     assert "jail" not in {mount["name"] for mount in containers_of(pod)["slurmctld"]["volumeMounts"]}
 
 
-def test_directories_that_jobs_share_are_given_the_mode_of_tmp_and_slurmds_own_are_closed() -> None:
+def test_slurmds_own_directories_are_closed() -> None:
     script = containers_of(pod_of(a_deployment(), "hpc-cpu"))["prepare"]["command"][-1]
-    assert "chmod 1777 /tmp" in script
     assert "chmod 0755 /run/slurm /var/spool/slurmd /var/log/slurm" in script
 
 
@@ -263,7 +293,7 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
     for path, options in closed.items():
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
         assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
-    assert lines[-1].startswith("exec env LD_PRELOAD=/opt/slurm/lib/open_as_user.so slurmd ")
+    assert " env LD_PRELOAD=/opt/slurm/lib/open_as_user.so slurmd -D " in lines[-1]
 
 
 def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:

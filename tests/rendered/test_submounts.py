@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.testing import Deployment
-from tests.rendered.clusters import a_deployment, containers_of, mounts_of, pod_of, volume_of
+from tests.rendered.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of, volume_of
 
 DATA = {"path": "/data", "existing_claim": "datasets", "sub_path": "public", "read_only": True}
 LOCAL = {"path": "/mnt/local", "host_path": "/mnt/nvme", "roles": ["worker"]}
@@ -66,17 +66,45 @@ def test_a_submount_takes_the_place_of_the_volume_that_is_there_by_default() -> 
     assert seen(deployment, "login", "/tmp") != seen(deployment, "worker", "/tmp")
 
 
-def test_shared_memory_of_workers_is_as_large_as_their_memory_unless_the_spec_says_otherwise() -> None:
-    found = seen(a_deployment(), "worker", "/dev/shm")
+@pytest.mark.parametrize(
+    ("role", "path", "size"),
+    [("worker", "/tmp", "2048Mi"), ("worker", "/dev/shm", "4096Mi"), ("login", "/tmp", "2048Mi")],
+)
+def test_temporary_directories_are_in_memory_and_a_share_of_it_unless_the_spec_says_otherwise(
+    role: str, path: str, size: str
+) -> None:
+    found = seen(a_deployment(), role, path)
     assert found is not None
-    assert found[0] == {"emptyDir": {"medium": "Memory"}}
+    assert found[0] == {"emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
+def test_temporary_directories_of_a_smaller_pod_are_smaller() -> None:
+    small = a_node_set(pod_resources={"limits": {"memory": "1Gi"}})
+    found = seen(a_deployment(node_sets=[small]), "worker", "/tmp")
+    assert found is not None
+    assert found[0] == {"emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}}
+
+
+def swept(*submounts: dict[str, Any]) -> list[str]:
+    """Return the directories in which nothing stays of a user whose last job on a node has ended."""
+    pod = pod_of(a_deployment(jail={"submounts": list(submounts)}), "hpc-cpu")
+    script = containers_of(pod)["slurmd"]["command"][5].splitlines()
+    (line,) = (line for line in script if line.endswith("> /run/slurm/jail-own"))
+    return list(line.removeprefix("printf '%s\\n' ").removesuffix(" > /run/slurm/jail-own").split())
+
+
+def test_leftovers_go_from_what_is_the_pods_own_and_from_nothing_that_others_may_use() -> None:
+    assert swept() == ["/tmp", "/dev/shm", "/dev/mqueue"]
+    assert swept({"path": "/tmp", "host_path": "/mnt/nvme/tmp"}) == ["/dev/shm", "/dev/mqueue"]
+    assert swept({"path": "/tmp", "existing_claim": "temporary"}) == ["/dev/shm", "/dev/mqueue"]
+    assert swept({"path": "/tmp", "scratch_gib": 5}) == ["/dev/shm", "/tmp", "/dev/mqueue"]
 
 
 def test_an_empty_directory_for_everybody_is_given_the_mode_of_tmp_and_the_spool_stays_slurmds() -> None:
     spool = {"path": "/var/spool/slurmd", "scratch_gib": 5, "roles": ["worker"]}
     prepare = containers_of(pod_of(a_deployment(jail={"submounts": [SCRATCH, spool]}), "hpc-cpu"))["prepare"]
     script = prepare["command"][-1].splitlines()
-    assert "chmod 1777 /tmp /scratch" in script
+    assert "chmod 1777 /scratch" in script
     assert "chmod 0755 /run/slurm /var/log/slurm /var/spool/slurmd" in script
     assert {"/scratch", "/var/spool/slurmd"} <= mounts_of(prepare).keys()
 

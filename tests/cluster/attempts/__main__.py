@@ -5,6 +5,7 @@ import sys
 
 from . import (  # noqa: F401 - each adds its attempts
     descriptors,
+    devices,
     kernel,
     mounts,
     network,

@@ -74,10 +74,11 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
+        self.cgroups: str | None = None
         self.write(slurmd="0", looks="0", clock="0", mountinfo=MOUNTINFO)
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
-        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\n" "$@"\n'}
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)
@@ -129,7 +130,7 @@ class Worker:
 
     def start_script(self) -> str:
         """Return the script with its places in a folder of the test's."""
-        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"])
+        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"], processes=4096, cgroups=self.cgroups)
         for place in ("/run/slurm", "/run", "/opt/slurm/lib", "/proc/self"):
             script = script.replace(f" {place}/", f" {self.root}/")
         return script
@@ -238,6 +239,39 @@ def test_a_pod_that_stops_removes_its_nodes_cgroups_and_no_others(worker: Worker
     worker.node("IDLE+DRAIN", "disk is broken")
     worker.stop(cgroups=str(cgroups))
     assert {each.name for each in (cgroups / "memory").iterdir()} == {"slurm_cpu-40", "slurm_cpu-5"}
+
+
+def test_slurmd_finds_its_nodes_own_cgroups_writable_and_the_machines_read_only(worker: Worker) -> None:
+    """The folders of cgroup v1, with a controller that has two names, and one that Slurm does not use."""
+    cgroups = worker.root / "cgroup"
+    for name in ("cpu,cpuacct", "memory", "pids"):
+        (cgroups / name).mkdir(parents=True)
+    (cgroups / "cpuacct").symlink_to("cpu,cpuacct")
+    worker.cgroups = str(cgroups)
+    worker.start()
+
+    mounts = [line for line in (worker.root / "mounts").read_text().splitlines() if str(cgroups) in line]
+    seen = worker.root / "jail-cgroups"
+    assert mounts == [
+        *(f"--bind {cgroups}/cpu,cpuacct/slurm_cpu-4 {where}/cpu,cpuacct/slurm_cpu-4" for where in (cgroups, seen)),
+        f"-o remount,bind,ro {cgroups}/cpu,cpuacct",
+        *(f"--bind {cgroups}/memory/slurm_cpu-4 {where}/memory/slurm_cpu-4" for where in (cgroups, seen)),
+        f"-o remount,bind,ro {cgroups}/memory",
+        f"-o remount,bind,ro {cgroups}/pids",
+        f"-o remount,bind,ro {cgroups}",
+    ]
+    assert (seen / "cpuacct").readlink().name == "cpu,cpuacct"
+
+
+def test_the_one_hierarchy_of_cgroup_v2_stays_as_it_is_and_jobs_see_nothing_of_it(worker: Worker) -> None:
+    cgroups = worker.root / "cgroup"
+    cgroups.mkdir()
+    (cgroups / "cgroup.controllers").touch()
+    worker.cgroups = str(cgroups)
+    worker.start()
+
+    assert str(cgroups) not in (worker.root / "mounts").read_text()
+    assert list((worker.root / "jail-cgroups").iterdir()) == []
 
 
 @pytest.mark.parametrize("reason", [POD_STOP, f"{POD_STOP} : Not responding"])

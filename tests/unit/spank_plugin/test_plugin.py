@@ -75,6 +75,7 @@ def test_the_plugin_has_the_hooks_that_slurm_looks_for(tmp_path: Path, tools: To
         "task_init",
         "task_post_fork",
         "task_exit",
+        "job_epilog",
     )
     for hook in (*hooks, "exit"):
         assert f"\0slurm_spank_{hook}\0".encode() in plugin

@@ -1,0 +1,231 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../leftovers.h"
+#include "harness.h"
+#include "world.h"
+
+#define OWN "/run/own"
+#define SEGMENT_BYTES 4096
+#define DEEP 500
+
+static struct failure failure;
+
+/* A node with one directory of its own. */
+static void make_node(void)
+{
+    world_make();
+    CHECK(mkdir(OWN, 0777) == 0 && chmod(OWN, 01777) == 0);
+    world_write(LEFTOVERS_PLACES, OWN "\n");
+}
+
+static int as_user(int (*function)(void *), void *argument)
+{
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        world_become_user();
+        _exit(function(argument));
+    }
+    return test_await(child);
+}
+
+static int leave(void *unused)
+{
+    (void)unused;
+    CHECK(mkdir(OWN "/folder", 0700) == 0);
+    world_write(OWN "/folder/file", "x");
+    CHECK(chmod(OWN "/folder", 0) == 0);
+    world_write(OWN "/file", "x");
+    CHECK(symlink("/home", OWN "/link") == 0);
+    CHECK(shmget(1, SEGMENT_BYTES, IPC_CREAT) >= 0);
+    CHECK(semget(2, 1, IPC_CREAT) >= 0);
+    CHECK(msgget(3, IPC_CREAT) >= 0);
+    return 0;
+}
+
+static bool has_left(void)
+{
+    struct stat status;
+    bool file = lstat(OWN "/file", &status) == 0, link = lstat(OWN "/link", &status) == 0,
+         folder = lstat(OWN "/folder", &status) == 0, segment = shmget(1, 0, 0) >= 0, set = semget(2, 0, 0) >= 0,
+         queue = msgget(3, 0) >= 0;
+
+    CHECK(file == link && file == folder && file == segment && file == set && file == queue);
+    return file;
+}
+
+struct scene {
+    int (*play)(void *);
+};
+
+static int in_namespaces(void *scene)
+{
+    CHECK(unshare(CLONE_NEWIPC | CLONE_NEWPID) == 0);
+    make_node();
+    return test_in_child(((struct scene *)scene)->play, NULL);
+}
+
+/* The first child of a new namespace of processes is its first process, and the others end with it. */
+static int in_node(int (*function)(void *))
+{
+    struct scene scene = {function};
+
+    return test_in_child(in_namespaces, &scene);
+}
+
+static int end_the_last_job(void *unused)
+{
+    (void)unused;
+    CHECK(leftovers_note(USER_ID, 7, &failure) == 0);
+    CHECK(as_user(leave, NULL) == 0);
+    CHECK(has_left());
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(!has_left());
+    return 0;
+}
+
+TEST(a_users_leftovers_go_with_the_last_job)
+{
+    CHECK(in_node(end_the_last_job) == 0);
+}
+
+static int end_one_of_two_jobs(void *unused)
+{
+    (void)unused;
+    CHECK(leftovers_note(USER_ID, 7, &failure) == 0 && leftovers_note(USER_ID, 8, &failure) == 0);
+    CHECK(leftovers_note(USER_ID, 8, &failure) == 0); /* its second step */
+    CHECK(as_user(leave, NULL) == 0);
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(has_left());
+    CHECK(leftovers_remove(USER_ID + 1, 9, &failure) == 0);
+    CHECK(has_left());
+    CHECK(leftovers_remove(USER_ID, 8, &failure) == 0);
+    CHECK(!has_left());
+    return 0;
+}
+
+TEST(they_stay_while_the_user_has_another_job_and_when_others_have_not)
+{
+    CHECK(in_node(end_one_of_two_jobs) == 0);
+}
+
+static int keep_what_others_have(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    world_write(OWN "/of-root", "x");
+    world_write("/home/kept", "x");
+    CHECK(mkdir(OWN "/of-root-too", 0777) == 0 && chmod(OWN "/of-root-too", 0777) == 0);
+    CHECK(chown("/home/kept", USER_ID, USER_ID) == 0);
+    CHECK(shmget(11, SEGMENT_BYTES, IPC_CREAT) >= 0);
+    CHECK(as_user(leave, NULL) == 0);
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(!has_left());
+    CHECK(stat(OWN "/of-root", &status) == 0 && stat(OWN "/of-root-too", &status) == 0);
+    CHECK(stat("/home/kept", &status) == 0 && shmget(11, 0, 0) >= 0);
+    return 0;
+}
+
+TEST(what_is_of_others_and_what_links_lead_to_stays)
+{
+    CHECK(in_node(keep_what_others_have) == 0);
+}
+
+static int nest(void *unused)
+{
+    (void)unused;
+    CHECK(chdir(OWN) == 0);
+    for (int i = 0; i < DEEP; i++)
+        CHECK(mkdir("a-name-of-some-length", 0700) == 0 && chdir("a-name-of-some-length") == 0);
+    return 0;
+}
+
+static int remove_a_deep_tree(void *unused)
+{
+    (void)unused;
+    CHECK(as_user(nest, NULL) == 0);
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(rmdir(OWN) == 0);
+    return 0;
+}
+
+TEST(a_tree_deeper_than_a_path_can_be_is_removed)
+{
+    CHECK(in_node(remove_a_deep_tree) == 0);
+}
+
+static int run_away(void *unused)
+{
+    pid_t child = fork();
+
+    (void)unused;
+    if (child == 0) {
+        setsid();
+        while (true)
+            pause();
+    }
+    return 0;
+}
+
+static int kill_what_ran_away(void *unused)
+{
+    (void)unused;
+    CHECK(as_user(run_away, NULL) == 0);
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    /* it is this process's child now, as the first one of the namespace */
+    CHECK(waitpid(-1, NULL, 0) > 0);
+    return 0;
+}
+
+TEST(a_process_that_got_away_from_its_step_is_killed)
+{
+    CHECK(in_node(kill_what_ran_away) == 0);
+}
+
+static int remove_without_a_list(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    CHECK(unlink(LEFTOVERS_PLACES) == 0);
+    world_write(OWN "/file", "x");
+    CHECK(chown(OWN "/file", USER_ID, USER_ID) == 0);
+    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(stat(OWN "/file", &status) == 0);
+    return 0;
+}
+
+TEST(without_a_list_of_own_directories_no_file_is_removed)
+{
+    CHECK(in_node(remove_without_a_list) == 0);
+}
+
+static int end_a_job_of_root(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    world_write(OWN "/file", "x");
+    CHECK(leftovers_remove(0, 7, &failure) == 0);
+    CHECK(stat(OWN "/file", &status) == 0);
+    return 0;
+}
+
+TEST(nothing_of_root_is_ever_removed)
+{
+    CHECK(in_node(end_a_job_of_root) == 0);
+}

@@ -1,0 +1,79 @@
+"""What a user can use up on a node, and what is left of it when the user's last job there has ended."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.conftest import FEW_PROCESSES
+from tests.cluster.greed import FILL_TMP, LEAVE, LEFT, forks
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+
+def left(slurm: Slurm, node: str) -> str:
+    """Return what a node has of the greedy user."""
+    return slurm.exec(node, "slurmd", "sh", "-c", LEFT)
+
+
+def test_nothing_of_a_user_stays_on_a_node_after_the_last_job(slurm: Slurm) -> None:
+    said = slurm.ssh(f"srun -w cpu-0 python3 -c '{LEAVE}'", user="greedy").stdout
+
+    assert said == "left\n"
+    wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
+
+
+def test_what_a_user_has_left_stays_while_another_job_of_the_user_is_on_the_node(slurm: Slurm) -> None:
+    """A job between two of its steps: nothing of it runs."""
+    step = "srun -w cpu-0 sh -c"
+    said = slurm.ssh(
+        f'salloc -Q -w cpu-0 sh -c \'{step} "echo kept > /dev/shm/kept"; salloc -Q -w cpu-0 {step} true; sleep 1; '
+        f'{step} "cat /dev/shm/kept"\'',
+        user="greedy",
+    ).stdout
+
+    assert said == "kept\n"
+    wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
+
+
+def test_a_user_who_forks_without_end_stops_at_the_limit_and_others_go_on(slurm: Slurm) -> None:
+    """The limit is one of the user, whatever number of jobs."""
+    daemon = slurm.exec("big-0", "slurmd", "pidof", "slurmd")
+    others = "srun -p big --overcommit --mem=1 hostname"
+    with slurm.ssh_session(f"srun -p big --mem=100 python3 -c '{forks(hold_seconds=30)}'", user="greedy") as bomb:
+        assert bomb.stdout
+        count, error = bomb.stdout.readline().split()
+        said = slurm.ssh(others).stdout
+        slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
+
+    assert (int(count) < FEW_PROCESSES, error) == (True, "EAGAIN")
+    assert said == "big-0\n"
+    assert slurm.exec("big-0", "slurmd", "pidof", "slurmd") == daemon
+
+
+def test_processes_have_a_limit_in_jobs_and_in_sessions(slurm: Slurm) -> None:
+    assert slurm.ssh('ulimit -Hu; srun sh -c "ulimit -a" | grep process').stdout.split() == ["2048", "process", "4096"]
+
+
+def test_who_fills_tmp_is_told_so_and_the_node_goes_on(slurm: Slurm) -> None:
+    daemon = slurm.exec("cpu-1", "slurmd", "pidof", "slurmd")
+    filled = slurm.ssh(f"srun -w cpu-1 sh -c '{FILL_TMP}; srun --overlap true'", user="greedy", check=False)
+
+    assert "No space left on device" in filled.stderr
+    assert slurm.ssh("srun -w cpu-1 sh -c 'echo x > /tmp/mine; cat /tmp/mine'").stdout == "x\n"
+    assert slurm.exec("cpu-1", "slurmd", "pidof", "slurmd") == daemon
+
+
+def test_a_job_cannot_make_its_script_grow_on_the_disk_of_slurmd(slurm: Slurm) -> None:
+    slurm.ssh("sbatch --wait -o script-grows --wrap 'echo more >> $0' || true")
+
+    assert "Read-only file system" in slurm.ssh("cat script-grows").stdout
+
+
+def test_shared_memory_has_a_size(slurm: Slurm, admin: Callable[[str], str]) -> None:
+    del admin
+    filled = slurm.ssh("srun -w cpu-1 sh -c 'head -c 1G /dev/zero > /dev/shm/fill'", user="greedy", check=False)
+
+    assert "No space left on device" in filled.stderr
+    wait_until(lambda: left(slurm, "cpu-1") == "", what="nothing of the user is left")
