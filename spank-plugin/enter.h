@@ -10,8 +10,8 @@
 int enter_namespace(struct failure *failure);
 
 /*
- * Make the mount at `root` the root directory, and the working directory. Descriptors of directories that are open
- * are closed at the next exec: none leads out. Returns 0 or -1.
+ * Make the mount at `root` the root directory, and the working directory. What else was mounted is detached, and open
+ * directories are replaced by the new root: none leads out. Returns 0 or -1.
  */
 int enter_root(int root, struct failure *failure);
 

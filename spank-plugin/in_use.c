@@ -1,12 +1,11 @@
 #include "in_use.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mountinfo.h"
+#include "numbers.h"
 
 #define ENOUGH 1
 
@@ -50,28 +49,14 @@ static int see_root(const struct mountinfo_line *line, void *context)
  * A process's mountinfo names mounts from the process's own root on, so the mount at "/" is its root. It can be read
  * without CAP_SYS_PTRACE, which /proc/<pid>/root takes, and for a session that runs no program (sftp, forwarding) too.
  */
-static int see_processes(struct found *found, struct failure *failure)
+static int see_process(int process, int reading, void *context)
 {
-    DIR *processes = opendir("/proc");
-    struct dirent *entry;
+    char path[sizeof("/proc/4294967295/mountinfo")];
 
-    if (!processes)
-        return fail(failure, "read", "/proc");
-    while ((entry = readdir(processes))) {
-        char path[sizeof("/proc//mountinfo") + sizeof(entry->d_name)];
-
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        snprintf(path, sizeof(path), "/proc/%s/mountinfo", entry->d_name);
-        /* ENOENT, ESRCH, EINVAL: it has ended meanwhile */
-        if (mountinfo_each(path, see_root, found) < 0 && errno != ENOENT && errno != ESRCH && errno != EINVAL) {
-            fail(failure, "read", path);
-            closedir(processes);
-            return -1;
-        }
-    }
-    closedir(processes);
-    return 0;
+    (void)reading;
+    snprintf(path, sizeof(path), "/proc/%d/mountinfo", process);
+    /* ENOENT, ESRCH, EINVAL: it has ended meanwhile */
+    return mountinfo_each(path, see_root, context) < 0 && errno != ENOENT && errno != ESRCH && errno != EINVAL ? -1 : 0;
 }
 
 int in_use_find(struct view_use views[], struct failure *failure)
@@ -80,5 +65,7 @@ int in_use_find(struct view_use views[], struct failure *failure)
 
     if (mountinfo_each("/proc/self/mountinfo", see_view, &found) < 0)
         return fail(failure, "read", "/proc/self/mountinfo");
-    return see_processes(&found, failure) < 0 ? -1 : found.count;
+    if (numbers_each("/proc", see_process, &found) < 0)
+        return fail(failure, "read in /proc", "what processes have mounted");
+    return found.count;
 }

@@ -1,6 +1,7 @@
 #include "mountinfo.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +22,29 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* A line is: id, parent's id, device, root, mount point, ... with blanks between. */
+static int take_number(const char *text, unsigned int *number)
+{
+    unsigned long value;
+
+    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0' || (value = strtoul(text, NULL, 10)) > UINT_MAX)
+        return -1;
+    *number = (unsigned int)value;
+    return 0;
+}
+
+/* A line is: id, parent's id, device, root, mount point, options, ... with blanks between. */
 static int parse(char *text, struct mountinfo_line *line)
 {
     char *rest = NULL;
-    char *field[5];
+    char *field[6];
 
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 6; i++)
         if (!(field[i] = strtok_r(i == 0 ? text : NULL, " \n", &rest)))
             return -1;
+    if (take_number(field[0], &line->id) < 0 || take_number(field[1], &line->parent) < 0 || field[4][0] != '/')
+        return -1;
     unescape(field[3]);
     unescape(field[4]);
-    line->id = (unsigned int)strtoul(field[0], NULL, 10);
     line->root = field[3];
     line->point = field[4];
     return 0;
@@ -48,9 +60,14 @@ int mountinfo_each(const char *path, int (*see)(const struct mountinfo_line *lin
 
     if (!file)
         return -1;
-    while (result == 0 && getline(&text, &size, file) >= 0)
-        if (parse(text, &line) == 0)
+    while (result == 0 && getline(&text, &size, file) >= 0) {
+        if (parse(text, &line) < 0) {
+            errno = EBADMSG;
+            result = -1;
+        } else {
             result = see(&line, context);
+        }
+    }
     saved = errno;
     failed = ferror(file);
     free(text);

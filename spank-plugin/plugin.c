@@ -7,7 +7,8 @@
  * Slurm calls, in slurmstepd: init, init_post_opt, and with the user as effective user user_init; then in each task, a
  * forked child: task_init_privileged as root, task_init as the user, exec; in slurmstepd again: task_post_fork (after
  * the last fork, once a task), task_exit, exit. Whatever goes wrong before, a task finds it in task_init_privileged
- * and ends there, with a message that srun shows or the batch job's output file has.
+ * and ends there, with a message that srun shows or the batch job's output file has. In srun itself it calls
+ * local_user_init, before srun opens files.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,9 +21,12 @@
 
 #include "config.h"
 #include "confine.h"
+#include "deadline.h"
+#include "descriptors.h"
 #include "enter.h"
 #include "isolation.h"
 #include "report.h"
+#include "srun_input.h"
 #include "tree.h"
 #include "view.h"
 
@@ -32,6 +36,7 @@ static struct jail_config config;
 static struct isolation isolation = ISOLATION_NONE;
 static struct failure startup_failure = {FAILURE_NODE, "configuration: not read"}; /* what tasks find */
 static char working_directory[PATH_MAX];
+static struct shared_mounts shared_mounts; /* in a task: where job files may lie */
 static int tasks; /* in slurmstepd: those that it has forked and that have not ended */
 
 static int refuse(const struct failure *failure)
@@ -60,7 +65,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        !(config.isolate_pid || config.isolate_ipc))
+        deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 || !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
         fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
@@ -69,11 +74,27 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     return 0;
 }
 
+int slurm_spank_local_user_init(spank_t spank, int count, char **arguments)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    char **program;
+    int length;
+
+    (void)count;
+    (void)arguments;
+    if (spank_get_item(spank, S_JOB_ARGV, &length, &program) != ESPANK_SUCCESS || length < 0 ||
+        srun_input_prepare_own((size_t)length, &failure) == 0)
+        return 0;
+    slurm_error("jail: %s", failure.text);
+    return -1;
+}
+
 int slurm_spank_user_init(spank_t spank, int count, char **arguments)
 {
     (void)spank;
     (void)count;
     (void)arguments;
+    deadline_lift();
     if (startup_failure.scope == FAILURE_NONE)
         isolation_fork(&isolation, true, &startup_failure);
     return 0;
@@ -99,8 +120,8 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (isolation_join(&isolation, failure) < 0 || enter_namespace(failure) < 0 ||
-        (claim = claim_open(config.jail, failure)) < 0)
+    if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0 ||
+        enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);
     close(claim);
@@ -144,7 +165,10 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
     (void)spank;
     (void)count;
     (void)arguments;
-    /* Only now, as the user: root may not be let into a home directory. */
+    /* Only now, as slurmstepd has put the job's files into their places. */
+    if (descriptors_check(&shared_mounts, &failure) < 0)
+        return refuse(&failure);
+    /* As the user: root may not be let into a home directory. */
     if (chdir(working_directory) == 0)
         return 0;
     fail_job(&failure, "chdir to", working_directory);

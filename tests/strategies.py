@@ -249,6 +249,16 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
                     },
                 ),
                 "jail": _jails(),
+                "network": st.fixed_dictionaries(
+                    {},
+                    optional={
+                        "egress": st.lists(
+                            st.sampled_from(["internet", "private", "cluster", "198.51.100.0/24", "2001:db8::/32"])
+                        ),
+                        "closed_ports": st.lists(st.sampled_from([22, "2379-2381", "1-65535"])),
+                        "api_servers": st.sampled_from([[], ["10.96.0.1/32"]]),
+                    },
+                ),
                 "storage": st.fixed_dictionaries(
                     {},
                     optional={

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.descriptions import field_descriptions
 from soperator_pulumi.spec.duration import duration_text
+from soperator_pulumi.spec.ports import Ports
 from soperator_pulumi.spec.share import Share
 from tools import paths
 
@@ -35,6 +36,7 @@ _SIMPLE: dict[object, str] = {
     bool: "true or false",
     timedelta: "duration",
     Share: "whole number or percentage",
+    Ports: "port or range",
 }
 
 
@@ -97,7 +99,7 @@ def _default(field: FieldInfo) -> str:
         case Share() as share:
             return f"`{share}`"
         case Enum(value=value) | value:
-            return f"`{json.dumps(value)}`".replace('"', "")
+            return f"`{json.dumps(value, default=str)}`".replace('"', "")
 
 
 def _type(annotation: object) -> str:

@@ -10,7 +10,7 @@ from soperator_pulumi.cluster.containers import asks, give_modes, hardened, prep
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
-from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_metadata, pod_spec
+from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, pod_metadata, pod_spec
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import active_tree
@@ -78,6 +78,7 @@ def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
             containers=[shell],
             init_containers=[modes] if open_directories else [],
             mounts=places,
+            sysctls=[ROOTS_PORTS],
         ),
     )
 

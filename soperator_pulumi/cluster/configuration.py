@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.users import MERGED_SUMS, USERS_CONFIG_MAP
-from soperator_pulumi.lifecycle import AfterSync, ConfigFiles, Connection, Reader
+from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Connection, Reader
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config
 from soperator_pulumi.render.users import authorized_keys, user_files
@@ -40,6 +40,7 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
             f"{name}-{config_map}",
             config_map=config_map,
             namespace=scope.namespace,
+            namespace_uid=scope.namespace_uid,
             labels=scope.object_labels(),
             annotations=scope.annotations,
             files=files,
@@ -61,7 +62,7 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec, connection:
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")
     return Configuration(
-        slurm=config_files("slurm-config", slurm_files(spec), [slurmctld], AfterSync.SLURM),
+        slurm=config_files(SLURM_CONFIG_MAP, slurm_files(spec), [slurmctld], AfterSync.SLURM),
         users=config_files(USERS_CONFIG_MAP, user_files(spec), knows_users),
         ssh_keys=config_files("ssh-keys", authorized_keys(spec), [sshd_keys]),
         sshd=config_files("sshd-config", {"sshd_config": sshd_config(spec)}, [sshd], AfterSync.SSHD),

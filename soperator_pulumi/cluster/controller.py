@@ -13,7 +13,7 @@ from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
 from soperator_pulumi.cluster.users import merged_users, users_sidecar
-from soperator_pulumi.lifecycle import PodsReady
+from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
 
 SLURM_FILES = "/etc/slurm-config"
@@ -109,7 +109,7 @@ def _role(parts: Parts) -> Role:
 def _mounts() -> list[Mount]:
     return [
         munge_socket(),
-        mounts.config_files("slurm-config", SLURM_FILES),
+        mounts.config_files(SLURM_CONFIG_MAP, SLURM_FILES),
         merged_users(),
         mounts.memory("run", layout.RUN_DIR, "1Mi"),
         mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),

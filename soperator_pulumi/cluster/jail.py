@@ -1,5 +1,7 @@
 """The jail: the root filesystem that all jobs and sessions share, as trees in one claim, of which one is active."""
 
+from collections.abc import Sequence
+
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job
 
@@ -39,13 +41,25 @@ class Jail(pulumi.ComponentResource):
         scope: Scope,
         spec: ClusterSpec,
         connection: Connection,
+        before_pods: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Create the claim, and what fills the tree.
+
+        Args:
+            name: Name of the component.
+            scope: The cluster's surroundings.
+            spec: The cluster.
+            connection: Which Kubernetes it is.
+            before_pods: What must be there before a pod of the jail's is. The claim does not wait for it, or a destroy
+                that keeps the claim would keep that as well.
+            opts: Options of the component.
+        """
         super().__init__("soperator-pulumi:index:Jail", name, {}, opts)
         own = scope.within(self)
         self._name, self._spec, self._connection = name, spec, connection
         self.claim = create_claim(name, own, spec.jail.storage, JAIL_CLAIM, "ReadWriteMany", keep=spec.storage.keep)
-        filling = own.following(*self.claim.created)
+        filling = own.following(*before_pods, *self.claim.created)
         job = f"{POPULATE}-{tree_id(spec)}"
         self.job = Job(
             # One resource a tree: a run that goes back to a source, after one that failed, finds its Job as it left it.
@@ -73,6 +87,7 @@ class Jail(pulumi.ComponentResource):
         self.active = ActiveTree(
             f"{self._name}-active",
             namespace=scope.namespace,
+            namespace_uid=own.namespace_uid,
             tree=active_tree(spec),
             populated=tree_id(spec),
             source=source_name(spec),

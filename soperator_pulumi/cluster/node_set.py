@@ -15,7 +15,14 @@ from soperator_pulumi.cluster.options import FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
 from soperator_pulumi.cluster.worker import worker_role
-from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION, NodeDrain, NodeSetGuard, NodesReady
+from soperator_pulumi.lifecycle import (
+    IDENTITY_ANNOTATION,
+    POLICY_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    NodeDrain,
+    NodeSetGuard,
+    NodesReady,
+)
 from soperator_pulumi.spec.node_set import NodeSetSpec
 
 _ALL_AT_ONCE = "Parallel"
@@ -77,7 +84,13 @@ class NodeSet(pulumi.ComponentResource):
                 node_set.name,
                 "worker",
                 node_set.name,
-                {**NOT_AWAITED, **FORCED, IDENTITY_ANNOTATION: identity, TEMPLATE_ANNOTATION: digest},
+                {
+                    **NOT_AWAITED,
+                    **FORCED,
+                    IDENTITY_ANNOTATION: identity,
+                    POLICY_ANNOTATION: json.dumps(policy, sort_keys=True),
+                    TEMPLATE_ANNOTATION: digest,
+                },
             ),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
@@ -95,7 +108,9 @@ class NodeSet(pulumi.ComponentResource):
             namespace=own.namespace,
             namespace_uid=self.drain.namespace_uid,
             owner=own.owner,
+            component=own.component,
             node_set=node_set.name,
+            stateful_set=self.stateful_set.id,
             selector=selector,
             policy=policy,
             connection=parts.connection,

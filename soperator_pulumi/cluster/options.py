@@ -44,6 +44,20 @@ def owner_of(component_name: str) -> str:
     return f"{readable}.{digest}"
 
 
+def what_it_stands_on(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
+    """Return options with what the component itself was told to depend on, for each of its children."""
+    return pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+
+
+def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
+    """Return the URN of a component for its own children: as a plain value, or each would wait for all of them."""
+
+    async def urn() -> str:
+        return await component.urn.future() or ""
+
+    return pulumi.Output(set(), urn(), component.urn.is_known())
+
+
 def _uid(metadata: ObjectMeta) -> str:
     return metadata.uid or ""  # a mocked deployment gives none
 
@@ -60,11 +74,15 @@ class Scope:
     namespace: str
     owner: str
     """Stack and component: the value of `OWNER_LABEL`."""
+    component: pulumi.Input[str] = ""
+    """URN of the component that the cluster is."""
     namespace_uid: pulumi.Input[str] | None = None
     """What Kubernetes gave the namespace, where the program makes it: known once it is there."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     provider: pulumi.ProviderResource | None = None
+    stands_on: pulumi.ResourceOptions = field(default_factory=pulumi.ResourceOptions)
+    """With `depends_on` of what the cluster stands on, which Pulumi itself does not hand on to children."""
     after: tuple[pulumi.Resource, ...] = ()
 
     def within(self, parent: pulumi.Resource) -> "Scope":
@@ -88,7 +106,7 @@ class Scope:
     ) -> pulumi.ResourceOptions:
         """Return the options of one child; `extra` adds what is special to it."""
         base = pulumi.ResourceOptions(parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on])
-        return pulumi.ResourceOptions.merge(base, extra)
+        return pulumi.ResourceOptions.merge(pulumi.ResourceOptions.merge(self.stands_on, base), extra)
 
     def selector(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
         """Return the labels that find the pods of the cluster, of one component, or of one node set."""

@@ -13,6 +13,7 @@ from pulumi_kubernetes.core.v1 import (
     PodSpecArgs,
     PodTemplateSpecArgs,
     SeccompProfileArgs,
+    SysctlArgs,
     TolerationArgs,
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
@@ -26,6 +27,12 @@ from soperator_pulumi.spec.scheduling import Scheduled
 
 NODES_SERVICE = "nodes"
 """The headless Service of all Slurm pods, by which each finds the others by their short names."""
+
+
+ROOTS_PORTS = SysctlArgs(name="net.ipv4.ip_unprivileged_port_start", value="1024")
+"""Ports below 1024 are root's alone, as on any machine: a file server with AUTH_SYS takes who calls from one for root,
+and believes what user it names. Container runtimes of today open all ports to everybody. In Kubernetes' safe set of
+sysctls since 1.22."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
             dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.{spec.cluster_domain}"]),
             grace_seconds=role.grace_seconds,
             affinity=role.affinity,
+            sysctls=[ROOTS_PORTS],
         ),
     )
 
@@ -86,6 +94,7 @@ def pod_spec(
     grace_seconds: int = 30,
     affinity: AffinityArgs | None = None,
     restart_policy: str | None = None,
+    sysctls: Sequence[SysctlArgs] | None = None,
 ) -> PodSpecArgs:
     """Return the specification of a pod, which holds no token and has no group that would be given to its volumes.
 
@@ -101,7 +110,9 @@ def pod_spec(
         automount_service_account_token=False,
         termination_grace_period_seconds=grace_seconds,
         restart_policy=restart_policy,
-        security_context=PodSecurityContextArgs(seccomp_profile=SeccompProfileArgs(type="RuntimeDefault")),
+        security_context=PodSecurityContextArgs(
+            seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"), sysctls=sysctls
+        ),
         image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
         node_selector=scheduling.node_selector or None,
         tolerations=[TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations] or None,

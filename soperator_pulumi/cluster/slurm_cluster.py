@@ -17,8 +17,9 @@ from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of
+from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of, urn_of, what_it_stands_on
 from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.cluster.program import take_name
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.secrets import create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
@@ -85,16 +86,18 @@ class SlurmCluster(pulumi.ComponentResource):
         Args:
             resource_name: Name of the component, and of the cluster where the description has none.
             args: The cluster's description, as in a stack's configuration.
-            opts: Options of the component. `protect` and `providers` reach the children.
+            opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
             kwargs: The same keys as `args`; these win.
 
         Raises:
             InvalidClusterError: the description has problems: all of them in one message. Pulumi prints it alone.
+            ClusterArgumentsError: arguments do not go together, or another cluster of the program has its name.
         """
         name = resource_name
         spec, connection = _understand(name, args, kwargs)
+        take_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._surroundings(name, spec, connection)
+        scope = self._surroundings(name, spec, connection, what_it_stands_on(opts))
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
         scope = create_namespace(name, scope.following(self.prerequisites), spec)
         self.removed_node_sets = create_removed_node_sets(name, scope, spec, connection)
@@ -103,10 +106,17 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         keys = create_keys(name, scope, spec.secrets, self.prerequisites)
         configuration = create_configuration(name, scope.following(self.removed_node_sets), spec, connection)
-        self.network_policies = create_network_policies(name, scope, spec)
+        self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
         protected = scope.following(*self.network_policies)
-        self.jail = Jail(f"{name}-jail", scope=protected, spec=spec, connection=connection, opts=protected.options())
+        self.jail = Jail(
+            f"{name}-jail",
+            scope=scope,
+            spec=spec,
+            connection=connection,
+            before_pods=self.network_policies,
+            opts=scope.options(),
+        )
         parts = Parts(spec, keys, self.jail.claim, state, connection)
         before_pods = [*state.created, *keys.created, *configuration.resources, self.nodes_service]
         self._create_slurm(name, protected.following(*self.jail.claim.created, *before_pods), parts)
@@ -128,7 +138,9 @@ class SlurmCluster(pulumi.ComponentResource):
         active = filled.following(self.jail.active)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
 
-    def _surroundings(self, name: str, spec: ClusterSpec, connection: Connection) -> Scope:
+    def _surroundings(
+        self, name: str, spec: ClusterSpec, connection: Connection, stands_on: pulumi.ResourceOptions
+    ) -> Scope:
         """Return what all children share; a kubeconfig given to the component gets a provider of its own."""
         provider = self.get_provider("kubernetes:core/v1:Pod")
         if provider is not None and not connection:
@@ -141,21 +153,23 @@ class SlurmCluster(pulumi.ComponentResource):
             parent=self,
             cluster=spec.name,
             namespace=spec.namespace,
-            owner=owner_of(name),
+            owner=spec.owner or owner_of(name),
+            component=urn_of(self),
             labels=spec.labels,
             annotations=spec.annotations,
             provider=provider,
+            stands_on=stands_on,
         )
         if provider is not None or not connection:
             return scope
         own = kubernetes.Provider(
             f"{name}-kubernetes",
-            kubeconfig=connection.kubeconfig,
+            kubeconfig=connection.secret_kubeconfig(),
             context=connection.context,
             # Or another address or CA of the same Kubernetes would have everything made anew.
             cluster_identifier=scope.owner,
             enable_secret_mutable=True,  # a changed Secret is changed in place
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=scope.options(),
         )
         return scope.through(own)
 
@@ -167,8 +181,10 @@ class SlurmCluster(pulumi.ComponentResource):
             create_namespace=spec.create_namespace,
             owner=scope.owner,
             owner_label=OWNER_LABEL,
+            component=scope.component,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
+            api_servers=spec.network.api_servers,
             connection=connection,
             opts=scope.options(),
         )

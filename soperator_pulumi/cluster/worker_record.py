@@ -20,10 +20,20 @@ ask() {
 unknown() {
     case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
 }
+lift() {
+    [ "$reason" = "$1" ] || return 0
+    case $state in
+        *+FAIL*) ;;
+        *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
+    esac
+}
 """
-"""Functions of all scripts: `ask` slurmctld for the record of this node, and whether there is none.
+"""Functions of all scripts: `ask` slurmctld for the record of this node, whether there is none, and `lift` a drain with
+exactly this reason.
 
-slurmctld appends words of its own to the reason of a drained node whose slurmd has been gone for SlurmdTimeout."""
+What was an admin's state of the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is
+not replaced. slurmctld appends words of its own to the reason of a drained node whose slurmd has been gone for
+SlurmdTimeout."""
 
 _RENEW = """\
 features=${1#*Feature=} cpus=${1#*CPUs=} memory=${1#*RealMemory=}
@@ -67,5 +77,6 @@ def renew_record(owner: str, controller: str) -> str:
         controller: Host and port of slurmctld: the commands find Slurm's files there before slurmd has them.
     """
     before = str(Marker(owner, Operation.POD_STOP)).removesuffix(Operation.POD_STOP).replace(".", "[.]")
-    ours = shlex.quote(f"{before}({Operation.POD_STOP}|[a-z-]+ [0-9a-f]{{6}}( [(]was: .*[)])?)")
+    of_pods = "|".join(each for each in Operation if each.of_a_pod)
+    ours = shlex.quote(f"{before}({of_pods}|[a-z-]+ [0-9a-f]{{6}}( [(]was: .*[)])?)")
     return f"export SLURM_CONF_SERVER={controller}\nours={ours}\n{_RENEW}unset SLURM_CONF_SERVER\n"

@@ -3,11 +3,15 @@
 A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
 it drains its own node before it stops, and undoes exactly that drain when the same node is there again. It never
 touches a drain of someone else.
+
+A node that slurmctld does not know registers drained: a run of ours that was told that slurmctld does not know it may
+be about to take its pod away. The run that waits for it puts it into service; without one it does so itself, later.
 """
 
 import shlex
 from collections.abc import Sequence
 
+from soperator_pulumi.cluster.containers import LAST_WORDS
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
@@ -16,17 +20,35 @@ from soperator_pulumi.slurm.marker import Marker, Operation
 CGROUPS = "/sys/fs/cgroup"
 PROCESSES = "/proc"
 
+NEWCOMER_SECONDS = 120
+"""How long a new node stays drained unless a run puts it into service: as long a run may take from its last look until
+the pod is told to go. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
+
 _LOOK_SECONDS = 2
 _UNANSWERED_SECONDS = 30
 
 _CLOSE = """\
 close() {
     mount -o "remount,bind,$1" "$2" && return
-    echo "slurmd is not started, as jobs could run programs in $2 outside of the jail." \\
+    echo "slurmd is not started, as users could run programs in $2 outside of the jail, or change it." \\
         "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
     exit 1
 }
 """
+
+_CLOSE_DEVICES = f"""\
+devices=$(mountpoint -d /dev)
+while read -r _ _ device _ place _; do
+    case $place in {layout.SHARED_MEMORY_DIR} | {layout.SHARED_MEMORY_DIR}/* | /dev/mqueue) continue ;; esac
+    case $device:$place in "$devices":* | *:/dev/*) close ro "$place" ;; esac
+done < /proc/self/mountinfo
+chmod go= {LAST_WORDS}
+: < {layout.OPEN_AS_USER}
+"""
+"""slurmd gives away, as root, the files into which it writes for a user (sbcast), so what everybody may write to is
+read-only here: devices, which stay usable, with those that the runtime has laid over files of /proc. The file that
+Kubernetes reads at the container's end is root's alone. The last line fails where slurmd could wait in a user's
+pipe."""
 
 _CLOSED = "nosuid=recursive,nodev=recursive,noexec=recursive"
 """How volumes are mounted in the worker: also what is mounted inside a directory of the machine."""
@@ -41,35 +63,45 @@ takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs
 depend on how many nodes there are, so that scaling restarts none."""
 
 
+JOIN = f"""\
+until ask; do sleep {_LOOK_SECONDS}; done
+sleep {NEWCOMER_SECONDS}
+until {{ ask && lift "$newcomer"; }} || unknown; do sleep {_LOOK_SECONDS}; done
+"""
+"""Beside slurmd: puts a new node into service when no run of ours has done so."""
+
+
 def start_script(owner: str, places: Sequence[Mount], binds: Sequence[str]) -> str:
     """Return the script that starts slurmd, with what its node registers with as its first argument.
 
-    Before that it makes every volume one from which nothing is executed, and notes what a job on this node sees of its
-    volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+    Before that it makes devices read-only and every volume one from which nothing is executed, and notes what a job
+    on this node sees of its volumes: a pod that has not been replaced since the spec changed goes on with what it has.
+
+    A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
     """
     remounts = [f"close {'ro=recursive,' if place.read_only else ''}{_CLOSED} {place.path}\n" for place in places]
     note = f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
     controller = f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
     # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
-    slurmd = f'exec slurmd -D -b -Z --conf-server {controller} --conf "$1 Weight=$weight"\n'
-    return _CLOSE + "".join(remounts) + note + ASK + _WEIGH + renew_record(owner, controller) + slurmd
+    conf = '"$1 Weight=$weight State=DRAIN Reason=\\"$newcomer\\""'
+    slurmd = f"slurmd -D -b -Z --conf-server {controller} --conf {conf}\n"
+    start = f"exec env LD_PRELOAD={layout.OPEN_AS_USER} {slurmd}"
+    # Twice in parentheses: no child of slurmd, which would never reap it.
+    join = f"newcomer={_marker(owner, Operation.POD_START)}\n( (\n{JOIN}) >/dev/null 2>&1 & )\n"
+    before = _CLOSE + _CLOSE_DEVICES + "".join(remounts) + note
+    return before + ASK + _WEIGH + renew_record(owner, controller) + join + start
 
 
 def started_script(owner: str) -> str:
     """Return the script of the startup probe: slurmd answers, and a drain of its own pod's stop is undone.
 
-    It fails as long as slurmctld does not answer: whether the node is drained is not known. What was an admin's state
-    of the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is not replaced.
+    It fails as long as slurmctld does not answer: whether the node is drained is not known.
     """
     return f"""\
 {ASK}
 scontrol show slurmd >/dev/null || exit
 ask || {{ unknown && exit; echo "$shown" >&2; exit 1; }}
-[ "$reason" = {_pod_stop(owner)} ] || exit 0
-case $state in
-    *+FAIL*) ;;
-    *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
-esac
+lift {_marker(owner, Operation.POD_STOP)}
 """
 
 
@@ -95,7 +127,7 @@ while :; do
         heard=$(date +%s)
         case $state in
             *+DRAIN* | *+FAIL* | DOWN*) jobs=$(squeue -h -o %A -w "$node") && [ -z "$jobs" ] && break ;;
-            *) scontrol update nodename="$node" state=drain reason={_pod_stop(owner)} && continue ;;
+            *) scontrol update nodename="$node" state=drain reason={_marker(owner, Operation.POD_STOP)} && continue ;;
         esac
     else
         unknown && break
@@ -108,5 +140,5 @@ done
 """
 
 
-def _pod_stop(owner: str) -> str:
-    return shlex.quote(str(Marker(owner, Operation.POD_STOP)))
+def _marker(owner: str, operation: Operation) -> str:
+    return shlex.quote(str(Marker(owner, operation)))

@@ -14,8 +14,8 @@ from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.jail.live_jail import LiveJail
 from soperator_pulumi.lifecycle.jail.trees import Tree, active_of, find_tree
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 
@@ -47,7 +47,7 @@ class Wanted(BaseModel):
     template: Annotated[dict[str, Any], BeforeValidator(_whole)]
 
 
-class ActiveTreeProvider(LiveProvider):
+class ActiveTreeProvider(PlacedProvider):
     """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -80,7 +80,8 @@ class ActiveTreeProvider(LiveProvider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """End what still works on the trees. The trees are data and stay."""
-        jail = self._jail(props, Wanted.model_validate(props), deleting=True)
+        self.recorded_kube(props)
+        jail = self._jail(props, Wanted.model_validate(props))
         jail.remove_work()
 
     def _put(self, props: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
@@ -100,9 +101,9 @@ class ActiveTreeProvider(LiveProvider):
         if not to.active or (before is not None and _kept(before) != _kept(props)):
             jail.collect(wanted.keep_trees)
 
-    def _jail(self, props: Mapping[str, Any], wanted: Wanted, *, deleting: bool = False) -> LiveJail:
+    def _jail(self, props: Mapping[str, Any], wanted: Wanted) -> LiveJail:
         return LiveJail(
-            self.kube(props, deleting=deleting),
+            self.kube(props),
             namespace=wanted.namespace,
             selector=wanted.selector,
             labels=wanted.labels,
@@ -140,6 +141,7 @@ class ActiveTree(pulumi.dynamic.Resource, module="soperator", name="ActiveTree")
         resource_name: str,
         *,
         namespace: str,
+        namespace_uid: pulumi.Input[str] | None,
         tree: str,
         populated: str,
         source: str,
@@ -154,6 +156,7 @@ class ActiveTree(pulumi.dynamic.Resource, module="soperator", name="ActiveTree")
     ) -> None:
         inputs = {
             "namespace": namespace,
+            "namespace_uid": namespace_uid,
             "tree": tree,
             "populated": populated,
             "source": source,

@@ -3,28 +3,28 @@
 Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints how files change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
-from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.configuration.activations import Nothing, Sshd
 from soperator_pulumi.lifecycle.configuration.files import AfterSync, DesiredFiles, Reader, differences
 from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
 from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
-from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
 
 
-class ConfigFilesProvider(LiveProvider):
+class ConfigFilesProvider(PlacedProvider):
     """Create, change and remove the ConfigMap."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -40,13 +40,25 @@ class ConfigFilesProvider(LiveProvider):
             say(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
-        for line in differences(desired.name, before, desired.files):
+        for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
             say(line)
         if live is not None and live.is_as(desired):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
             say(f"{desired.name}: an interrupted change is completed")
         return DiffResult(changes=True)
+
+    def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
+        """Yield what speaks against a change of Slurm's files as things are."""
+        if desired.after_sync is not AfterSync.SLURM or not before:
+            return
+        slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, say, MachineClock())
+        try:
+            words = slurmctld.refusal(before, desired.files)
+        except (KubernetesError, SlurmError, TransportError) as error:
+            words = f"Whether jobs would be lost is not known: {error}"
+        if words:
+            yield f"{desired.name}: would be refused now. {words}"
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
@@ -71,7 +83,7 @@ class ConfigFilesProvider(LiveProvider):
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """Delete the ConfigMap."""
         recorded = DesiredFiles.model_validate(props)
-        self.kube(props, deleting=True).delete(recorded.path)
+        self.recorded_kube(props).delete(recorded.path)
 
 
 def _outputs(props: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +109,7 @@ class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles
         *,
         config_map: str,
         namespace: str,
+        namespace_uid: pulumi.Input[str] | None,
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         files: Mapping[str, str],
@@ -108,6 +121,7 @@ class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles
     ) -> None:
         inputs = {
             "namespace": namespace,
+            "namespace_uid": namespace_uid,
             "name": config_map,
             "labels": {**labels},
             "annotations": {**annotations},

@@ -25,9 +25,12 @@ class Connection:
         return self.kubeconfig is not None or self.context is not None
 
     def inputs(self) -> dict[str, pulumi.Input[str] | None]:
-        """Return the inputs of a dynamic resource: the kubeconfig is encrypted in Pulumi's state."""
-        secret = None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
-        return {KUBECONFIG: secret, CONTEXT: self.context}
+        """Return the inputs of a dynamic resource."""
+        return {KUBECONFIG: self.secret_kubeconfig(), CONTEXT: self.context}
+
+    def secret_kubeconfig(self) -> pulumi.Output[str] | None:
+        """Return the kubeconfig as what Pulumi encrypts in its state, whichever resource it is given to."""
+        return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
 
 @dataclass(frozen=True)
@@ -41,24 +44,38 @@ class Access:
         return f"Access(context={self.context!r})"  # a kubeconfig holds credentials
 
 
-def access(props: Mapping[str, Any], config: Config | None, *, deleting: bool = False) -> Access:
+def access(props: Mapping[str, Any], config: Config | None) -> Access:
     """Return how to reach the cluster of a resource with these inputs or outputs.
 
-    What is recorded in state may have expired when a resource is deleted, so the stack's configuration comes first
-    then. Where neither says anything, `kubernetes:kubeconfig` and `kubernetes:context` hold, which choose the
-    cluster of Pulumi's own Kubernetes resources as well, and else the ambient KUBECONFIG.
+    Where they say nothing, the stack's `soperator:kubeconfig` and `soperator:context` hold; then
+    `kubernetes:kubeconfig` and `kubernetes:context`, which choose the cluster of Pulumi's own Kubernetes resources as
+    well; and else the ambient KUBECONFIG.
     """
-    recorded = Access(_text(props, KUBECONFIG), _text(props, CONTEXT))
-    configured = _configured(config, "soperator")
-    order = [configured, recorded] if deleting else [recorded, configured]
-    return next((each for each in [*order, _configured(config, "kubernetes")] if each != Access()), Access())
+    order = [_said(props), _configured(config, "soperator"), _configured(config, "kubernetes")]
+    return next((each for each in order if each != Access()), Access())
+
+
+def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> dict[str, Any]:
+    """Return outputs as they were recorded, with the newest access to the same cluster that is known.
+
+    What was recorded may have expired, and only the stack's configuration is there when no program has run: its
+    `soperator:kubeconfig` comes first. A context alone chooses one in the kubeconfig that was recorded.
+    """
+    configured, known = _configured(config, "soperator"), _said(recorded)
+    newest = Access(configured.kubeconfig or known.kubeconfig, configured.context or known.context)
+    if configured.kubeconfig:
+        newest = configured
+    return {**recorded, KUBECONFIG: newest.kubeconfig, CONTEXT: newest.context}
+
+
+def _said(values: Mapping[str, Any]) -> Access:
+    return Access(_text(values, KUBECONFIG), _text(values, CONTEXT))
 
 
 def _configured(config: Config | None, namespace: str) -> Access:
     if config is None:
         return Access()
-    values = {key: config.get(f"{namespace}:{key}") for key in (KUBECONFIG, CONTEXT)}
-    return Access(_text(values, KUBECONFIG), _text(values, CONTEXT))
+    return _said({key: config.get(f"{namespace}:{key}") for key in (KUBECONFIG, CONTEXT)})
 
 
 def _text(values: Mapping[str, Any], key: str) -> str | None:

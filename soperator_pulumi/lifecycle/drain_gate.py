@@ -6,7 +6,9 @@ from typing import Any
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
+from soperator_pulumi.lifecycle.holder import hold, release, require_held
 from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
+from soperator_pulumi.lifecycle.nodes.live_node_set import OWNER_LABEL
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.unknown import has_unknown
@@ -17,25 +19,40 @@ class DrainGateProvider(PlacedProvider):
     """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare what is recorded: nothing is looked at, as nothing is done."""
+        """Compare what is recorded: nothing is looked at, as nothing is done.
+
+        A namespace that Pulumi replaces takes all pods with it: the gate is deleted before.
+        """
+        if has_unknown(news.get("namespace_uid")) and olds.get("namespace_uid"):
+            return DiffResult(changes=True, replaces=["namespace_uid"], delete_before_replace=True)
         return DiffResult(changes=has_unknown(news) or Emptied.of(news, olds) != Emptied.model_validate(olds))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the namespace."""
+        """Record the namespace, and hold the cluster."""
         return CreateResult(f"{props['namespace']}/drain-gate", self._record(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record the namespace."""
+        """Record the namespace, and hold the cluster."""
         return UpdateResult(self._record(news, olds))
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """Free all nodes of the cluster, in one pass."""
+        """Free all nodes of the cluster, in one pass.
+
+        Raises:
+            DrainError: they are not free, or another component holds the cluster: nothing of it must be deleted.
+        """
         place = Emptied.model_validate(props)
-        kube = self.kube(props, deleting=True)
+        kube = self.kube(props)
+        require_held(kube, place.namespace, place.component, place.cluster)
         empty(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
+        release(kube, place.namespace, place.component)
 
     def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**news, "namespace_uid": Emptied.of(news, olds).uid(self.kube(news))}
+        place, kube = Emptied.of(news, olds), self.kube(news)
+        uid = place.uid(kube)
+        if place.component:
+            hold(kube, place.namespace, place.component, {**place.selector, OWNER_LABEL: place.owner})
+        return {**news, "namespace_uid": uid}
 
 
 class DrainGate(AllNodeSets, module="soperator", name="DrainGate"):

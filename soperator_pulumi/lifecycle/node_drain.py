@@ -40,7 +40,7 @@ class NodeDrainProvider(PlacedProvider):
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """Remove the records of the nodes: the StatefulSet has been deleted before."""
         wanted = Wanted.model_validate(props)
-        Surplus(self.kube(props, deleting=True), wanted, wanted, say, MachineClock()).clean_up()
+        Surplus(self.kube(props), wanted, wanted, say, MachineClock()).clean_up()
 
     def _apply(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
         wanted = Wanted.of(news, olds)

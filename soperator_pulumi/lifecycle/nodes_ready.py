@@ -101,7 +101,7 @@ class NodesReadyProvider(LiveProvider):
             Rolling(
                 joining,
                 Draining.at(kube, wanted, say, clock, slurm),
-                policy_of(wanted.policy),
+                policy_of(wanted.cluster, wanted.policy),
                 wanted.rolling_update.max_unavailable,
                 wanted.timeout_seconds,
                 tolerated if wanted.wait_until_ready else wanted.replicas,

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from pulumi.dynamic import CheckResult
+from pulumi.dynamic import CheckFailure, CheckResult
 
-from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.nodes.place import controller_lost, namespace_path
+from soperator_pulumi.errors import KubernetesError, SpecError
+from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.nodes.place import Place, cluster_of, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
@@ -20,8 +21,23 @@ class PlacedProvider(LiveProvider):
         """
         if news.get("namespace_uid") is None:
             before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
-            news = {**news, "namespace_uid": before if before and not controller_lost() else self._live_uid(news)}
+            try:
+                lost = controller_lost(cluster_of(news))
+            except SpecError as error:
+                return CheckResult(news, [CheckFailure("", str(error))])
+            news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
         return CheckResult(news, [])
+
+    def recorded_kube(self, props: dict[str, Any]) -> Kube:
+        """Return the cluster of what is to be deleted, which is the one that was recorded.
+
+        Raises:
+            KubernetesError: its namespace is another one of the same name: a wrong cluster is not touched.
+        """
+        kube, uid = self.kube(props), props.get("namespace_uid")
+        if uid and kube.get(namespace_path(props["namespace"])) is not None:
+            Place.model_validate({"owner": "", **props}).uid(kube)
+        return kube
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
         if has_unknown(props):

@@ -10,27 +10,34 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
+from soperator_pulumi.lifecycle.holder import hold, holder
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, problems, ssh_host_public_key
+from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, api_servers, problems, ssh_host_public_key
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _PUBLIC_KEY = "ssh_host_public_key"
 _FINGERPRINT = "ssh_host_fingerprint"
+_API_SERVERS = "api_servers"
 
 
 class PrerequisitesProvider(LiveProvider):
-    """Check only: nothing is made, and nothing is removed."""
+    """Check and find: nothing is made, and nothing is removed."""
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment."""
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment.
+
+        Addresses of the Kubernetes API that are not given become inputs as they are found, so that a preview has them.
+        """
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
         try:
-            found = list(problems(self.kube(news), _asked(news)))
+            kube = self.kube(news)
+            if found := list(problems(kube, _asked(news), _asked(olds) if olds else None)):
+                return CheckResult(news, [CheckFailure("", str(SpecError(news["where"], found)))])
+            addresses = api_servers(kube) if news.get(_API_SERVERS) is None else news[_API_SERVERS]
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
-        failures = [CheckFailure("", str(SpecError(news["where"], found)))] if found else []
-        return CheckResult(news, failures)
+        return CheckResult({**news, _API_SERVERS: addresses}, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare what is asked for, and the host key that is there."""
@@ -42,8 +49,12 @@ class PrerequisitesProvider(LiveProvider):
         """Record what was found."""
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record what was found."""
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Record what was found. A component that was renamed holds the cluster under its new name from now on."""
+        wanted, before = _asked(news), _asked(olds)
+        kube = self.kube(news)
+        if wanted.component != before.component and holder(kube, wanted.namespace) == before.component:
+            hold(kube, wanted.namespace, wanted.component, wanted.part_of)
         return UpdateResult({**news, **self._found(news)})
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
@@ -75,6 +86,9 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
     ssh_host_fingerprint: pulumi.Output[str]
     """Fingerprint of the same."""
 
+    api_servers: pulumi.Output[Sequence[str]]
+    """Addresses of the Kubernetes API, in CIDR notation: those given, or those that were found."""
+
     def __init__(
         self,
         resource_name: str,
@@ -84,8 +98,10 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
         create_namespace: bool,
         owner: str,
         owner_label: str,
+        component: pulumi.Input[str],
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
+        api_servers: Sequence[str] | None,
         connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -95,8 +111,10 @@ class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequis
             "create_namespace": create_namespace,
             "owner": owner,
             "owner_label": owner_label,
+            "component": component,
             "part_of": {**part_of},
             "references": [*references],
+            _API_SERVERS: None if api_servers is None else [*api_servers],
             _PUBLIC_KEY: None,
             _FINGERPRINT: None,
             **connection.inputs(),

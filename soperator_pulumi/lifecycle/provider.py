@@ -4,19 +4,35 @@ Their modules and class names are recorded in users' states: they are not rename
 """
 
 import functools
+import sys
+import traceback
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
-from pulumi.dynamic import CheckResult, Config, ConfigureRequest, ReadResult, ResourceProvider
+from pulumi.dynamic import (
+    CheckResult,
+    Config,
+    ConfigureRequest,
+    DiffResult,
+    ReadResult,
+    ResourceProvider,
+    UpdateResult,
+)
 
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.lifecycle.connection import Access, access
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Access, access, with_newest_access
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.progress import MachineClock
 from soperator_pulumi.lifecycle.recent import Recent
+from soperator_pulumi.lifecycle.unknown import has_unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Diff = Callable[["LiveProvider", str, dict[str, Any], dict[str, Any]], DiffResult]
+Update = Callable[["LiveProvider", str, dict[str, Any], dict[str, Any]], UpdateResult]
+Read = Callable[["LiveProvider", str, dict[str, Any]], ReadResult]
+Delete = Callable[["LiveProvider", str, dict[str, Any]], None]
 
 _recents: dict[Kube, Recent] = {}
 """Clusters as diffs have seen them, in this process."""
@@ -30,7 +46,19 @@ class LiveProvider(ResourceProvider):
     _config: Config | None = None
 
     def __init_subclass__(cls) -> None:
-        """Have every operation fail in words, and what changes something make what was seen before old."""
+        """Have every operation fail in words, and act with the newest access to the cluster that is known.
+
+        What changes something makes what was seen before old.
+        """
+        renewing: dict[str, Callable[[Any], object]] = {
+            "diff": _diff_with_access,
+            "update": _update_with_access,
+            "read": _read_renewed,
+            "delete": _delete_renewed,
+        }
+        for name, wrap in renewing.items():
+            if name in cls.__dict__:
+                setattr(cls, name, wrap(cls.__dict__[name]))
         for name in ("create", "update", "delete"):
             setattr(cls, name, _then_look_anew(getattr(cls, name)))
         for name in ("diff", "create", "read", "update", "delete"):
@@ -39,6 +67,7 @@ class LiveProvider(ResourceProvider):
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
+        _answer_in_words()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Accept what the component has made: it was checked as part of the spec."""
@@ -51,13 +80,13 @@ class LiveProvider(ResourceProvider):
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Remove nothing: what only waits and checks has nothing of its own."""
 
-    def kube(self, props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
+    def kube(self, props: Mapping[str, Any]) -> Kube:
         """Return the cluster of a resource with these inputs or outputs.
 
         Raises:
             KubernetesError: no cluster can be read from the kubeconfig.
         """
-        return _cluster(access(props, self._config, deleting=deleting))
+        return _cluster(access(props, self._config))
 
     def recent(self, props: Mapping[str, Any]) -> Kube:
         """Return the same cluster as it was at most a second ago, for diffs.
@@ -68,9 +97,79 @@ class LiveProvider(ResourceProvider):
         kube = self.kube(props)
         return _recents.setdefault(kube, Recent(kube, MachineClock()))
 
+    def renewed(self, recorded: dict[str, Any]) -> dict[str, Any]:
+        """Return what was recorded, with the newest access to the cluster that is known."""
+        return with_newest_access(recorded, self._config)
+
+
+_ACCESS = (KUBECONFIG, CONTEXT)
+_RECORDED = (*_ACCESS, "namespace_uid")
+"""What an update records though nothing else has changed: with it later reads and deletes find the cluster."""
+
+
+def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    return any(news[key] != olds.get(key) for key in _RECORDED if key in news and not has_unknown(news[key]))
+
+
+def _diff_with_access(diff: Diff) -> Diff:
+    """Have a changed access alone be a change."""
+
+    @functools.wraps(diff)
+    def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        found = diff(self, id_, olds, news)
+        return found if found.changes or not _access_changed(olds, news) else DiffResult(changes=True)
+
+    run.__dict__["of_all_else"] = diff
+    return run
+
+
+def _update_with_access(update: Update) -> Update:
+    """Record a changed access, and do nothing else where nothing else has changed."""
+
+    @functools.wraps(update)
+    def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        if _access_changed(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
+            return UpdateResult({**olds, **{key: news[key] for key in _RECORDED if key in news}})
+        return update(self, id_, olds, news)
+
+    return run
+
+
+def _of_all_else(provider: LiveProvider) -> Diff:
+    """Return the provider's own diff, without that of the access."""
+    diff: Any = type(provider).diff
+    while "of_all_else" not in vars(diff):
+        diff = diff.__wrapped__
+    found: Diff = diff.of_all_else
+    return found
+
+
+def _read_renewed(read: Read) -> Read:
+    """Read with the newest access; what is recorded stays as it is until an update."""
+
+    @functools.wraps(read)
+    def run(self: LiveProvider, id_: str, props: dict[str, Any]) -> ReadResult:
+        found = read(self, id_, self.renewed(props))
+        if found.outs:
+            rest = {key: value for key, value in found.outs.items() if key not in _ACCESS}
+            found.outs = {**rest, **{key: props[key] for key in _ACCESS if key in props}}
+        return found
+
+    return run
+
+
+def _delete_renewed(delete: Delete) -> Delete:
+    """Delete with the newest access."""
+
+    @functools.wraps(delete)
+    def run(self: LiveProvider, id_: str, props: dict[str, Any]) -> None:
+        delete(self, id_, self.renewed(props))
+
+    return run
+
 
 def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of ours through without what led to them: Pulumi prints whole tracebacks, and the message last."""
+    """Let errors of ours through without what led to them: of other errors Pulumi prints whole tracebacks."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,6 +192,24 @@ def _then_look_anew(operation: Callable[P, R]) -> Callable[P, R]:
             _recents.clear()
 
     return run
+
+
+def _answer_in_words() -> None:
+    """Have the SDK's server answer with the message alone when an error of ours ends an operation.
+
+    `pulumi.dynamic.__main__` (3.260) answers each exception with `traceback.format_exc()`: six lines of the SDK's own
+    before our words. Where the server looks for that function otherwise, nothing is changed, and the words are last.
+    """
+    server: Any = sys.modules["__main__"]
+    spec = getattr(server, "__spec__", None)
+    if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
+        server.traceback = SimpleNamespace(format_exc=_told)
+
+
+def _told() -> str:
+    """Return what is to be said of the exception that is being handled."""
+    error = sys.exc_info()[1]
+    return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()
 
 
 @functools.lru_cache(maxsize=8)

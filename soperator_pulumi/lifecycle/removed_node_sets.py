@@ -1,18 +1,21 @@
 """The resource before Slurm's files: node sets that are no longer wanted are free before their partitions go."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, UpdateResult
 
-from soperator_pulumi.errors import KubernetesError, SlurmError, SpecError, TransportError
+from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, SlurmError, SpecError, TransportError
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.configuration.files import LiveFiles
+from soperator_pulumi.lifecycle.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
+from soperator_pulumi.lifecycle.kube import Kube, config_map_path
 from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
 from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
 from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
 from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.lifecycle.nodes.place import cluster_of, controller_lost
 from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
@@ -27,10 +30,12 @@ class RemovedNodeSetsProvider(PlacedProvider):
     """Drain on update the live node sets that are not wanted. Create and delete do nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Refuse what the environment says of drains, if it is bad: once for the cluster, and before anything else."""
+        """Refuse what the environment says for this run, if it is bad: once, and before anything else."""
         try:
+            cluster = cluster_of(news)
             for policy in [None, *news["policies"].values()]:
-                policy_of(policy)
+                policy_of(cluster, policy)
+            controller_lost(cluster)
         except SpecError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
         return super().check(olds, news)
@@ -65,7 +70,7 @@ class RemovedNodeSetsProvider(PlacedProvider):
     def _removed(self, news: Mapping[str, Any], wanted: Emptied, olds: Mapping[str, Any] | None) -> "Removed":
         former = {} if olds is None else {**olds.get(_FORMER, {}), **olds["policies"]}
         gone = {name: policy for name, policy in former.items() if name not in wanted.policies}
-        return Removed(self.kube(news), wanted, gone, say, MachineClock())
+        return Removed(self.kube(news), wanted, gone, say, MachineClock(), news.get("slurm_files"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Removed:
     """The policies of those that it had, by name: those of which nothing is left are not known any more."""
     say: Say
     clock: Clock
+    slurm_files: Mapping[str, str] | None = None
+    """Slurm's files as they are to be afterwards; None when that is not known."""
 
     def preview(self) -> bool:
         """Print what will happen, and return whether anything will. It only reads.
@@ -88,12 +95,18 @@ class Removed:
         """
         self.wanted.uid(self.kube)
         found = self._found()
-        leaving = [each.leaving(policy_of(self.former.get(name)), 0) for name, each in found.items() if each.names()]
+        leaving = [
+            each.leaving(policy_of(self.wanted.cluster, self.former.get(name)), 0)
+            for name, each in found.items()
+            if each.names()
+        ]
         try:
             lines = Draining.at(self.kube, self.wanted, self.say, self.clock).preview(leaving, Operation.REMOVAL)
         except (SlurmError, TransportError) as error:
             names = ", ".join(each.node_set for each in leaving)
             lines = [f"{self.wanted.cluster}: removed: {names}. What runs there is not known: {error}"]
+        if leaving and (words := self._against([name for each in leaving for name in each.names])):
+            lines = [*lines, f"{self.wanted.cluster}: would be refused now, before any node is drained. {words}"]
         left = self._left_over(found)
         if left:
             lines = [*lines, f"{self.wanted.cluster}: in Slurm without a pod, is removed: {compress(left)}"]
@@ -105,10 +118,15 @@ class Removed:
         """Free them, and remove what is left of others.
 
         Raises:
+            ConfigRefusedError: Slurm's files could not follow, so nothing is drained.
             DrainError: they are not free.
             KubernetesError: Kubernetes is not reached.
             SpecError: SOPERATOR_DRAIN has problems.
         """
+        if names := [name for each in self._found().values() for name in each.names()]:
+            self.wanted.uid(self.kube)
+            if words := self._against(names):
+                raise ConfigRefusedError(f"{self.wanted.cluster}: no node of {compress(names)} is drained. {words}")
         staying = self.wanted.policies
         empty(self.kube, self.wanted, self.former, Operation.REMOVAL, say=self.say, clock=self.clock, staying=staying)
         if not (left := self._left_over(self._found())):
@@ -128,6 +146,22 @@ class Removed:
             return {name: {**policy} for name, policy in self.former.items()}
         left = {name: policy for name, policy in self.former.items() if name in found or self._of(name, nodes)}
         return {name: {**policy} for name, policy in left.items()}
+
+    def _against(self, names: Collection[str]) -> str:
+        """Return why Slurm's files could not follow once these nodes are free; empty when they can, as far as is known.
+
+        Hours of draining for a change that is refused then would be lost. What is not known now is decided then.
+        """
+        if self.slurm_files is None:
+            return ""
+        live = self.kube.get(config_map_path(self.wanted.namespace, SLURM_CONFIG_MAP))
+        if live is None:
+            return ""
+        slurmctld = Slurmctld(self.kube, self.wanted.namespace, self.wanted.selector, self.say, self.clock)
+        try:
+            return slurmctld.refusal(LiveFiles(live).files, self.slurm_files, names)
+        except (SlurmError, TransportError):
+            return ""
 
     def _found(self) -> dict[str, LiveNodeSet]:
         live = find_node_sets(self.kube, self.wanted)

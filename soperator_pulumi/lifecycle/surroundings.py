@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -9,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 from pydantic import BaseModel, ConfigDict
 
-from soperator_pulumi.errors import Problem
+from soperator_pulumi.errors import KubernetesError, Problem
+from soperator_pulumi.lifecycle import holder
 from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
@@ -19,6 +21,8 @@ _CLUSTER_WIDE = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
+_API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+_API_ENDPOINTS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 _ENFORCED = "pod-security.kubernetes.io/enforce"
 _TOO_STRICT = ("baseline", "restricted")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -52,23 +56,52 @@ class Surroundings(BaseModel):
     owner: str
     """Value of the label `owner_label` on everything that is ours."""
     owner_label: str
+    component: str = ""
+    """URN of the component that the cluster is; empty where an older release recorded none."""
     part_of: dict[str, str]
     """Label of everything that this package makes, whoever owns it."""
     references: tuple[Reference, ...]
+    api_servers: tuple[str, ...] | None = None
+    """Addresses of the Kubernetes API in CIDR notation; None: those that the cluster itself has for it."""
 
 
-def problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
+def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
     """Yield what is wrong.
+
+    Args:
+        kube: Where the cluster is to be.
+        wanted: What it is about to be put into.
+        before: The same as recorded in the stack's state; None when the cluster is new to it.
 
     Raises:
         KubernetesError: the cluster does not answer, or refuses to tell.
     """
     namespace = kube.get(f"/api/v1/namespaces/{wanted.namespace}")
-    yield from _namespace_problems(namespace, wanted)
+    yield from _namespace_problems(namespace, wanted, before)
     if namespace is not None:
-        yield from _tenant_problems(kube, wanted)
+        yield from _tenant_problems(kube, wanted, before)
+        if text := holder.problem(kube, wanted.namespace, wanted.component, before.component if before else ""):
+            yield Problem("namespace", text)
     for reference in wanted.references:
         yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
+    if wanted.api_servers is None:
+        yield from _api_server_problems(kube)
+
+
+def api_servers(kube: Kube) -> list[str]:
+    """Return the addresses at which pods reach the Kubernetes API, each in CIDR notation: `10.96.0.1/32`.
+
+    The Service `kubernetes` in the namespace `default`, which every cluster has, and what is behind it: which of the
+    two a NetworkPolicy sees is the network plugin's choice.
+
+    Raises:
+        KubernetesError: the cluster does not answer, or refuses to tell.
+    """
+    service = (kube.get(_API_SERVICE) or {}).get("spec", {})
+    slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
+    behind = [address for each in slices for end in each.get("endpoints") or [] for address in end["addresses"]]
+    networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
+    return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
 
 
 def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:
@@ -81,7 +114,7 @@ def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> byt
     return base64.b64decode(line.split()[1])
 
 
-def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterator[Problem]:
+def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
     name = wanted.namespace
     if namespace is None:
         if not wanted.create_namespace:
@@ -91,11 +124,15 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
     metadata = namespace["metadata"]
     if "deletionTimestamp" in metadata:
         yield Problem("namespace", f'"{name}" is being deleted. Wait until it is gone, or choose another one.')
-    elif wanted.create_namespace and _label(namespace, wanted.owner_label) != wanted.owner:
-        yield Problem(
-            "namespace",
-            f'"{name}" exists already and was not made by this stack. '
-            "Set create_namespace: false to use it as it is, or choose another one.",
+    elif wanted.create_namespace and (owner := _label(namespace, wanted.owner_label)) != wanted.owner:
+        yield (
+            _other_owner(owner, wanted, before)
+            if owner
+            else Problem(
+                "namespace",
+                f'"{name}" exists already and was not made by this stack. '
+                "Set create_namespace: false to use it as it is, or choose another one.",
+            )
         )
     elif not wanted.create_namespace and _label(namespace, _ENFORCED) in _TOO_STRICT:
         yield Problem(
@@ -106,7 +143,22 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings) -> Iterato
         )
 
 
-def _tenant_problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
+def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
+    """Return that a namespace belongs to somebody else, or to what this stack was before it was renamed."""
+    if before is not None and before.owner == owner:
+        return Problem(
+            "owner",
+            f'got "{wanted.owner}", but all of the cluster says that it belongs to "{owner}", as this component was '
+            f'called before it, its stack or its project was renamed. Keep that: set owner: "{owner}".',
+        )
+    return Problem(
+        "namespace",
+        f'"{wanted.namespace}" exists already, and belongs to "{owner}". Choose another one; or, if that is the name '
+        f'of this very cluster in another stack or project that it was moved from, set owner: "{owner}".',
+    )
+
+
+def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
     """Yield that another SlurmCluster lives here, or has left its data here."""
     kinds = {
         "runs in it": stateful_sets_path(wanted.namespace),
@@ -117,6 +169,10 @@ def _tenant_problems(kube: Kube, wanted: Surroundings) -> Iterator[Problem]:
         if others:
             cluster = _label(others[0], "app.kubernetes.io/instance")
             owner = _label(others[0], wanted.owner_label)
+            if before is not None and owner == before.owner:
+                if not wanted.create_namespace:  # or the namespace has said so
+                    yield _other_owner(owner, wanted, before)
+                return
             yield Problem(
                 "namespace",
                 f'got "{wanted.namespace}", but the SlurmCluster "{cluster}" ({owner}) {what}. '
@@ -148,6 +204,16 @@ def _reference_problems(
             yield Problem(reference.path, text)
     elif reference.kind == "PersistentVolume":
         yield from _volume_problems(body, wanted, reference)
+
+
+def _api_server_problems(kube: Kube) -> Iterator[Problem]:
+    field, step = "network.api_servers", "List its addresses here, in CIDR notation."
+    try:
+        if not api_servers(kube):
+            text = f'not given, and the Service "kubernetes" in the namespace "default" has no address. {step}'
+            yield Problem(field, text)
+    except KubernetesError as error:
+        yield Problem(field, f"not given, and the addresses of the Kubernetes API cannot be read: {error} {step}")
 
 
 def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:

@@ -48,7 +48,8 @@ def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
 
 def login_arguments(spec: ClusterSpec) -> list[str]:
     """Return the arguments of `jail-login`: what sessions see."""
-    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN), *_user_namespaces(spec)]
+    welcome = f"bind={layout.WELCOME}:ro"
+    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN), welcome, *_user_namespaces(spec)]
 
 
 def plugstack_conf(spec: ClusterSpec) -> str:

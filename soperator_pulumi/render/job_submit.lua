@@ -1,6 +1,7 @@
 -- slurmd opens a job's working directory and files as the user on the node's own root, before the job is in the jail.
 -- What is not at the same path there would fail on the node, or be somewhere else: it is refused here, by its name.
--- A path that leads out by a symbolic link is not seen; the node has nothing there that a user may enter.
+-- A symbolic link that leads out is not seen here. slurmd follows it on that root, with the rights of the user, and the
+-- plugin refuses the task before its program starts (spank-plugin/descriptors.h).
 
 local FILES = {
    { field = "std_out", what = "output file", option = "--output", written = true },

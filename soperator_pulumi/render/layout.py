@@ -50,11 +50,17 @@ CLIENT_DIR = "/opt/slurm"
 SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
 """What moves a job into the jail."""
 
+OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
+"""What slurmd opens files of users with: loaded into it before its libraries."""
+
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 """What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""
 
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
+
+WELCOME = "/etc/profile.d/soperator.sh"
+"""The message of the day, in the image of the login nodes and in the jail of their sessions."""
 
 USER_FILES = "/var/lib/extrausers"
 """The user database that libnss-extrausers reads: passwd, group and shadow."""

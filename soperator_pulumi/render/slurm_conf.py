@@ -41,7 +41,6 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
     "EnforcePartLimits": ("ALL", "a job that can never run is refused when it is submitted"),
     "PropagateResourceLimits": ("NONE", "the limits of a login pod say nothing about workers"),
     "SelectTypeParameters": ("CR_Core_Memory", "cores and memory are what jobs get"),
-    "MpiDefault": ("none", "MPI programs say what they need by srun --mpi"),
     "MailProg": (
         "/usr/bin/true",
         "the images have no mail program, and slurmctld logs an error for one that is missing",
@@ -49,14 +48,18 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
 }
 """Our defaults where they differ from Slurm's or are worth saying, with the reason. `slurm.extra` replaces them."""
 
+MPI: Mapping[str, str] = {"24.11": "pmix", "26.05": "pmi2"}
+"""By version, the plugin with which srun starts the ranks of MPI programs as one: Debian's 26.05 has no pmix."""
+
 
 def slurm_conf(spec: ClusterSpec) -> str:
     """Return slurm.conf."""
     extra = dict(spec.slurm.extra)
     merged = _merged(spec, extra)
+    mpi = (MPI[spec.slurm.version], "srun ./program is one MPI program of all tasks; with none, each would be alone")
     defaults = [
         line
-        for name, (value, reason) in DEFAULTS.items()
+        for name, (value, reason) in {**DEFAULTS, "MpiDefault": mpi}.items()
         if name not in extra
         for line in (f"# {reason}", f"{name}={value}")
     ]

@@ -7,7 +7,11 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 def sshd_config(spec: ClusterSpec) -> str:
     """Return sshd_config for OpenSSH 10."""
-    del spec  # the same for every cluster so far
+    session = {
+        "SLURM_CONF_SERVER": f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
+        "SOPERATOR_CLUSTER": spec.name,
+        "SOPERATOR_DOCS": spec.login.docs,
+    }
     return lines(
         HEADER,
         f"Port {layout.SSH_PORT}",
@@ -51,5 +55,7 @@ def sshd_config(spec: ClusterSpec) -> str:
         "AcceptEnv LANG LC_*",
         "PermitUserEnvironment no",
         "PrintMotd no",
-        f"SetEnv SLURM_CONF_SERVER={layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
+        "",
+        "# The message of the day is made in the session, of the last two. Of several SetEnv sshd takes the first.",
+        f"SetEnv {' '.join(f'{name}={value}' for name, value in session.items())}",
     )

@@ -20,6 +20,13 @@ class Operation(StrEnum):
     ROLLING_UPDATE = "rolling-update"
     POD_STOP = "pod-stop"
     """Set by a worker's own pod as it stops, whoever deleted it."""
+    POD_START = "pod-start"
+    """What a node registers with that slurmctld does not know yet."""
+
+    @property
+    def of_a_pod(self) -> bool:
+        """Whether pods set it themselves, in no run of ours."""
+        return self in {Operation.POD_STOP, Operation.POD_START}
 
 
 @dataclass(frozen=True)
@@ -30,15 +37,15 @@ class Marker:
     """The cluster: a marker with another owner is not ours."""
     operation: Operation
     run: str = ""
-    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for a pod that stops."""
+    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for what a pod sets."""
     before: str = ""
     """The reason that the node had, although it was not drained."""
 
     def __post_init__(self) -> None:
         """Refuse what could not be read again."""
-        if self.operation is Operation.POD_STOP:
+        if self.operation.of_a_pod:
             if self.run or self.before:
-                raise ValueError("the marker of a pod that stops holds neither a run nor a reason of before")
+                raise ValueError("the marker of a pod holds neither a run nor a reason of before")
         elif not _RUN.fullmatch(self.run):
             raise ValueError(f"run: got {self.run!r}, but it has six hexadecimal digits")
 

@@ -14,9 +14,9 @@ from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
-from soperator_pulumi.slurm.time_out import Held, Treatment, verdict
+from soperator_pulumi.slurm.time_out import Beside, Held, Treatment, verdict
 from soperator_pulumi.slurm.words import named
-from soperator_pulumi.spec.drain import Reaction
+from soperator_pulumi.spec.drain import DrainSpec, Reaction
 
 T = TypeVar("T")
 
@@ -25,6 +25,7 @@ _RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
+_NO_OTHERS: Mapping[str, DrainSpec] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Plan:
     """The nodes that a reservation of now or later names."""
     pending: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     """The nodes that pending jobs ask for by name."""
+    beside: tuple[Beside, ...] = ()
+    """The node sets whose policies count for jobs here, though they keep the nodes that these jobs hold there."""
 
     @property
     def done(self) -> bool:
@@ -79,6 +82,7 @@ def plan(
     now: float,
     treated: Mapping[int, float] = _NOTHING,
     unrequeueable: Mapping[int, str] = _NOBODY,
+    others: Mapping[str, DrainSpec] = _NO_OTHERS,
 ) -> Plan:
     """Return what to do now, for all node sets at once: what stops one stops all.
 
@@ -90,6 +94,8 @@ def plan(
         now: In seconds since 1970.
         treated: The jobs that this run has requeued or cancelled, each with the seconds since.
         unrequeueable: The jobs that Slurm refused to requeue in this run, with its words.
+        others: The policies of the cluster's other node sets, by name: they count for jobs on nodes of both (`shared`
+            tells where). One that is not known is the default one, which has no job requeued or cancelled.
     """
     names = frozenset(name for each in leaving for name in each.names)
     held_by = _by_node(names, ((job, job.node_names) for job in snapshot.jobs if job.active))
@@ -100,7 +106,8 @@ def plan(
     looks = [_look(each, snapshot, marker, held_by) for each in leaving]
     refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]
-    judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable))
+    beside = [*_beside(leaving, snapshot, others)]
+    judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), beside)
     stop = (*refusals, *judged.stop)
     return Plan(
         drain={} if stop else _together(look.drain for look in looks),
@@ -117,7 +124,29 @@ def plan(
         },
         reserved=reserved,
         pending=pending,
+        beside=tuple(beside),
     )
+
+
+def shared(leaving: Sequence[Leaving], snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the jobs on leaving nodes that also hold nodes of node sets which lose none of theirs.
+
+    Returns:
+        References of jobs, by the name of the other node set.
+    """
+    going = {name: each.node_set for each in leaving for name in each.names}
+    holders: dict[str, set[str]] = {}
+    everywhere: dict[str, set[str]] = {}
+    for job in snapshot.jobs:
+        if job.active:
+            sets = {going[name] for name in job.node_names if name in going}
+            holders.setdefault(job.reference, set()).update(sets)
+            everywhere.setdefault(job.reference, set()).update(name.rpartition("-")[0] for name in job.node_names)
+    found: dict[str, set[str]] = {}
+    for reference, leaves in holders.items():
+        for node_set in everywhere[reference] - leaves if leaves else ():
+            found.setdefault(node_set, set()).add(reference)
+    return {node_set: frozenset(found[node_set]) for node_set in sorted(found)}
 
 
 def put_back(names: Iterable[str], snapshot: Snapshot, owner: str, operations: Collection[Operation]) -> frozenset[str]:
@@ -167,6 +196,12 @@ def _reason(node: Node, marker: Marker) -> str | None:
     # 24.11 leaves the reason of a drain that was undone, so one of ours may be there without a drain.
     earlier = Marker.read(node.reason, marker.owner)
     return str(replace(marker, before=earlier.before if earlier else node.reason))
+
+
+def _beside(leaving: Sequence[Leaving], snapshot: Snapshot, others: Mapping[str, DrainSpec]) -> Iterator[Beside]:
+    policies = {**others, **{each.node_set: each.policy for each in leaving}}
+    for node_set, references in shared(leaving, snapshot).items():
+        yield Beside(node_set, policies.get(node_set) or DrainSpec(), references)
 
 
 def _last_end(jobs: Collection[Job]) -> float | None:

@@ -88,7 +88,7 @@ def aborted(
         said = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
         lines += _table(_grouped(said, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
-        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values())]
+        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values(), cluster)]
     by_why: dict[str, list[str]] = {}
     for name, why in kept.items():
         by_why.setdefault(why, []).append(name)
@@ -163,6 +163,7 @@ class _Page:
         yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
         if policy.on_timeout is OnTimeout.REQUEUE:
             yield from self._requeueing(leaving)
+        yield from self._beside(leaving)
 
     def _requeueing(self, leaving: Leaving) -> Iterator[str]:
         """Yield for which jobs requeueing is not what it is for the others."""
@@ -176,6 +177,22 @@ class _Page:
         if lost := [job for job in jobs if job.requeueable and job.required_nodes & gone]:
             told = listed(map(named, lost), _JOBS_IN_A_LINE)
             yield f"Can't start again once requeued, as they ask for leaving nodes: {told}."
+
+    def _beside(self, leaving: Leaving) -> Iterator[str]:
+        """Yield the jobs that the policy of another node set protects as well, as they are on nodes of both."""
+        held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
+        jobs = {job.reference: job for some in held for job in some}
+        for each in self.plan.beside:
+            both = [named(job) for reference, job in jobs.items() if reference in each.jobs]
+            if both and leaving.policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
+                yield (
+                    f"On nodes of {each.node_set} as well, whose drain protects them too "
+                    f"({_in_short(each.policy)}): {listed(both, _JOBS_IN_A_LINE)}."
+                )
+
+
+def _in_short(policy: DrainSpec) -> str:
+    return f"{policy.on_timeout} after {span(policy.timeout.total_seconds())}" if policy.wait else "it does not wait"
 
 
 def _idle(node: Node) -> bool:
@@ -258,7 +275,7 @@ def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
     return f"{span(longest_wait_seconds(policy) - elapsed_seconds)} left"
 
 
-def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
+def _what_to_do(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
     running = [job for job in jobs if "COMPLETING" not in job.state]
     completing = [job for job in jobs if "COMPLETING" in job.state]
     if running:
@@ -268,8 +285,8 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job]) -> Iterator[str]:
             f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
         )
         yield (
-            "For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
-            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+            f"For one run only: SOPERATOR_DRAIN='{cluster}: {{timeout: 1d}}' before the command, "
+            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} ends the jobs)."
         )
     if completing:
         nodes = compress(

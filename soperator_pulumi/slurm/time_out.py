@@ -41,6 +41,27 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A node set that keeps the nodes which some jobs hold beside leaving ones: its policy protects them as well."""
+
+    node_set: str
+    policy: DrainSpec
+    jobs: frozenset[str]
+    """The jobs, by reference."""
+
+    def treats(self, elapsed_seconds: float) -> bool:
+        """Whether its policy would have jobs requeued or cancelled by now."""
+        late = self.policy.wait and elapsed_seconds >= self.policy.timeout.total_seconds()
+        return late and self.policy.on_timeout in _TREATS
+
+    def refuses(self, elapsed_seconds: float) -> bool:
+        """Whether its policy would put everything back by now."""
+        if not self.policy.wait:
+            return True
+        return self.policy.on_timeout not in _TREATS and elapsed_seconds >= longest_wait_seconds(self.policy)
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the policies say now."""
 
@@ -60,11 +81,11 @@ class Treatment:
     """The jobs that Slurm refused to requeue, with its words."""
 
 
-def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Verdict:
+def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment, beside: Sequence[Beside] = ()) -> Verdict:
     """Return what the policies of all node sets say together.
 
-    A job that holds nodes of several node sets is treated when the time is up in all of them: the most patient policy
-    protects it.
+    A job that holds nodes of several node sets is treated when the time is up in all of them, whichever of them lose
+    nodes: the most patient policy protects it.
     """
     held = _as_wholes(held, done)
     late = [each for each in held if each.is_late(elapsed_seconds)]
@@ -72,6 +93,7 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
     treating_sets = {each.leaving.node_set for each in treating}
     # By reference: what is done to one part of a heterogeneous job is done to all of it.
     patient = {job.reference for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
+    patient |= {reference for each in beside if not each.treats(elapsed_seconds) for reference in each.jobs}
     protected = {job.job_id for each in held for job in each.jobs if job.reference in patient}
     undrained = frozenset().union(*(each.undrained for each in held))
     restless = frozenset(job.reference for each in held for job in each.jobs if job.node_names & undrained)
@@ -80,15 +102,16 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment) -> Ve
         *(words for each in late if (words := _over(each, elapsed_seconds))),
         *(words for each in treating if (words := _stuck(each, due, protected, elapsed_seconds, done))),
         *_not_requeueable(treating, due, done),
+        *(words for each in beside for words in _against(each, treating, due, elapsed_seconds, done)),
     ]
     if stop:
         return Verdict(stop=tuple(dict.fromkeys(stop)))
+    kinder = {reference for each in beside if each.policy.on_timeout is OnTimeout.REQUEUE for reference in each.jobs}
     requeue = {
         job.job_id
         for each in treating
-        if each.policy.on_timeout is OnTimeout.REQUEUE
         for job in due[each.leaving.node_set]
-        if _requeueable(job, done)
+        if (each.policy.on_timeout is OnTimeout.REQUEUE or job.reference in kinder) and _requeueable(job, done)
     }
     cancel = {job.job_id for jobs in due.values() for job in jobs} - requeue
     return Verdict(requeue=tuple(sorted(requeue)), cancel=tuple(sorted(cancel)))
@@ -169,6 +192,27 @@ def _not_requeueable(treating: Sequence[Held], due: Mapping[str, Sequence[Job]],
                     yield (
                         f"{each.leaving.node_set}: {named(job)} can't be requeued ({why}), "
                         "and drain.not_requeueable is abort"
+                    )
+
+
+def _against(
+    beside: Beside, treating: Sequence[Held], due: Mapping[str, Sequence[Job]], elapsed_seconds: float, done: Treatment
+) -> Iterator[str]:
+    """Yield for which jobs a node set that keeps their other nodes says that all of it is to be put back."""
+    policy = beside.policy
+    for each in treating:
+        theirs = f"on nodes of {beside.node_set} as well, where drain"
+        if beside.refuses(elapsed_seconds):
+            setting = f"on_timeout is {policy.on_timeout}" if policy.wait else "wait is false"
+            for job in each.jobs:
+                if job.reference in beside.jobs:
+                    yield f"{each.leaving.node_set}: {named(job)} is {theirs}.{setting}"
+        elif _aborts_for_one(policy):
+            for job in due[each.leaving.node_set]:
+                if job.reference in beside.jobs and not _requeueable(job, done):
+                    yield (
+                        f"{each.leaving.node_set}: {named(job)} can't be requeued, and is {theirs}.on_timeout is "
+                        "requeue and drain.not_requeueable abort"
                     )
 
 

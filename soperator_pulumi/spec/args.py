@@ -65,6 +65,7 @@ class LoginArgs(ScheduledArgs, total=False):
     service: str
     service_annotations: Mapping[str, str]
     allowed_sources: Sequence[str]
+    docs: str
     pod_resources: PodResourcesArgs
 
 
@@ -203,6 +204,14 @@ class JailArgs(TypedDict, total=False):
     app_armor: str
 
 
+class NetworkArgs(TypedDict, total=False):
+    """See `spec.NetworkSpec`."""
+
+    egress: Sequence[str]
+    closed_ports: Sequence[int | str]
+    api_servers: Sequence[str]
+
+
 class ImagesArgs(TypedDict):
     """See `spec.ImagesSpec`."""
 
@@ -235,6 +244,7 @@ class ClusterArgs(TypedDict, total=False):
 
     name: str
     namespace: str
+    owner: str
     create_namespace: bool
     cluster_domain: str
     labels: Mapping[str, str]
@@ -247,6 +257,7 @@ class ClusterArgs(TypedDict, total=False):
     users: Sequence[UserArgs]
     groups: Sequence[GroupArgs]
     jail: JailArgs
+    network: NetworkArgs
     storage: StorageArgs
     images: ImagesArgs
     secrets: SecretsArgs

@@ -11,7 +11,8 @@ from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
-from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName
+from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
+from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.parse import parse
 from soperator_pulumi.spec.partial import known
@@ -31,6 +32,9 @@ class ClusterSpec(Model):
     """Slurm's name of the cluster: lower case letters, digits and '-', at most 40 characters."""
     namespace: DnsLabel = Field(default_factory=lambda fields: str(fields["name"]))
     """Namespace of the cluster, which holds no other SlurmCluster. Default: the cluster's name."""
+    owner: Owner | None = None
+    """By what the cluster's objects and drains are known as its own. Default: project, stack and component, with dots
+    between. Set it to what it was when one of them is renamed."""
     create_namespace: StrictBool = True
     """Whether the namespace is made, or exists already."""
     cluster_domain: ObjectName = "cluster.local"
@@ -55,6 +59,8 @@ class ClusterSpec(Model):
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
     """The root filesystem of all sessions and jobs, and the volume with it and the homes."""
+    network: NetworkSpec = NetworkSpec()
+    """What jobs and sessions may reach."""
     storage: StorageSpec = StorageSpec()
     """The volume for slurmctld's state, and whether volumes are kept."""
     images: ImagesSpec

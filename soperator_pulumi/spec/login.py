@@ -1,14 +1,14 @@
 """Login nodes: where people come in by ssh."""
 
-import ipaddress
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import refused, whole
+from soperator_pulumi.spec.addresses import Cidr
+from soperator_pulumi.spec.base import Matches, whole
 from soperator_pulumi.spec.names import LabelKey
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
@@ -26,21 +26,15 @@ class ServiceType(StrEnum):
     """At an address of its own that the platform gives."""
 
 
-def _cidr(value: object) -> str:
-    wanted = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/32".'
-    if not isinstance(value, str):
-        raise refused(wanted)
-    try:
-        network = ipaddress.ip_network(value, strict=False)
-    except ValueError:
-        raise refused(wanted) from None
-    if str(network) != value.lower():
-        raise refused(f'{wanted} Did you mean "{network}"?')
-    return str(network)
-
-
-Cidr = Annotated[str, BeforeValidator(_cidr)]
-"""A range of addresses, `10.0.0.0/8`."""
+Url = Annotated[
+    str,
+    Matches(
+        r"https?://[A-Za-z0-9._~:/?&=@%+#-]+",
+        'needs an address without blanks and quotes, such as "https://wiki.example.org/hpc".',
+        255,
+    ),
+]
+"""A web address, of characters that mean nothing else in any file."""
 
 
 class LoginSpec(Scheduled):
@@ -55,6 +49,8 @@ class LoginSpec(Scheduled):
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need
     at least one. `0.0.0.0/0` opens it to everybody."""
+    docs: Url = "https://slurm.schedmd.com/quickstart.html"
+    """Where the users of the cluster find out how it is used, which they are told at login. Default: Slurm's own."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )

@@ -39,6 +39,16 @@ LabelValue = Annotated[
 ]
 """Value of a Kubernetes label: 63 characters at most."""
 
+Owner = Annotated[
+    str,
+    Matches(
+        r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?",
+        "needs letters, digits, '-', '_', '.', a letter or digit first and last.",
+        63,
+    ),
+]
+"""Value of the label by which a cluster's objects and drains are known as its own."""
+
 SlurmName = Annotated[
     str,
     Matches(

@@ -28,15 +28,30 @@ TEST(lines_are_told_apart)
 TEST(reading_ends_when_enough_is_seen)
 {
     world_make();
-    world_write("/run/info", "1 1 0:1 / /a x\n2 1 0:1 / /b x\n");
+    world_write("/run/info", "1 1 0:1 / /a rw\n2 1 0:1 / /b rw\n");
     CHECK(mountinfo_each("/run/info", see, (void *)"/a") == 5);
     CHECK(strcmp(seen, "[1|/|/a]") == 0);
 }
 
-TEST(broken_lines_are_passed_over)
+TEST(a_line_that_is_not_understood_is_a_failure)
+{
+    static const char *const LINES[] = {
+        "\n", "1 2\n", "1 1 0:1 / /a\n", "x 1 0:1 / /a rw\n", "1 -1 0:1 / /a rw\n", "1 99999999999 0:1 / /a rw\n",
+        "1 1 0:1 / a rw\n",
+    };
+
+    world_make();
+    for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+        world_write("/run/info", LINES[i]);
+        CHECK(mountinfo_each("/run/info", see, NULL) == -1 && errno == EBADMSG);
+    }
+    CHECK(seen[0] == '\0');
+}
+
+TEST(what_only_looks_escaped_stays)
 {
     world_make();
-    world_write("/run/info", "\n1 2\n1 1 0:1 / /a\\04\\9 x\n");
+    world_write("/run/info", "1 1 0:1 / /a\\04\\9 rw\n");
     CHECK(mountinfo_each("/run/info", see, NULL) == 0);
     CHECK(strcmp(seen, "[1|/|/a\\04\\9]") == 0);
 }

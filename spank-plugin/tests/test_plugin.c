@@ -3,6 +3,7 @@
  * That they run so in Slurm is what the cluster's tests show.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -97,16 +98,40 @@ char *slurm_strerror(int error)
     return strerror(error);
 }
 
+/* What slurmstepd has opened for the job on the container's root, by its path; NULL: Slurm's own pipe. */
+static struct {
+    const char *path;
+    int flags;
+} files[3];
+
+/* As slurmstepd does, as the user: any file, and close-on-exec of no use after dup2. */
+static void open_files(int opened[3])
+{
+    int own[2];
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(pipe(own) == 0);
+        opened[i] = files[i].path ? open(files[i].path, files[i].flags | O_CLOEXEC, 0600) : own[i ? 1 : 0];
+        CHECK(opened[i] >= 0);
+        CHECK((opened[i] = fcntl(opened[i], F_DUPFD_CLOEXEC, 10)) >= 0);
+    }
+}
+
 static char *ARGUMENTS[] = {(char *)"jail=" CLAIM, (char *)"bind=/home", NULL};
 static int (*program)(void);
 
 /* A task, up to where it would execute its program. */
 static int task(void *unused)
 {
+    int opened[3];
+
     (void)unused;
+    open_files(opened);
     if (slurm_spank_task_init_privileged(NULL, 0, NULL) != 0)
         return 11;
     world_become_user();
+    for (int i = 0; i < 3; i++)
+        CHECK(dup2(opened[i], i) == i);
     if (slurm_spank_task_init(NULL, 0, NULL) != 0)
         return 12;
     return program();
@@ -260,4 +285,67 @@ TEST(a_directory_that_the_jail_has_not_got_drains_nothing)
     CHECK(step(ARGUMENTS, never) == 12);
     CHECK_SAYS(told->error, "/lib: No such file or directory");
     CHECK(told->updates == 0);
+}
+
+TEST(files_of_a_bind_are_a_jobs_own)
+{
+    world_make();
+    go_home(0777);
+    world_write("/home/user/in", "text");
+    files[0].path = "/home/user/in";
+    files[1].path = "/home/user/out";
+    files[1].flags = O_WRONLY | O_CREAT;
+    files[2].path = "/dev/null";
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    CHECK(told->updates == 0 && told->error[0] == '\0');
+}
+
+static void is_refused(int descriptor, const char *path, int flags, const char *says)
+{
+    files[descriptor].path = path;
+    files[descriptor].flags = flags;
+    told = NULL;
+    CHECK(step(ARGUMENTS, never) == 12);
+    CHECK_SAYS(told->error, says);
+    CHECK(told->updates == 0);
+    files[descriptor].path = NULL;
+}
+
+TEST(a_file_outside_of_the_jail_is_refused_and_drains_nothing)
+{
+    world_make();
+    go_home(0700);
+    world_write("/run/secret", "of the container");
+    CHECK(symlink("/run/secret", "/home/user/link") == 0);
+    CHECK(mkfifo("/home/user/pipe", 0600) == 0);
+    is_refused(0, "/home/user/link", O_RDONLY, "standard input is a file outside of the jail");
+    is_refused(1, "/home/user/link", O_WRONLY, "standard output is a file outside of the jail");
+    is_refused(2, "/home/user/link", O_WRONLY, "standard error is a file outside of the jail");
+    is_refused(0, "/proc/self/maps", O_RDONLY, "standard input is a file outside of the jail");
+    is_refused(0, CLAIM "/trees/" TREE "/etc/name", O_RDONLY, "standard input is a file outside of the jail");
+    is_refused(0, "/home", O_RDONLY, "standard input is a directory");
+    is_refused(2, "/run", O_RDONLY, "standard error is a directory");
+    is_refused(0, "/dev/zero", O_RDONLY, "standard input is a device");
+    is_refused(0, "/home/user/pipe", O_RDWR, "standard input is a named pipe");
+    CHECK(world_holds("/run/secret", "of the container"));
+}
+
+static int inherits_nothing_of_the_container(void)
+{
+    CHECK(fcntl(50, F_GETFD) == -1 && fcntl(51, F_GETFD) >= 0 && fcntl(52, F_GETFD) >= 0);
+    return 7;
+}
+
+TEST(other_files_that_are_open_are_inherited_where_a_job_may_have_them)
+{
+    int own[2], outside, inside;
+
+    world_make();
+    go_home(0700);
+    world_write("/run/secret", "of the container");
+    world_write("/home/user/file", "of the user");
+    CHECK((outside = open("/run/secret", O_RDONLY)) >= 0 && dup2(outside, 50) == 50);
+    CHECK((inside = open("/home/user/file", O_RDONLY)) >= 0 && dup2(inside, 51) == 51);
+    CHECK(pipe(own) == 0 && dup2(own[0], 52) == 52);
+    CHECK(step(ARGUMENTS, inherits_nothing_of_the_container) == 7);
 }

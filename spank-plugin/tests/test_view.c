@@ -17,19 +17,25 @@
 static struct jail_config config;
 static struct failure failure;
 
-/* Build a job's view of the active tree and enter it, as a task does. */
-static int enter(void)
+/* Build a job's view of the active tree in the own mount namespace and enter it. */
+static int enter_here(void)
 {
     struct view view = {.config = &config, .job = true, .job_id = 12, .step_id = 3};
     struct tree tree;
     int claim, root;
 
-    CHECK(enter_namespace(&failure) == 0);
     CHECK((claim = claim_open(config.jail, &failure)) >= 0);
     CHECK(tree_of_job(claim, 12, &tree, &failure) == 0);
     view.tree = view.place = tree.fd;
     root = view_build(&view, &failure);
     return root < 0 ? -1 : enter_root(root, &failure);
+}
+
+/* As a task does. */
+static int enter(void)
+{
+    CHECK(enter_namespace(&failure) == 0);
+    return enter_here();
 }
 
 #define CONFIGURE(...)                                                                                                 \
@@ -250,15 +256,46 @@ TEST(what_is_mounted_in_a_view_is_not_seen_outside)
     CHECK(access(TREE_PATH "/proc/self", F_OK) == -1);
 }
 
-TEST(an_open_directory_outside_is_closed_at_exec)
+TEST(an_open_directory_outside_becomes_the_root_of_the_view)
 {
+    struct stat found, root;
     int outside;
 
     world_make();
     CONFIGURE("bind=/home");
     CHECK((outside = open("/run", O_RDONLY | O_DIRECTORY)) >= 0);
     enter_or_say();
+    CHECK(fstat(outside, &found) == 0 && stat("/", &root) == 0);
+    CHECK(found.st_dev == root.st_dev && found.st_ino == root.st_ino);
     CHECK(fcntl(outside, F_GETFD) & FD_CLOEXEC);
+    CHECK(openat(outside, "../claim", O_PATH) == -1 && errno == ENOENT);
+    DONE();
+}
+
+/* Whether the old root, which `root` is, holds what was mounted there. */
+static bool leads_to_mounts(int root)
+{
+    return faccessat(root, "run/claim", F_OK, 0) == 0 || faccessat(root, "opt/slurm", F_OK, 0) == 0 ||
+           faccessat(root, "proc/self", F_OK, 0) == 0 || faccessat(root, "sys/kernel", F_OK, 0) == 0;
+}
+
+TEST(what_else_was_mounted_is_detached)
+{
+    int old, entered[2];
+    pid_t beside = -1;
+    char byte;
+
+    world_make();
+    CONFIGURE("bind=/home");
+    CHECK(enter_namespace(&failure) == 0);
+    CHECK((old = open("/", O_PATH | O_DIRECTORY)) >= 0 && leads_to_mounts(old));
+    CHECK(pipe(entered) == 0 && (beside = fork()) >= 0);
+    /* Another process in the namespace keeps what there must not be: a way to the old root. */
+    if (beside == 0)
+        _exit(read(entered[0], &byte, 1) == 1 && leads_to_mounts(old));
+    if (enter_here() < 0)
+        CHECK_SAYS(failure.text, "(no failure)");
+    CHECK(write(entered[1], "", 1) == 1 && test_await(beside) == 0);
     DONE();
 }
 

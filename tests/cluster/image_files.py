@@ -21,6 +21,7 @@ class File:
     uid: int
     gid: int
     kind: bytes
+    size: int
     content: bytes | None
     attributes: frozenset[str]
 
@@ -79,6 +80,7 @@ def _layer(blob: Path) -> dict[str, File]:
                 info.uid,
                 info.gid,
                 info.type,
+                info.size,
                 reader.read() if reader else None,
                 frozenset(name for name in info.pax_headers if name.startswith("SCHILY.xattr.")),
             )

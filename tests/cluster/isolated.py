@@ -182,6 +182,18 @@ with socket.create_server(("", 0)) as server:
     print(server.accept()[1][0], flush=True)
 """
 
+_GREET = """\
+import socket, socketserver, sys, threading
+class Greeter(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"hello\\n")
+socketserver.TCPServer.allow_reuse_address = True
+for port in sys.argv[1:]:
+    server = socketserver.ThreadingTCPServer(("", int(port)), Greeter)
+    threading.Thread(target=server.serve_forever).start()
+print("ready", flush=True)
+"""
+
 _CONNECT = """\
 import socket, sys
 socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1).close()
@@ -193,12 +205,42 @@ class Outside:
     """A neighbour on a network of this machine's, who sends whatever is for pods and services our way."""
 
     pid: int
-    our_address: str = "198.51.100.1"  # TEST-NET-2 of RFC 5737
-    address: str = "198.51.100.2"
+    number: int = 0
+    """Of several on one machine, below 64."""
     _listener: "subprocess.Popen[str] | None" = None
+
+    @property
+    def our_address(self) -> str:
+        return f"198.51.100.{4 * self.number + 1}"  # TEST-NET-2 of RFC 5737
+
+    @property
+    def address(self) -> str:
+        return f"198.51.100.{4 * self.number + 2}"
+
+    @property
+    def link_local(self) -> str:
+        """Another address of the neighbour, where clouds have metadata services."""
+        return f"169.254.77.{self.number}"
+
+    @property
+    def interface(self) -> str:
+        """This machine's end of the network between both."""
+        return f"outside{self.number}"
 
     def _command(self, *words: str) -> list[str]:
         return ["nsenter", "-t", str(self.pid), "-n", "--", *words]
+
+    @contextmanager
+    def greets(self, *ports: int) -> Iterator[None]:
+        """Say a word to all who call at these ports, at each address."""
+        command = self._command(sys.executable, "-c", _GREET, *map(str, ports))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout
+                assert process.stdout.readline() == "ready\n"
+                yield
+            finally:
+                process.kill()
 
     @contextmanager
     def listens(self) -> Iterator[int]:
@@ -224,22 +266,25 @@ class Outside:
 
 
 @contextmanager
-def outside() -> Iterator[Outside]:
-    """Give a neighbour for the time of the body."""
+def outside(number: int = 0) -> Iterator[Outside]:
+    """Give a neighbour for the time of the body. Those of one machine at one time need different numbers."""
     ip = tool("ip")
     script = "echo ready; exec sleep infinity"
     with subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
             process.stdout.readline()
-            made = Outside(process.pid)
+            made = Outside(process.pid, number)
             there: list[str | Path] = ["nsenter", "--target", str(process.pid), "--net", "--", ip.path]
-            ip.run("link", "add", "outside0", "type", "veth", "peer", "name", "inside0", "netns", str(process.pid))
-            ip.run("address", "add", f"{made.our_address}/24", "dev", "outside0")
-            ip.run("link", "set", "outside0", "up")
+            inside = ("type", "veth", "peer", "name", "inside0", "netns", str(process.pid))
+            ip.run("link", "add", made.interface, *inside)
+            ip.run("address", "add", f"{made.our_address}/30", "dev", made.interface)
+            ip.run("link", "set", made.interface, "up")
+            ip.run("route", "add", f"{made.link_local}/32", "dev", made.interface)
             for words in (
                 ("link", "set", "lo", "up"),
-                ("address", "add", f"{made.address}/24", "dev", "inside0"),
+                ("address", "add", f"{made.address}/30", "dev", "inside0"),
+                ("address", "add", f"{made.link_local}/32", "dev", "inside0"),
                 ("link", "set", "inside0", "up"),
                 ("route", "add", "default", "via", made.our_address),
             ):
@@ -247,6 +292,6 @@ def outside() -> Iterator[Outside]:
             try:
                 yield made
             finally:
-                ip.run("link", "delete", "outside0")  # the kernel does it, too, some time after the other end is gone
+                ip.run("link", "delete", made.interface)  # the kernel does so, too, some time after the other end
         finally:
             process.kill()

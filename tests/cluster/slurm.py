@@ -113,6 +113,10 @@ class Slurm:
     def namespace(self) -> str:
         return str(self.cluster.get("namespace", self.cluster["name"]))
 
+    def for_this_run(self, policy: str) -> dict[str, str]:
+        """Return the variable with keys of `drain` that count for one run."""
+        return {"SOPERATOR_DRAIN": f"{self.cluster['name']}: {policy}"}
+
     @property
     def api(self) -> Any:  # the client's models say that every field may be None
         """The core API, for a person's deeds behind Pulumi's back."""

@@ -16,8 +16,6 @@ from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
 
-LOST = {"SOPERATOR_CONTROLLER_LOST": "true"}
-
 
 @pytest.fixture
 def two_sets(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
@@ -35,11 +33,12 @@ def recorded(slurm: Slurm) -> set[str]:
 def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_deleted_by_hand(two_sets: Slurm) -> None:
     """That the controller is lost is believed only when it does not answer."""
     slurm = two_sets
+    lost = {"SOPERATOR_CONTROLLER_LOST": slurm.cluster["name"]}
     job = job_on(slurm, "big-0", options="-J training")
     drain(slurm, ["cpu-0"], "bad memory")
     admins, before = nodes(slurm)["cpu-0"], recorded(slurm)
 
-    for environment in ({}, LOST):
+    for environment in ({}, lost):
         with pytest.raises(DeployError, match=rf"job {job} \(alice, training\)"):
             slurm.deployer(environment).destroy(exclude_protected=True)
 
@@ -50,11 +49,11 @@ def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_delet
         assert not any(pod.metadata.deletion_timestamp for name in ("cpu", "big") for pod in pods(slurm, name).values())
 
     slurm.kubernetes.run("delete", "namespace", slurm.namespace)
-    with pytest.raises(DeployError, match="SOPERATOR_CONTROLLER_LOST=true"):
+    with pytest.raises(DeployError, match=f"SOPERATOR_CONTROLLER_LOST={slurm.cluster['name']}"):
         slurm.deployer().destroy(exclude_protected=True)
     assert any("StatefulSet" in urn for urn in recorded(slurm))
 
-    slurm.deployer(LOST).destroy(exclude_protected=True)
+    slurm.deployer(lost).destroy(exclude_protected=True)
     assert recorded(slurm) == set()
 
 

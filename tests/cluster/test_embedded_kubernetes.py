@@ -273,20 +273,25 @@ def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) 
     assert namespace.opens("client", web, 8080)
 
 
-def test_a_policy_bounds_where_a_pod_may_go_and_its_names_still_resolve(namespace: Namespace) -> None:
+def test_a_policy_bounds_where_a_pod_may_go_on_its_own_node_as_well(
+    kube: EmbeddedKubernetes, namespace: Namespace
+) -> None:
     namespace.start(
         busybox.pod("web", labels={"app": "web"}), busybox.pod("bank"), busybox.pod("worker", labels={"app": "worker"})
     )
-    namespace.apply(
-        service("vip"),
-        policy("out", "worker", policyTypes=["Egress"], egress=[{"to": [from_pods("web")], "ports": [{"port": 8080}]}]),
-    )
+    rules = [
+        {"to": [from_pods("web")], "ports": [{"port": 8080}]},
+        {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
+    ]
+    namespace.apply(service("vip"), policy("out", "worker", policyTypes=["Egress"], egress=rules))
     wait_until(
         lambda: not namespace.opens("worker", namespace.address("bank")),
         "the policy is in force",
     )
     assert namespace.opens("worker", namespace.address("web"))
     assert namespace.sh("worker", "wget -qO- http://vip") == "web"
+    kubelet = (kube.settings.address, kube.settings.ports.kubelet)
+    assert (namespace.opens("bank", *kubelet), namespace.opens("worker", *kubelet)) == (True, False)
 
 
 def test_a_pod_that_a_policy_shuts_off_is_still_probed_and_talks_to_itself(namespace: Namespace) -> None:

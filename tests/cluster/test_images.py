@@ -69,7 +69,15 @@ def test_only_the_jail_says_where_its_packages_come_from_and_that_is_debian(buil
 def test_no_image_has_what_only_its_build_needed(image: ImageFiles) -> None:
     assert image.matching("/var/lib/apt/lists/*", "/var/cache/apt/archives/*.deb", "/var/log/apt") == []
     assert [path for path in image.files if path.startswith("tmp/")] == []
-    assert [path for path in image.files if path.startswith(("usr/share/man/man", "usr/share/locale/de"))] == []
+    assert [path for path in image.files if path.startswith("usr/share/locale/de")] == []
+
+
+def test_manual_pages_are_for_people_alone(built: dict[str, ImageFiles]) -> None:
+    pages = {name: set(image.matching("*/share/man/man1/*")) for name, image in built.items()}
+
+    assert {"usr/share/man/man1/ls.1.gz", "usr/share/man/man1/git.1.gz"} <= pages.pop("jail")
+    assert "opt/slurm/share/man/man1/sbatch.1.gz" in pages["login"]
+    assert [page for found in pages.values() for page in found if not page.startswith("opt/slurm/")] == []
 
 
 def test_no_program_of_an_image_gains_privileges(image: ImageFiles) -> None:
@@ -155,6 +163,14 @@ def test_daemons_and_the_bundle_of_clients_have_the_same_plugins(built: dict[str
         assert bundled == {*own, "spank_jail.so"}
 
 
+def test_srun_loads_the_pmix_of_the_bundle_as_a_jail_may_have_none(built: dict[str, ImageFiles]) -> None:
+    plugin = built["worker"].files["opt/slurm/lib/slurm/mpi_pmix_v5.so"].content
+
+    assert plugin is not None
+    assert b"/pmix2/lib" not in plugin
+    assert "opt/slurm/lib/libpmix.so.2" in built["worker"].files
+
+
 def test_the_bundle_is_roots_alone_to_change(built: dict[str, ImageFiles]) -> None:
     bundle = {path: file for path, file in built["worker"].files.items() if path.startswith("opt/slurm")}
 
@@ -172,9 +188,17 @@ def test_the_plugin_needs_nothing_but_libc(built: dict[str, ImageFiles]) -> None
 
 def test_the_default_jail_has_what_people_work_with(built: dict[str, ImageFiles]) -> None:
     compilers = {"gcc", "g++", "gfortran", "make", "mpicc", "mpirun"}
-    tools = {"python3", "git", "rsync", "curl", "ssh", "vi", "vim", "nano", "less", "tmux", "ps", "find", "tar", "xz"}
+    languages = {"python", "python3", "pip", "cmake", "gdb", "perl"}
+    tools = {"git", "rsync", "curl", "wget", "ssh", "vi", "vim", "nano", "less", "tmux", "screen", "jq", "man", "htop"}
+    basics = {"ps", "find", "tar", "xz", "zip", "unzip", "bzip2", "tree", "strace", "lsof", "bc", "time", "numactl"}
 
-    assert [name for name in compilers | tools if f"usr/bin/{name}" not in built["jail"].files] == []
+    assert [n for n in compilers | languages | tools | basics if f"usr/bin/{n}" not in built["jail"].files] == []
+
+
+def test_the_default_jail_is_no_larger_than_a_gibibyte(built: dict[str, ImageFiles]) -> None:
+    size = sum(file.size for file in built["jail"].files.values())
+
+    assert size < 2**30
 
 
 def test_the_default_jail_has_no_slurm(built: dict[str, ImageFiles]) -> None:

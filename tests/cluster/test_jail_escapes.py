@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import attempts
-from tests.cluster.attempts import kernel, mounts, processes, secrets
+from tests.cluster.attempts import descriptors, kernel, mounts, network, processes, secrets
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster
 
 PACKAGE = Path(attempts.__file__).parent
-assert [kernel, mounts, processes, secrets]  # imported for the attempts that they add
+assert [descriptors, kernel, mounts, network, processes, secrets]  # imported for the attempts that they add
 
 OF_ROOT_IN_ITS_OWN = {
     # The tree and the container are the admin shell's own: there is nothing to be kept from it.
@@ -43,7 +43,9 @@ def addresses(slurm: Slurm) -> str:
     """Where the kubelet and the API server listen, as environment variables."""
     pod = slurm.api.read_namespaced_pod("cpu-0", slurm.namespace)
     service = slurm.api.read_namespaced_service("kubernetes", "default")
-    return f"NODE_ADDRESS={pod.status.host_ip} API_ADDRESS={service.spec.cluster_ip}"
+    (subset, *_) = slurm.api.read_namespaced_endpoints("kubernetes", "default").subsets
+    endpoint = f"{subset.addresses[0].ip}:{subset.ports[0].port}"
+    return f"NODE_ADDRESS={pod.status.host_ip} API_SERVICE={service.spec.cluster_ip} API_ENDPOINT={endpoint}"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Logging in: sessions live in the jail, with all that ssh offers and without any power."""
 
 import os
+import re
 import socket
 import subprocess
 import tempfile
@@ -81,6 +82,46 @@ def test_an_interactive_session_has_a_terminal_and_the_users_shell(slurm: Slurm)
     said = slurm.ssh("tty; echo shell $0; exit", options=["-tt"]).stdout
 
     assert "/dev/pts/" in said
+
+
+@pytest.mark.parametrize("shell", ["", "exec sh -l"], ids=["the user's", "sh"])
+def test_a_login_is_told_what_is_free_what_runs_and_where_documents_are(slurm: Slurm, shell: str) -> None:
+    job = slurm.submit("true", options="--hold", user="bob")
+    said = slurm.ssh(shell, options=["-tt"], stdin="exit\n", user="bob").stdout
+    slurm.ssh(f"scancel {job}", user="bob")
+
+    assert f"Slurm cluster {slurm.cluster['name']}" in said
+    assert re.search(r"Free nodes  ((main [12] of 2|big 1 of 1)(, |\s*$)){1,2}", said, re.MULTILINE), said
+    assert re.search(r"Your jobs   \d running, [1-9] pending", said), said
+    assert "https://slurm.schedmd.com/quickstart.html" in said
+    assert said.count("Slurm cluster") == 1
+
+
+def test_a_login_waits_for_no_slurmctld_that_does_not_answer(slurm: Slurm) -> None:
+    nowhere = "SLURM_CONF_SERVER=192.0.2.1:6817"  # TEST-NET-1, where nobody answers
+    said = slurm.ssh(f"time -p {nowhere} bash -l", options=["-tt"], stdin="exit 3\n", check=False)
+
+    assert said.returncode == 3
+    assert "slurmctld does not answer just now" in said.stdout
+    assert float(re.findall(r"real (\S+)", said.stdout)[-1]) < 10  # 1 s, and what a machine under load adds
+
+
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ("true", "exec bash -c true"),
+        ("true", "srun --pty bash -l"),
+        ("true", "env -u SSH_TTY bash -l"),
+        ("touch .hushlogin", ""),
+    ],
+    ids=["a command", "a job", "another terminal", ".hushlogin"],
+)
+def test_all_else_is_silent(slurm: Slurm, before: str, command: str) -> None:
+    slurm.ssh(before)
+    said = slurm.ssh(command, options=["-tt"], stdin="exit\n").stdout
+    slurm.ssh("rm -f .hushlogin")
+
+    assert "Slurm cluster" not in said
 
 
 def free_port() -> int:

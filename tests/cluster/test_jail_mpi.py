@@ -34,6 +34,20 @@ int main(int argc, char **argv)
 """
 
 
+WHEEL = """
+import zipfile
+files = {
+    "mine.py": "",
+    "mine-1.dist-info/METADATA": "Metadata-Version: 2.1\\nName: mine\\nVersion: 1\\n",
+    "mine-1.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    "mine-1.dist-info/RECORD": "",
+}
+with zipfile.ZipFile("mine-1-py3-none-any.whl", "w") as wheel:
+    for name, content in files.items():
+        wheel.writestr(name, content)
+"""
+
+
 @pytest.fixture(scope="module")
 def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A cluster whose jail is the default one."""
@@ -54,21 +68,37 @@ def hello(real: Slurm) -> str:
 
 
 def test_the_default_jail_has_what_a_user_expects(real: Slurm) -> None:
-    programs = "python3 gcc g++ make mpicc ssh git rsync curl nano vi less"
+    programs = "python3 python pip gcc g++ make cmake gdb mpicc ssh git rsync curl wget jq nano vim less man htop tmux"
 
     for place in ("", "srun "):
         script = f"for p in {programs}; do command -v $p >/dev/null || echo $p; done"
         assert real.ssh(f"{place}bash -c {shlex.quote(script)}").stdout == ""
 
 
-def test_mpi_over_two_nodes_is_started_by_pmix(real: Slurm, hello: str) -> None:
-    said = real.ssh(f"srun -N2 -n4 --overcommit --mpi=pmix {hello}", timeout_seconds=120).stdout
+def test_the_default_jail_has_manual_pages_of_its_programs_and_of_slurm(real: Slurm) -> None:
+    for page in ("ls", "git", "sbatch"):
+        assert real.ssh(f"srun man {page} | head -1").stdout.strip(), page
+
+
+def test_a_user_installs_a_package_of_python_for_herself(real: Slurm) -> None:
+    """The package is one that she makes: no index of packages is asked."""
+    real.ssh("python -", stdin=WHEEL)
+    real.ssh("pip install --no-index ./mine-1-py3-none-any.whl")
+
+    assert real.ssh("cd /tmp && srun python -c 'import mine; print(mine.__file__)'").stdout.startswith(
+        "/home/alice/.local"
+    )
+
+
+def test_srun_starts_an_mpi_program_over_two_nodes(real: Slurm, hello: str) -> None:
+    said = real.ssh(f"srun -N2 -n4 --overcommit {hello}", timeout_seconds=120).stdout
 
     assert_four_met(said)
 
 
-def test_mpi_in_a_batch_job_over_two_nodes(real: Slurm, hello: str) -> None:
-    job = real.submit(f"srun -n4 --overcommit --mpi=pmix {hello}", options="-N2 -o mpi.%j")
+@pytest.mark.parametrize("started", ["srun", "mpirun"])
+def test_mpi_in_a_batch_job_over_two_nodes(real: Slurm, hello: str, started: str) -> None:
+    job = real.submit(f"{started} {hello}", options="-N2 -n4 -o mpi.%j")
     real.wait_for_job(job, "COMPLETED")
 
     assert_four_met(real.ssh(f"cat mpi.{job}").stdout)

@@ -59,9 +59,9 @@ def test_where_it_is_to_be_refused_nothing_is_drained(workers: Slurm) -> None:
     set_size(workers, 2)
 
     with pytest.raises(DeployError, match="reservation maint-7"):
-        workers.up({"SOPERATOR_DRAIN": "{reservations: refuse}"})
+        workers.up(workers.for_this_run("{reservations: refuse}"))
     with pytest.raises(DeployError, match=f"job {job}"):
-        workers.up({"SOPERATOR_DRAIN": "{pending_jobs: refuse}"})
+        workers.up(workers.for_this_run("{pending_jobs: refuse}"))
 
     assert drained(workers) == {}
     assert in_service(workers) == {"cpu-0", "cpu-1", "cpu-2"}

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]  # its fixture liv
 PARTITIONS = {"cpu": "main", "own": "own", "sharing": "main", "old": "main"}
 """The partition of each node set."""
 
-IN_TIME = {"SOPERATOR_DRAIN": "{timeout: 1s, on_timeout: wait, max_wait: 2m}"}
+IN_TIME = "{timeout: 1s, on_timeout: wait, max_wait: 2m}"
 
 
 @dataclass
@@ -91,7 +91,7 @@ def life(slurm_with_sets: Slurm, data: Path) -> Life:
     jobs["old"] = job_on(slurm, "old-0", UNTIL_DRAINED)
     renamed = {**next(each for each in described if each["name"] == "old"), "name": "renamed"}
     slurm.cluster["node_sets"] = [described[0], renamed]
-    slurm.up(IN_TIME)
+    slurm.up(slurm.for_this_run(IN_TIME))
     seen.staying = slurm.job(staying)["JobState"]
     seen.ended_well = {name: ended_well(slurm, job) for name, job in jobs.items()}
     seen.nodes = in_service(slurm) | set(nodes(slurm))
@@ -102,7 +102,7 @@ def life(slurm_with_sets: Slurm, data: Path) -> Life:
     slurm.ssh(f"scancel {staying}")
     for node in ("cpu-0", "renamed-0"):
         job_on(slurm, node, f"{UNTIL_DRAINED}; echo $SLURM_RESTART_COUNT ended > /data/{node}")
-    slurm.deployer(IN_TIME).destroy()
+    slurm.deployer(slurm.for_this_run(IN_TIME)).destroy()
     seen.written = {file.name: file.read_text() for file in data.iterdir()}
     seen.left = len(slurm.deployer().state())
     return seen

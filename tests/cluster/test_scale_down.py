@@ -90,7 +90,7 @@ def describe(slurm: Slurm, *names: str, replicas: int) -> None:
 def refused(slurm: Slurm, policy: str) -> str:
     """Run an `up` that fails, with a policy for this one run, and return what it said."""
     with pytest.raises(DeployError) as failure:
-        slurm.deployer({"SOPERATOR_DRAIN": policy}).up()
+        slurm.deployer(slurm.for_this_run(policy)).up()
     return str(failure.value)
 
 

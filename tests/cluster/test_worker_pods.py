@@ -87,7 +87,9 @@ def test_a_node_without_a_pod_is_shown_and_cleaned_up(workers: Slurm) -> None:
     assert workers.deployer().up().changed == ()
 
 
-def test_a_pod_without_a_node_is_shown_until_it_is_replaced(workers: Slurm) -> None:
+def test_a_pod_without_a_node_is_shown_until_it_is_replaced(
+    workers: Slurm,
+) -> None:
     workers.scontrol("delete", "nodename=cpu-1")
 
     shown = said(workers.deployer().preview())
@@ -96,4 +98,8 @@ def test_a_pod_without_a_node_is_shown_until_it_is_replaced(workers: Slurm) -> N
 
     assert "cpu: 2 of 3 nodes have joined" in shown
     assert "cpu-1" in shown
+    assert {name: node.reason.partition(": ")[2] for name, node in drained(workers).items()} == {"cpu-1": "pod-start"}
+
+    workers.up()
+
     assert in_service(workers) == ALL

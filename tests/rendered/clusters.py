@@ -13,6 +13,7 @@ IMAGES = {
     name: f"registry.example/{name}:1" for name in ("controller", "worker", "login", "munge", "jail_tools", "jail")
 }
 SEED = bytes(range(32))
+API_SERVERS = ["10.96.0.1/32", "192.0.2.9/32"]
 HOST_KEY_SEED = base64.b64encode(SEED).decode()
 
 
@@ -31,7 +32,8 @@ def provided(type_: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str,
     if type_.endswith(":RandomBytes"):
         return {"base64": HOST_KEY_SEED}
     if type_.endswith(":Prerequisites"):
-        return {"ssh_host_public_key": "ssh-ed25519 OWN", "ssh_host_fingerprint": "SHA256:own"}
+        own = {"ssh_host_public_key": "ssh-ed25519 OWN", "ssh_host_fingerprint": "SHA256:own"}
+        return {**own, "api_servers": API_SERVERS}
     return {}
 
 

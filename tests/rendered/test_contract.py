@@ -33,13 +33,16 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-munge-key                       random:index/randomBytes:RandomBytes
   hpc-munge-key-secret                kubernetes:core/v1:Secret
   hpc-namespace                       kubernetes:core/v1:Namespace protect retain
+  hpc-network-admin-out               kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-controller              kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-controller-out          kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-default-deny            kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-jail-populate-out       kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-jail-switch-out         kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-login                   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login-out               kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker-out              kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                           kubernetes:core/v1:Service
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
   hpc-removed-node-sets               pulumi-python:dynamic/soperator:RemovedNodeSets
@@ -87,7 +90,10 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "NetworkPolicy/jail-populate-out",
         "NetworkPolicy/jail-switch-out",
         "NetworkPolicy/worker",
+        "NetworkPolicy/worker-out",
         "NetworkPolicy/login",
+        "NetworkPolicy/login-out",
+        "NetworkPolicy/admin-out",
         "PodDisruptionBudget/controller",
         "PodDisruptionBudget/cpu",
     }

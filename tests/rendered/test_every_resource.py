@@ -3,6 +3,7 @@
 import pytest
 
 from soperator_pulumi import SlurmCluster
+from soperator_pulumi.cluster import ClusterArgumentsError
 from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 from tests.rendered.clusters import (
@@ -83,6 +84,15 @@ def test_two_clusters_fit_into_one_program() -> None:
 
     names = [(each.type, each.name) for each in deploy(program, outputs=provided).recorded]
     assert len(names) == len(set(names))
+
+
+def test_two_clusters_of_one_name_do_not_fit_into_one_program() -> None:
+    def program() -> None:
+        SlurmCluster("east", a_spec(name="hpc"))
+        SlurmCluster("west", a_spec(name="hpc", namespace="west"))
+
+    with pytest.raises(ClusterArgumentsError, match="also the name of SlurmCluster 'east'"):
+        deploy(program, outputs=provided)
 
 
 def test_every_object_stands_in_the_namespace(deployment: Deployment) -> None:

@@ -194,7 +194,7 @@ def test_sshd_is_started_by_what_makes_the_view_of_the_jail() -> None:
     command = containers_of(pod_of(a_deployment(jail=jail), "hpc-login"))["sshd"]["command"]
     assert command[3:] == [
         *("/opt/slurm/sbin/jail-login", "jail=/jail"),
-        *("bind=/data:ro", "bind=/dev/shm", "bind=/home", "bind=/tmp"),
+        *("bind=/data:ro", "bind=/dev/shm", "bind=/home", "bind=/tmp", "bind=/etc/profile.d/soperator.sh:ro"),
         *("--", "/usr/sbin/sshd", "-D", "-e", "-f", "/etc/ssh-config/sshd_config"),
     ]
 

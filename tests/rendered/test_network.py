@@ -3,7 +3,7 @@
 from typing import Any
 
 from soperator_pulumi.testing import Deployment
-from tests.rendered.clusters import a_deployment
+from tests.rendered.clusters import API_SERVERS, a_deployment
 
 SRUN = (60001, 63000)
 
@@ -68,7 +68,8 @@ def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() 
     policy = a_deployment().one("hpc-network-controller-out").inputs["spec"]
     to_pods, to_names = policy["egress"]
     assert {_peer(peer) for peer in to_pods["to"]} == {"controller", "login", "worker"}
-    assert {(port["protocol"], port["port"]) for port in to_names["ports"]} == {("TCP", 53), ("UDP", 53)}
+    found = {(port["protocol"], port["port"]) for port in to_names["ports"]}
+    assert found == {(protocol, port) for protocol in ("TCP", "UDP") for port in (53, 5353)}
 
 
 def outgoing(deployment: Deployment) -> dict[str, Any]:
@@ -82,16 +83,56 @@ def outgoing(deployment: Deployment) -> dict[str, Any]:
 
 def test_nothing_leaves_the_pods_that_copy_an_image_or_switch_trees() -> None:
     found = outgoing(a_deployment())
-    assert found.keys() == {"controller", "jail-populate", "jail-switch"}
+    assert found.keys() == {"controller", "login", "worker", "admin", "jail-populate", "jail-switch"}
     assert found["jail-populate"] == found["jail-switch"] == []
 
 
-def test_the_job_of_a_tarball_and_the_admin_shell_may_fetch_what_they_need() -> None:
+def test_the_job_of_a_tarball_may_fetch_it() -> None:
     tarball = {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}
-    found = outgoing(a_deployment(jail={"source": {"tarball": tarball}}))
+    assert outgoing(a_deployment(jail={"source": {"tarball": tarball}}))["jail-populate"] == [{}]
 
-    assert found["jail-populate"] == [{}]
-    assert "admin" not in found
+
+CLOSED = {"169.254.0.0/16", "168.63.129.16/32", "192.0.0.192/32", "100.100.100.200/32"}
+LEFT = [(1, 2378), (2382, 6442), (6444, 10247), (10260, 65535)]
+
+
+def test_jobs_and_sessions_reach_slurms_pods_name_servers_and_all_else_without_machines_ports() -> None:
+    found = outgoing(a_deployment())
+    assert found["worker"] == found["login"]
+
+    among_ours, names, opened = found["login"]
+    assert {_peer(peer) for peer in among_ours["to"]} == {"controller", "login", "worker"}
+    assert "ports" not in among_ours
+    assert {(port["protocol"], port["port"]) for port in names["ports"]} >= {("TCP", 53), ("UDP", 53)}
+    assert "to" not in names
+    all_4, all_6, cluster = opened["to"]
+    assert (all_4["ipBlock"]["cidr"], set(all_4["ipBlock"]["except"])) == ("0.0.0.0/0", {*CLOSED, *API_SERVERS})
+    assert all_6["ipBlock"]["cidr"] == "::/0"
+    assert {"fe80::/10", "fd00:ec2::/32"} <= set(all_6["ipBlock"]["except"])
+    assert cluster == {"namespaceSelector": {}}
+    *tcp, udp = opened["ports"]
+    assert [(port["port"], port["endPort"]) for port in tcp] == LEFT
+    assert udp == {"protocol": "UDP", "port": 1, "endPort": 65535}
+
+
+def test_the_admin_shell_reaches_what_sessions_do_but_for_slurms_pods() -> None:
+    found = outgoing(a_deployment())
+    assert found["admin"] == found["login"][1:]
+
+
+def test_egress_is_narrowed_to_what_the_spec_names() -> None:
+    (_, _, opened) = outgoing(a_deployment(network={"egress": ["198.51.100.0/24"], "closed_ports": [22]}))["worker"]
+    assert opened["to"] == [{"ipBlock": {"cidr": "198.51.100.0/24"}}]
+    assert [(port["port"], port["endPort"]) for port in opened["ports"][:2]] == [(1, 21), (23, 65535)]
+
+
+def test_without_any_egress_there_is_no_rule_which_would_allow_everything() -> None:
+    found = outgoing(a_deployment(network={"egress": []}))
+    assert [len(found[each]) for each in ("login", "worker", "admin")] == [2, 2, 1]
+
+
+def test_without_closed_ports_no_range_of_ports_is_needed() -> None:
+    assert "ports" not in outgoing(a_deployment(network={"closed_ports": []}))["worker"][2]
 
 
 def test_the_policy_of_populate_is_changed_and_not_deleted_when_the_kind_of_source_changes() -> None:

@@ -53,6 +53,13 @@ def test_slurmd_gets_the_machines_cgroups_only_when_jobs_are_constrained() -> No
     assert not any("hostPath" in volume for volume in free["volumes"])
 
 
+def test_ports_of_root_are_closed_to_users_on_every_pod_in_which_they_run_something() -> None:
+    pods = all_pods(a_deployment())
+    closed = {"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}
+    found = {name for name, pod in pods.items() if closed in pod["securityContext"].get("sysctls", [])}
+    assert found == {"login", "cpu", "admin", "controller"}
+
+
 @pytest.mark.parametrize("constrain", ["cgroup", "none"])
 def test_the_namespace_lets_slurmd_mount_and_says_so(constrain: str) -> None:
     namespace = a_deployment(slurm={"constrain": constrain}).one("hpc-namespace")
@@ -256,7 +263,7 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
     for path, options in closed.items():
         assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
         assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
-    assert lines[-1].startswith("exec slurmd ")
+    assert lines[-1].startswith("exec env LD_PRELOAD=/opt/slurm/lib/open_as_user.so slurmd ")
 
 
 def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:

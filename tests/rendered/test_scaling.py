@@ -1,12 +1,13 @@
 """What stands around a node set's StatefulSet, so that no pod goes while a job is on it."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, TEMPLATE_ANNOTATION
+from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, POLICY_ANNOTATION, TEMPLATE_ANNOTATION
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.clusters import a_deployment, a_spec, containers_of, pod_of, provided
 
@@ -86,6 +87,8 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
         assert deployment.one(name).inputs["policy"] == policy
     for name in ("hpc-removed-node-sets", "hpc-drain-gate"):
         assert deployment.one(name).inputs["policies"] == {"cpu": policy}
+    annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
+    assert json.loads(annotations[POLICY_ANNOTATION]) == policy
 
 
 def test_what_acts_on_slurm_knows_whose_cluster_it_is_and_in_which_namespace() -> None:
@@ -171,7 +174,7 @@ def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_
 
 def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
-    assert "= 'soperator-pulumi project.test.hpc: pod-stop' ]" in probe[-1]
+    assert "lift 'soperator-pulumi project.test.hpc: pod-stop'" in probe[-1]
 
 
 def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:

@@ -143,7 +143,7 @@ def test_every_policy_for_one_run_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(policies) >= 4
     for policy in policies:
         monkeypatch.setenv("SOPERATOR_DRAIN", policy)
-        assert policy_of(None) != DrainSpec()
+        assert policy_of("hpc", None) != DrainSpec()
 
 
 def test_every_policy_has_its_line_and_every_default_is_the_one_of_the_spec() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tools.console import UserError
 from tools.engine import crud, deletion, paths, program, steps
+from tools.engine.aliases import former_urns, make_urn
 from tools.engine.context import Run
 from tools.engine.monitor import Registered, Registration, Servicer, serve
 from tools.engine.project import Project
@@ -14,7 +15,7 @@ from tools.engine.protocol import Operation, Target
 from tools.engine.providers import PROVIDER_TYPE
 from tools.engine.providers.base import LocalProvider
 from tools.engine.providers.kubernetes import other_cluster
-from tools.engine.state import STACK_TYPE, Resource
+from tools.engine.state import Resource
 from tools.engine.values import UNKNOWN, Properties, has_unknown, plain_map
 
 _ERROR = 3  # LogSeverity of the protocol
@@ -31,6 +32,8 @@ class Deployment:
         self._target = target
         self._seen: set[str] = set()
         """URNs that this run has come to."""
+        self._renamed: dict[str, str] = {}
+        """URNs in the state, by those of now, of what this run has found under another one."""
         self._gone: set[str] = set()
         """URNs deleted for the sake of something that they depend on: they come back when they are asked for."""
 
@@ -70,9 +73,7 @@ class Deployment:
 
     def urn_of(self, parent: str, resource_type: str, name: str) -> str:
         """Return the URN of a resource."""
-        parents = parent.split("::")[2] if parent else STACK_TYPE
-        qualified = resource_type if parents == STACK_TYPE else f"{parents}${resource_type}"
-        return f"urn:pulumi:{self._target.stack}::{self._project.name}::{qualified}::{name}"
+        return make_urn(self._target.stack, self._project.name, parent, resource_type, name)
 
     def register_outputs(self, urn: str, outputs: Properties) -> None:
         """Take in a component's outputs, unless the run has failed: then some of them are not known."""
@@ -92,9 +93,12 @@ class Deployment:
         if urn in self._seen:
             raise UserError(f"two resources have this URN: {urn}. Give one of them another name.")
         self._seen.add(urn)
-        old = next((r for u in (urn, *asked.aliases) if (r := run.state.find(u))), None)
+        former = former_urns(urn, asked.parent, asked.aliases, self._renamed)
+        old = next((r for u in (urn, *former) if (r := run.state.find(u))), None)
         if old is not None:
             self._seen.add(old.urn)
+            if old.urn != urn:
+                self._renamed[urn] = old.urn
         new = _resource(urn, asked, run.live.get(asked.parent))
         try:
             if not asked.custom:

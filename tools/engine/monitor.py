@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import (
+    alias_pb2,
     callback_pb2,
     engine_pb2,
     engine_pb2_grpc,
@@ -21,14 +22,25 @@ from pulumi.runtime.proto import (
 )  # fmt: skip
 
 from tools.console import UserError
+from tools.engine.aliases import Alias
 from tools.engine.state import Timeouts
 from tools.engine.values import Properties, from_struct, to_struct
 
 MESSAGE_LIMIT_BYTES = 400 * 2**20  # the SDK's own limit
-_FEATURES = ("secrets", "deletedWith", "replaceWith", "transforms", "invokeTransforms", "resourceHooks", "errorHooks")
-"""What the SDK is told to send. All but the first only so that it can be refused by its name, not the SDK's."""
+_FEATURES = (
+    "secrets",
+    "aliasSpecs",
+    "deletedWith",
+    "replaceWith",
+    "transforms",
+    "invokeTransforms",
+    "resourceHooks",
+    "errorHooks",
+)
+"""What the SDK is told to send. All but the first two only so that it can be refused by its name, not the SDK's."""
 _FEATURE_IDS = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_SECRETS,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
     resource_pb2.RESOURCE_MONITOR_FEATURE_DELETED_WITH,
     resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
@@ -74,7 +86,7 @@ class Registration:
     ignore_changes: tuple[str, ...]
     replace_on_changes: tuple[str, ...]
     additional_secret_outputs: tuple[str, ...]
-    aliases: tuple[str, ...]
+    aliases: tuple[Alias, ...]
     timeouts: Timeouts
 
 
@@ -258,10 +270,23 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> Registration:
         ignore_changes=tuple(request.ignoreChanges),
         replace_on_changes=tuple(request.replaceOnChanges),
         additional_secret_outputs=tuple(request.additionalSecretOutputs),
-        aliases=tuple(request.aliasURNs),
+        aliases=tuple(_alias(alias) for alias in request.aliases),
         timeouts=Timeouts(
             create=_seconds(timeouts.create), update=_seconds(timeouts.update), delete=_seconds(timeouts.delete)
         ),
+    )
+
+
+def _alias(alias: alias_pb2.Alias) -> Alias:
+    spec = alias.spec
+    return Alias(
+        urn=alias.urn,
+        name=spec.name,
+        type=spec.type,
+        stack=spec.stack,
+        project=spec.project,
+        parent=spec.parentUrn,
+        no_parent=spec.noParent,
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,6 +67,24 @@ class Resource:
         for more in self.property_dependencies.values():
             urns.update(more)
         return urns - {""}
+
+
+def _with_urn(resource: Resource, old: str, new: str) -> Resource:
+    """Return a resource that needs by its new URN what it needed by its old one."""
+    if old not in resource.needs():
+        return resource
+
+    def renamed(urns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new if urn == old else urn for urn in urns)
+
+    provider = resource.provider
+    return replace(
+        resource,
+        parent=new if resource.parent == old else resource.parent,
+        provider=new + provider.removeprefix(old) if provider_urn(provider) == old else provider,
+        dependencies=renamed(resource.dependencies),
+        property_dependencies={key: renamed(urns) for key, urns in resource.property_dependencies.items()},
+    )
 
 
 def provider_urn(reference: str) -> str:
@@ -133,25 +151,36 @@ class State:
         self.pending = [p for p in self.pending if p is not pending]
 
     def put(self, new: Resource, old: Resource | None = None) -> None:
-        """Take in a resource that was dealt with, in the place of its old self."""
+        """Take in a resource that was dealt with, in the place of its old self.
+
+        Where that had another URN, what needs it needs it by the new one from now on.
+        """
         if old is not None:
             self._drop(old)
+            if old.urn != new.urn:
+                self.resources = [_with_urn(each, old.urn, new.urn) for each in self.resources]
         self.resources.insert(self._done, new)
         self._done += 1
 
     def swap(self, old: Resource, new: Resource) -> None:
         """Change a resource where it stands."""
-        self.resources = [new if r is old else r for r in self.resources]
+        self.resources[self._index(old)] = new
 
     def remove(self, old: Resource) -> None:
         """Forget a resource."""
         self._drop(old)
 
     def _drop(self, old: Resource) -> None:
-        index = next(i for i, r in enumerate(self.resources) if r is old)
+        index = self._index(old)
         del self.resources[index]
         if index < self._done:
             self._done -= 1
+
+    def _index(self, old: Resource) -> int:
+        """Return where a resource stands: what it needs may have been renamed since it was looked up."""
+        exactly = [i for i, r in enumerate(self.resources) if r is old]
+        same = [i for i, r in enumerate(self.resources) if (r.urn, r.id, r.delete) == (old.urn, old.id, old.delete)]
+        return (exactly or same)[0]
 
     def save(self) -> None:
         """Write the state, in full or not at all."""

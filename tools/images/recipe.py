@@ -30,8 +30,8 @@ PARENTS: dict[str, tuple[str, ...]] = {
 
 FOLDERS = {
     "slurm": ("packages",),
-    "jail": ("packages",),
-    "node": ("bundle", "../spank-plugin"),
+    "jail": ("manuals", "packages"),
+    "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),
 }
 """What is built into an image besides its own folder: others, by their paths from `images/`."""

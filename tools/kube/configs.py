@@ -32,6 +32,8 @@ state = "{settings.containerd_state}"
   stream_server_address = "127.0.0.1"
   # In place of /run/netns, so that all mounts are below one folder.
   netns_mounts_under_state_dir = true
+  # As containerd 2 has it by default: a pod that wants ports below 1024 closed to its users closes them.
+  enable_unprivileged_ports = true
 
 [plugins."{cri}".cni]
   bin_dir = "{settings.cni_plugins}"

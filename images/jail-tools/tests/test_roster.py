@@ -11,17 +11,19 @@ IDS = st.integers(1000, 1003).map(str)
 NOBODY: Accounts = {kind: {} for kind in Kind}
 
 
-def passwd(name: str, number: str, shell: str) -> Record:
-    return (name, "x", number, number, "", f"/home/{name}", shell)
+def passwd(name: str, number: str, group: str, shell: str) -> Record:
+    return (name, "x", number, group, "", f"/home/{name}", shell)
 
 
 @st.composite
-def accounts(draw: st.DrawFn) -> dict[Kind, dict[str, Record]]:
-    """Users with ids of their own, some of them with a group and a line in shadow."""
+def accounts(draw: st.DrawFn, system_groups: tuple[str, ...] = ()) -> dict[Kind, dict[str, Record]]:
+    """Users with ids of their own, some of them with a line in shadow, or a primary group of the system."""
     names = draw(st.lists(NAMES, unique=True))
     numbers = draw(st.lists(IDS, unique=True, min_size=len(names), max_size=len(names)))
     users: dict[str, Record] = {
-        name: passwd(name, number, draw(st.sampled_from(["sh", "zsh"])))
+        name: passwd(
+            name, number, draw(st.sampled_from([number, *system_groups])), draw(st.sampled_from(["sh", "zsh"]))
+        )
         for name, number in zip(names, numbers, strict=True)
     }
     groups: dict[str, Record] = {
@@ -77,7 +79,7 @@ def test_killed_between_any_two_files_the_next_run_comes_to_the_same(
     assert records(for_tree(declared, noted, half).tables) == records(wanted.tables)
 
 
-@given(accounts(), accounts())
+@given(accounts(), accounts(system_groups=("0", "100", "65534")))
 def test_daemons_know_every_declared_account_as_declared_and_no_id_twice(declared: Accounts, tree: Accounts) -> None:
     known = for_daemons(declared, tree, NOBODY).accounts
 
@@ -87,6 +89,7 @@ def test_daemons_know_every_declared_account_as_declared_and_no_id_twice(declare
         numbers = [identity(kind, record) for record in known[kind].values()]
         assert len(numbers) == len(set(numbers))
         assert all(is_user(number or 0) for number in numbers)
+    assert all(is_user(int(record[3])) for record in known[Kind.PASSWD].values())
 
 
 def records(files: dict[Kind, Table]) -> dict[Kind, dict[str, Record]]:

@@ -128,6 +128,42 @@ def test_the_systems_own_accounts_stay_in_the_jail(sidecar: Sidecar, jail: Jail,
     assert len(sidecar.known("passwd")) == 2
 
 
+@pytest.mark.parametrize(
+    ("gid", "said"),
+    [
+        ("0", "the primary group has the id 0, which is the system's"),
+        ("100", "the primary group has the id 100, which is the system's"),
+        ("65534", "the primary group has the id 65534, which is the system's"),
+        ("64031", "64031 is the id of munge on every node"),
+        ("4294967296", "4294967296 is no id"),
+    ],
+)
+def test_a_user_whose_primary_group_is_the_systems_is_left_out_and_named(
+    sidecar: Sidecar, jail: Jail, capsys: pytest.CaptureFixture[str], gid: str, said: str
+) -> None:
+    add(jail.populate("a").root, passwd=f"eve:x:1501:{gid}::/home/eve:/bin/sh\n")
+
+    sidecar.look()
+
+    assert len(sidecar.known("passwd")) == 2
+    assert f"users: user of the jail is left out: eve: {said}" in capsys.readouterr().out
+
+
+def test_groups_of_the_system_do_not_count_and_their_members_are_told(
+    sidecar: Sidecar, jail: Jail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = jail.populate("a")
+    add(tree.root, *BOB)
+    add(tree.root, group="adm:x:4:bob,alice\nwheel:x:10:bob\nmunge:x:64031:bob\nteam:x:1600:bob\n")
+
+    sidecar.look()
+
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in sidecar.known("group") if "bob" in line] == ["bob", "team"]
+    what = "is in groups of the jail that are the system's, and do not count in sessions and jobs"
+    assert {f"users: user bob {what}: adm, wheel", f"users: user alice {what}: adm"} <= {*said}
+
+
 def test_declared_users_stand_in_the_trees_own_files(sidecar: Sidecar, jail: Jail) -> None:
     tree = jail.populate("a")
 

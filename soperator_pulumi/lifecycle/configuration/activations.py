@@ -16,6 +16,9 @@ class Nothing:
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing."""
 
+    def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
+        """Refuse nothing."""
+
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Do nothing."""
 
@@ -37,6 +40,9 @@ class Sshd:
             answer = self._transport(pod).run(["/bin/sh", "-c", script], stdin=text)
             if answer.returncode != 0:
                 raise ConfigRefusedError(f"sshd refuses its configuration, nothing was changed:\n{answer.words}")
+
+    def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
+        """Refuse nothing: open sessions stay."""
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Have every sshd read the file."""

@@ -1,6 +1,6 @@
 """How Slurm's files come to count: slurmctld reads them, and hands them on to every slurmd (configless)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -17,6 +17,9 @@ from soperator_pulumi.slurm.trial import trial_start
 CONTROLLER_STATEFUL_SET = "controller"
 CONTROLLER_POD = "controller-0"
 CONTROLLER_CONTAINER = "slurmctld"
+
+SLURM_CONFIG_MAP = "slurm-config"
+"""The ConfigMap with Slurm's files."""
 
 START_SECONDS = 60
 """How long a controller that is just starting may take until its container runs."""
@@ -51,15 +54,56 @@ class Slurmctld:
         """Refuse what cannot be done, what would lose jobs that there are, and files that slurmctld does not take."""
         if old == new or not self._installed():
             return
-        found = changes(old, new)
-        if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
-            raise ConfigRefusedError(
-                f"A running cluster cannot take this change, nothing was done:\n{_told(impossible)}"
-            )
-        self._refuse_to_lose_jobs([change for change in found if change.effect is Effect.LOSES_JOBS])
+        self.allow(old, new)
         pod = self._pod()
         if pod is not None and pod.runs(CONTROLLER_CONTAINER) and not pod.going:
             self._try(new)
+
+    def allow(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Refuse what cannot be done, and what would lose jobs that there are or may be."""
+        try:
+            words = self.refusal(old, new)
+        except (SlurmError, TransportError) as error:
+            losing = [change for change in changes(old, new) if change.effect is Effect.LOSES_JOBS]
+            raise ConfigRefusedError(
+                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_told(losing)}\n"
+                "Nothing was changed. Run again when slurmctld answers."
+            ) from error
+        if words:
+            raise ConfigRefusedError(words)
+
+    def refusal(self, old: Mapping[str, str], new: Mapping[str, str], leaving: Collection[str] = ()) -> str:
+        """Return why a change must not be made as things are; empty when it may.
+
+        Args:
+            old: Texts of the files in force, by name.
+            new: Texts of those that shall be.
+            leaving: Nodes that are to be free by then: jobs that hold only such nodes do not speak against it.
+
+        Raises:
+            SlurmError: whether there are jobs is not known, as slurmctld does not answer as it should.
+            TransportError: the same, as it is not reached.
+        """
+        found = [change for change in changes(old, new) if change.effect in {Effect.IMPOSSIBLE, Effect.LOSES_JOBS}]
+        if not found or not self._installed():
+            return ""
+        if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
+            return f"A running cluster cannot take this change, nothing was done:\n{_told(impossible)}"
+        every = any(change.partition is None for change in found)
+        partitions = {change.partition for change in found}
+        lost = [
+            job
+            for job in self._slurm.jobs()
+            if (every or job.partitions & partitions) and not (job.active and job.node_names <= {*leaving})
+        ]
+        if not lost:
+            return ""
+        more = f" and {len(lost) - _JOBS_TOLD} more" if len(lost) > _JOBS_TOLD else ""
+        return (
+            f"Jobs would be lost:\n{_told(found)}\n"
+            f"These have not ended: {', '.join(map(str, lost[:_JOBS_TOLD]))}{more}.\n"
+            "Nothing was changed. Wait for them or cancel them, and run again."
+        )
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Reconfigure slurmctld, or restart it where that is needed. Jobs go on either way."""
@@ -74,27 +118,6 @@ class Slurmctld:
         else:
             self._await_answer(pod, started=self.clock.now())
             self._reconfigure(pod)
-
-    def _refuse_to_lose_jobs(self, losing: Sequence[Change]) -> None:
-        if not losing:
-            return
-        try:
-            jobs = self._slurm.jobs()
-        except (SlurmError, TransportError) as error:
-            raise ConfigRefusedError(
-                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_told(losing)}\n"
-                "Nothing was changed. Run again when slurmctld answers."
-            ) from error
-        every = any(change.partition is None for change in losing)
-        partitions = {change.partition for change in losing}
-        lost = [job for job in jobs if every or job.partitions & partitions]
-        if lost:
-            more = f" and {len(lost) - _JOBS_TOLD} more" if len(lost) > _JOBS_TOLD else ""
-            raise ConfigRefusedError(
-                f"Jobs would be lost:\n{_told(losing)}\n"
-                f"These have not ended: {', '.join(map(str, lost[:_JOBS_TOLD]))}{more}.\n"
-                "Nothing was changed. Wait for them or cancel them, and run again."
-            )
 
     def _try(self, files: Mapping[str, str]) -> None:
         """Refuse files with which a slurmctld beside the running one does not start."""
@@ -176,5 +199,5 @@ class Slurmctld:
         return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)]))
 
 
-def _told(found: Sequence[Change]) -> str:
+def _told(found: Collection[Change]) -> str:
     return "\n".join(f"  {change.what}: {change.reason}." for change in found)

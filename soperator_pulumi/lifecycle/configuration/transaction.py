@@ -4,8 +4,9 @@
 2. Apply the ConfigMap in place, marked as not yet in force.
 3. Have the kubelets bring the files at once (an annotation on a pod makes its kubelet look), and wait until
    they are there.
-4. Make them count, as `AfterSync` says. When a daemon refuses: the old files again, the same way, and its words.
-5. Mark the ConfigMap as in force.
+4. Look again for what would kill jobs: that may be minutes later.
+5. Make them count, as `AfterSync` says. When a daemon refuses: the old files again, the same way, and its words.
+6. Mark the ConfigMap as in force.
 
 A run that is killed at any point leaves a ConfigMap that is not marked; the next one begins at 1.
 """
@@ -32,6 +33,14 @@ class Activation(Protocol):
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
         """Refuse, before anything is changed, what must not be done now.
+
+        Raises:
+            ConfigRefusedError: with the reason.
+        """
+        ...
+
+    def allow(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
+        """Refuse, right before files that are in the pods are made to count, what must not be done by then.
 
         Raises:
             ConfigRefusedError: with the reason.
@@ -74,16 +83,26 @@ class Transaction:
         live = self.live(desired)
         old = live.files if live is not None and live.in_force else known_good
         activation = self._activations[desired.after_sync]
-        if live is not None:
-            activation.check(old if old is not None else live.files, desired.files)
+        before = None if live is None else old if old is not None else live.files
+        if before is not None:
+            activation.check(before, desired.files)
         try:
-            self._bring(desired, activation, old or {})
+            self._bring(desired, activation, old or {}, before)
         except ConfigRefusedError as refusal:
             self._restore(desired, activation, old, refusal)
 
-    def _bring(self, desired: DesiredFiles, activation: Activation, old: Mapping[str, str]) -> None:
+    def _bring(
+        self,
+        desired: DesiredFiles,
+        activation: Activation,
+        old: Mapping[str, str],
+        judged_by: Mapping[str, str] | None = None,
+    ) -> None:
+        """Bring files into force; `judged_by` are those from which the change must be allowed, if it must be."""
         self._kube.apply(desired.path, desired.manifest(in_force=False))
         self._sync(desired)
+        if judged_by is not None:
+            activation.allow(judged_by, desired.files)
         activation.activate(old, desired.files)
         self._kube.apply(desired.path, desired.manifest(in_force=True))
 

@@ -10,20 +10,24 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.drain import DrainSpec, parse_drain
 
 SOPERATOR_DRAIN = "SOPERATOR_DRAIN"
-"""Environment variable with keys of a node set's `drain`, for one run: `{timeout: 10m, on_timeout: cancel}`."""
+"""Environment variable with keys of a node set's `drain`, for one run and one cluster: `hpc: {on_timeout: cancel}`."""
 
 _GRACE = Problem("grace", "is part of the worker pods: no other one can count for one run. Set it in the node set.")
 
 
-def policy_of(recorded: Mapping[str, Any] | None) -> DrainSpec:
+def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
     """Return the policy of a node set for this run; without a recorded one the default is what is overridden.
 
     The environment is read anew each time.
 
+    Args:
+        cluster: Name of the node set's cluster: what the environment says of others does not count.
+        recorded: The node set's `drain`, as JSON.
+
     Raises:
         SpecError: what the environment says has problems: all of them.
     """
-    said = override()
+    said = override(cluster)
     problems = [_GRACE] if "grace" in said else []
     try:
         policy = parse_drain({**(recorded or {}), **said}, SOPERATOR_DRAIN)
@@ -34,11 +38,13 @@ def policy_of(recorded: Mapping[str, Any] | None) -> DrainSpec:
     return policy
 
 
-def override() -> dict[str, Any]:
-    """Return what the environment says for this run; empty when it says nothing.
+def override(cluster: str) -> dict[str, Any]:
+    """Return what the environment says of a cluster for this run; empty when it says nothing of it.
+
+    The name is always needed: a program may have several clusters, and a destroy runs no program that could count them.
 
     Raises:
-        SpecError: it is no mapping.
+        SpecError: it is no mapping, or has something else than clusters in it.
     """
     text = os.environ.get(SOPERATOR_DRAIN, "").strip()
     if not text:
@@ -47,9 +53,15 @@ def override() -> dict[str, Any]:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
         content = None
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not all(isinstance(each, dict) for each in content.values()):
         raise SpecError(
             SOPERATOR_DRAIN,
-            [Problem("", "needs a mapping of keys of a node set's drain, such as {timeout: 10m, on_timeout: cancel}.")],
+            [
+                Problem(
+                    "",
+                    "needs the name of a cluster, and keys of a node set's drain that count for it: "
+                    f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'.",
+                )
+            ],
         )
-    return content
+    return dict(content.get(cluster, {}))

@@ -1,12 +1,16 @@
 """Freeing nodes of jobs, and putting them back into service."""
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
 from soperator_pulumi.lifecycle.nodes.freeing import Freed, Freeing
+from soperator_pulumi.lifecycle.nodes.live_node_set import find_policies
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, leave_to_pods, resume
 from soperator_pulumi.lifecycle.pods import find_pods
@@ -15,9 +19,10 @@ from soperator_pulumi.slurm import plan_text
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import plan
+from soperator_pulumi.slurm.plan import plan, shared
 from soperator_pulumi.slurm.plan import put_back as to_put_back
 from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.spec.drain import DrainSpec
 
 __all__ = ["Draining", "Freed"]
 
@@ -35,6 +40,7 @@ class Draining:
         clock: Clock,
         now: Callable[[], float] | None = None,
         standing: Callable[[], Collection[str]] = tuple,
+        policies: Callable[[], Mapping[str, DrainSpec]] = dict,
     ) -> None:
         """Prepare.
 
@@ -47,8 +53,11 @@ class Draining:
             now: Returns the seconds since 1970, as Slurm counts; by default the machine's.
             standing: Returns the nodes whose pods are there and are not being stopped; by default nothing is known of
                 pods.
+            policies: Returns the policies of the cluster's node sets, by name: they count for jobs on nodes of several.
+                By default none is known, and no such job is requeued or cancelled.
         """
         self._standing = standing
+        self._policies = policies
         self._slurm = slurm
         self._owner = owner
         self._cluster = cluster
@@ -63,8 +72,18 @@ class Draining:
         def standing() -> list[str]:
             return [pod.name for pod in find_pods(kube, place.namespace, place.selector) if not pod.going]
 
-        client = slurm or slurm_of(kube, place, clock)
-        return cls(client, owner=place.owner, cluster=place.cluster, say=say, clock=clock, standing=standing)
+        def policies() -> dict[str, DrainSpec]:
+            return {name: _policy(place.cluster, recorded) for name, recorded in find_policies(kube, place).items()}
+
+        return cls(
+            slurm or slurm_of(kube, place, clock),
+            owner=place.owner,
+            cluster=place.cluster,
+            say=say,
+            clock=clock,
+            standing=standing,
+            policies=policies,
+        )
 
     def nodes(self) -> Snapshot:
         """Return what slurmctld says of the nodes, without jobs and reservations.
@@ -81,11 +100,13 @@ class Draining:
         Raises:
             SlurmError: slurmctld does not answer as it should.
             TransportError: it is not reached.
+            KubernetesError: the policies of other node sets cannot be looked at.
         """
         if not leaving:
             return []
         snapshot, now = self._slurm.snapshot(), self._now()
-        planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now)
+        others = self._policies() if shared(leaving, snapshot) else {}
+        planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now, others=others)
         return plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
 
     def free(
@@ -112,6 +133,7 @@ class Draining:
             clock=self._clock,
             now=self._now,
             standing=self._standing,
+            policies=self._policies,
         )
         return run.free(first)
 
@@ -153,6 +175,14 @@ class Draining:
 
     def _marker(self, operation: Operation) -> Marker:
         return Marker(self._owner, operation, secrets.token_hex(3))
+
+
+def _policy(cluster: str, recorded: Mapping[str, Any]) -> DrainSpec:
+    """Return the policy of a node set that loses no node; the default one when somebody has made its own unreadable."""
+    try:
+        return policy_of(cluster, recorded)
+    except SpecError:
+        return policy_of(cluster, None)
 
 
 def slurm_of(kube: Kube, place: Place, clock: Clock) -> SlurmClient:

@@ -43,20 +43,22 @@ def empty(
 ) -> None:
     """Free all nodes of the live node sets at `place` but those of `staying`, in one pass.
 
-    A node set without a recorded policy has the default one; SOPERATOR_DRAIN counts for all. Where no controller
+    A node set without a recorded policy has the default one; SOPERATOR_DRAIN counts as well. Where no controller
     answers it goes on only if slurmd has never run in any of the pods, or SOPERATOR_CONTROLLER_LOST says so.
 
     Raises:
         DrainError: they are not free, and must not be deleted.
         KubernetesError: it is not reached, or it is another namespace than the one that is recorded.
-        SpecError: SOPERATOR_DRAIN has problems.
+        SpecError: SOPERATOR_DRAIN or SOPERATOR_CONTROLLER_LOST has problems.
     """
     if not _is_there(kube, place, say):
         return
     before: list[Leaving] = []
     for _ in range(LOOKS):
         live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying}
-        leaving = [each.leaving(policy_of(policies.get(name)), 0) for name, each in live.items() if each.names()]
+        leaving = [
+            each.leaving(policy_of(place.cluster, policies.get(name)), 0) for name, each in live.items() if each.names()
+        ]
         # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
         if not leaving or leaving == before or not (before or _answers(kube, place, live, say, clock)):
             return
@@ -75,7 +77,7 @@ def _is_there(kube: Kube, place: Place, say: Say) -> bool:
     try:
         place.uid(kube)
     except KubernetesError as error:
-        if not controller_lost() or kube.get(namespace_path(place.namespace)) is not None:
+        if not controller_lost(place.cluster) or kube.get(namespace_path(place.namespace)) is not None:
             raise
         say(f"{place.cluster}: goes on without its namespace, as {CONTROLLER_LOST} says: {error}")
         return False
@@ -90,7 +92,7 @@ def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say
     """
     slurm, began = slurm_of(kube, place, clock), clock.now()
     never = not any(each.ever_ran for each in live.values())
-    patience = 0 if never else _LOST_SECONDS if controller_lost() else ANSWER_SECONDS
+    patience = 0 if never else _LOST_SECONDS if controller_lost(place.cluster) else ANSWER_SECONDS
     told = False
     for left in until(began + patience, clock, longest=5.0):
         if slurm.is_up():
@@ -104,14 +106,14 @@ def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say
     if never:
         say(f"{place.cluster}: {words}. slurmd has never run in any pod of its node sets, so no job can be there.")
         return False
-    if controller_lost():
+    if controller_lost(place.cluster):
         say(f"{place.cluster}: {words}. Goes on without asking for jobs, as {CONTROLLER_LOST} says.")
         return False
     running = [name for each in live.values() for name in each.names() if each.ever_ran]
     raise DrainError(
         f"{place.cluster}: nothing is deleted: {words}, and jobs may run on {compress(running)}.\n"
         f"  Mend the controller and run again. If it is gone for good, and with it all jobs that it knew, run once "
-        f"with {CONTROLLER_LOST}=true."
+        f"with {CONTROLLER_LOST}={place.cluster}."
     )
 
 

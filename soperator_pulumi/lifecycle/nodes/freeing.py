@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from soperator_pulumi.errors import DrainError, NotRunningError, SlurmError, TransportError, UnknownNodeError
+from soperator_pulumi.errors import (
+    DrainError,
+    KubernetesError,
+    NotRunningError,
+    SlurmError,
+    TransportError,
+    UnknownNodeError,
+)
 from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack, way_out
 from soperator_pulumi.lifecycle.progress import Clock, Say
 from soperator_pulumi.slurm import plan_text
@@ -17,10 +24,11 @@ from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker
-from soperator_pulumi.slurm.plan import Plan, plan
+from soperator_pulumi.slurm.plan import Plan, plan, shared
 from soperator_pulumi.slurm.states import Reservation, Snapshot
 from soperator_pulumi.slurm.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.words import counted
+from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300
 """How long slurmctld may take until it answers at all: after a restart it recovers its state."""
@@ -68,6 +76,7 @@ class Freeing:
         clock: Clock,
         now: Callable[[], float],
         standing: Callable[[], Collection[str]],
+        policies: Callable[[], Mapping[str, DrainSpec]],
     ) -> None:
         """Prepare; the parameters are those of `Draining`.
 
@@ -80,7 +89,11 @@ class Freeing:
             clock: Waits, and bounds waits.
             now: Returns the seconds since 1970.
             standing: Returns the nodes whose pods are there and are not being stopped.
+            policies: Returns the policies of the cluster's node sets, by name.
         """
+        self._policies = policies
+        self._others: Mapping[str, DrainSpec] = {}
+        """Those policies, once they are needed."""
         self._slurm = slurm
         self._leaving = [*leaving]
         self._names = frozenset(name for each in leaving for name in each.names)
@@ -209,6 +222,11 @@ class Freeing:
 
     def _planned(self, snapshot: Snapshot) -> Plan:
         now = self._clock.now()
+        if not self._others and shared(self._leaving, snapshot):
+            try:
+                self._others = self._policies()
+            except KubernetesError as error:  # unknown ones have no job requeued or cancelled; the next look asks again
+                self._say(f"{self._cluster}: the drain policies of other node sets are not known yet: {error}")
         return plan(
             self._leaving,
             snapshot,
@@ -217,6 +235,7 @@ class Freeing:
             now=self._now(),
             treated={job_id: now - since for job_id, since in self._treated.items()},
             unrequeueable=self._unrequeueable,
+            others=self._others,
         )
 
     # -- doing ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """What Kubernetes says of a node set at one moment: its StatefulSet and its pods."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.lifecycle.nodes.place import Place
@@ -20,6 +22,9 @@ OWNER_LABEL = "soperator-pulumi/owner"
 
 IDENTITY_ANNOTATION = "soperator-pulumi/identity"
 """On a worker StatefulSet: a text that is another one when Pulumi would replace it, and all of its pods with it."""
+
+POLICY_ANNOTATION = "soperator-pulumi/drain"
+"""On a worker StatefulSet: the node set's `drain` as JSON, for jobs that are on nodes of other node sets as well."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +121,24 @@ def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
         pods.setdefault(str(pod.body["metadata"].get("labels", {}).get(NODE_SET_LABEL, "")), {})[pod.name] = pod
     names = sorted({*sets, *pods} - {""})
     return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
+
+
+def find_policies(kube: Kube, place: Place) -> dict[str, dict[str, Any]]:
+    """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. One call.
+
+    Raises:
+        KubernetesError: they cannot be looked at.
+    """
+    every = {key: value for key, value in place.selector.items() if key != NODE_SET_LABEL}
+    found = kube.find(stateful_sets_path(place.namespace), {**every, OWNER_LABEL: place.owner})
+    return {each["metadata"]["name"]: _policy(each) for each in found}
+
+
+def _policy(stateful_set: Json) -> dict[str, Any]:
+    """Return the policy that a StatefulSet carries; empty, which is the default one, where it carries none."""
+    text = (stateful_set["metadata"].get("annotations") or {}).get(POLICY_ANNOTATION, "")
+    try:
+        found = json.loads(text)
+    except ValueError:  # an older release's StatefulSet, or somebody's own words
+        return {}
+    return found if isinstance(found, dict) else {}

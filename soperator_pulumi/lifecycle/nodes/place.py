@@ -6,11 +6,13 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.errors import KubernetesError, Problem, SpecError
 from soperator_pulumi.lifecycle.kube import Kube
 
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
-"""Environment variable that says that a controller, or its whole namespace, is gone for good: `true`."""
+"""Environment variable that names the clusters whose controller, or whole namespace, is gone for good: `hpc`."""
+
+_NO_NAMES = {"1", "true", "True", "TRUE", "yes"}
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 
@@ -27,6 +29,8 @@ class Place(BaseModel):
     """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
     selector: dict[str, str]
     """Labels of the worker pods that it is about."""
+    component: str = ""
+    """URN of the component that the cluster is; empty where an older release recorded none."""
 
     @classmethod
     def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
@@ -37,13 +41,14 @@ class Place(BaseModel):
     @property
     def cluster(self) -> str:
         """Its name, for messages."""
-        return self.selector.get(INSTANCE_LABEL, self.namespace)
+        return cluster_of({"namespace": self.namespace, "selector": self.selector})
 
     def uid(self, kube: Kube) -> str:
         """Return the UID of the live namespace, which is the recorded one where one is recorded.
 
         Raises:
             KubernetesError: there is no such namespace, or it is another one; a wrong cluster is not touched.
+            SpecError: SOPERATOR_CONTROLLER_LOST names no cluster.
         """
         found = kube.get(namespace_path(self.namespace))
         live = str(found["metadata"]["uid"]) if found else None
@@ -51,16 +56,21 @@ class Place(BaseModel):
             raise KubernetesError(
                 f"There is no namespace {self.namespace} in this Kubernetes. Check that KUBECONFIG or the given "
                 f"kubeconfig and context name the right cluster. If it was deleted for good, run once with "
-                f"{CONTROLLER_LOST}=true."
+                f"{CONTROLLER_LOST}={self.cluster}."
             )
-        if self.namespace_uid and live != self.namespace_uid and not controller_lost():
+        if self.namespace_uid and live != self.namespace_uid and not controller_lost(self.cluster):
             raise KubernetesError(
                 f"The namespace {self.namespace} is not the one that this stack has recorded (its UID is {live}, not "
                 f"{self.namespace_uid}), so nothing is done. Check that KUBECONFIG or the given kubeconfig and context "
                 f"name the right cluster. If the namespace was deleted and made anew, run once with "
-                f"{CONTROLLER_LOST}=true."
+                f"{CONTROLLER_LOST}={self.cluster}."
             )
         return live
+
+
+def cluster_of(props: Mapping[str, Any]) -> str:
+    """Return the name of the cluster of a resource with these inputs or outputs."""
+    return str(props["selector"].get(INSTANCE_LABEL, props["namespace"]))
 
 
 def namespace_path(namespace: str) -> str:
@@ -68,6 +78,18 @@ def namespace_path(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}"
 
 
-def controller_lost() -> bool:
-    """Whether the user has said, for this run, that the controller is gone for good."""
-    return os.environ.get(CONTROLLER_LOST, "").strip().lower() in {"1", "true", "yes"}
+def controller_lost(cluster: str) -> bool:
+    """Whether the user has said, for this run, that the controller of the cluster of this name is gone for good.
+
+    Raises:
+        SpecError: it is said of none by name: a program may have several clusters, of which the others live.
+    """
+    said = os.environ.get(CONTROLLER_LOST, "")
+    names = {name.strip() for name in said.split(",")}
+    if cluster not in names and names & _NO_NAMES:
+        problem = (
+            f'got "{said}", needs the name of the cluster whose controller is gone for good, or several with commas '
+            f"between. For this one: {CONTROLLER_LOST}={cluster}."
+        )
+        raise SpecError(CONTROLLER_LOST, [Problem("", problem)])
+    return cluster in names

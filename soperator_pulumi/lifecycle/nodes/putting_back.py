@@ -14,7 +14,7 @@ from soperator_pulumi.slurm.states import Snapshot
 PUT_BACK_SECONDS = 120
 """How long it is tried: slurmctld may just be restarting."""
 
-_SET_BY_RUNS = frozenset(Operation) - {Operation.POD_STOP}
+_SET_BY_RUNS = frozenset(each for each in Operation if not each.of_a_pod)
 
 
 class PuttingBack:
@@ -48,7 +48,7 @@ class PuttingBack:
         self._drained: frozenset[str] = frozenset()
         """The nodes that were seen with a drain of this run."""
         self._stopping: frozenset[str] = frozenset()
-        """The nodes that a stopping pod of theirs had drained before this run did."""
+        """The nodes that a pod of theirs had drained before this run did."""
 
     def note(self, snapshot: Snapshot) -> frozenset[str]:
         """Note whose drains there are, and return the nodes whose drain of this run has become another run's."""
@@ -58,7 +58,7 @@ class PuttingBack:
         markers = {name: marker for name, marker in held.items() if marker is not None}
         self._ours = frozenset(markers)
         self._drained |= {name for name, each in markers.items() if each.run == self._marker.run}
-        self._stopping |= {name for name, each in markers.items() if each.operation is Operation.POD_STOP}
+        self._stopping |= {name for name, each in markers.items() if each.operation.of_a_pod}
         return frozenset(
             name for name in self._drained & markers.keys() if markers[name].run not in {"", self._marker.run}
         )

@@ -8,7 +8,7 @@ from soperator_pulumi.lifecycle.kube import Kube, pods_path
 from soperator_pulumi.lifecycle.nodes.putting_back import leave_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.marker import Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.marker import drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.states import Node, Snapshot
 
 _ATTEMPTS = 3
@@ -107,7 +107,7 @@ class Records:
         markers = {
             name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
         }
-        ours = [name for name, each in markers.items() if each and each.operation is not Operation.POD_STOP]
+        ours = [name for name, each in markers.items() if each and not each.operation.of_a_pod]
         leave_to_pods(self.slurm, ours, self.owner)
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:

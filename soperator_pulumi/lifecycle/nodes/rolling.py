@@ -71,8 +71,9 @@ class Rolling:
             except (SlurmError, TransportError) as error:
                 trouble = str(error)  # whether it was done the next look tells
             else:
-                if back:
-                    self.joining.say(f"{self.joining.node_set}: {compress(in_order(back))} in service again")
+                # That new ones have joined is said as well.
+                if again := [name for name in back if held[name] is not Operation.POD_START]:
+                    self.joining.say(f"{self.joining.node_set}: {compress(in_order(again))} in service again")
             roll = self.joining.look()
         raise NotReadyError(
             f"{self.joining.node_set}: {named(held)} cannot be put back into service: {trouble}\n"
@@ -86,7 +87,8 @@ class Rolling:
             name
             for name in missing
             if name in held
-            and held[name].operation in PUT_BACK - {Operation.POD_STOP}
+            and held[name].operation in PUT_BACK
+            and not held[name].operation.of_a_pod
             and (name not in pods or not pods[name].runs(WORKER_CONTAINER))
         ]
 

@@ -63,7 +63,7 @@ class Surplus:
             KubernetesError: Kubernetes is not reached, or it is another namespace.
             SpecError: SOPERATOR_DRAIN has problems.
         """
-        policy_of(self._wanted.policy)
+        policy_of(self._wanted.cluster, self._wanted.policy)
         self._wanted.uid(self._kube)
         live = self._live()
         leaving, operation = self._leaving(live)
@@ -124,7 +124,7 @@ class Surplus:
             if self._live().replicas:
                 self._say(f"{self._what}: its StatefulSet is still there, so its nodes stay in Slurm")
                 return
-            self._await_pods(policy_of(wanted.policy).grace.total_seconds() + _GOING_SECONDS)
+            self._await_pods(policy_of(wanted.cluster, wanted.policy).grace.total_seconds() + _GOING_SECONDS)
             slurm = slurm_of(self._kube, wanted, self._clock)
             own = [node.name for node in slurm.nodes() if LiveNodeSet(wanted.node_set).ordinal(node.name) is not None]
             removal = Records(self._kube, slurm, namespace=wanted.namespace, owner=wanted.owner).remove(own)
@@ -139,7 +139,7 @@ class Surplus:
 
     def _leaving(self, live: LiveNodeSet) -> tuple[Leaving, Operation]:
         """Return which nodes leave and why: the surplus, or all of them when the StatefulSet is to be replaced."""
-        policy = policy_of(self._wanted.policy)
+        policy = policy_of(self._wanted.cluster, self._wanted.policy)
         if self._is_replaced(live):
             return live.renewed(policy), Operation.REPLACEMENT
         return live.leaving(policy, self._wanted.replicas), Operation.SCALE_DOWN

@@ -15,6 +15,8 @@ _STOP_SECONDS = 60
 """How long a pod may take to go beyond its grace period: the kubelet kills it, and tells the API server."""
 
 _TELL_SECONDS = 10
+_ANSWER_SECONDS = 5.0
+"""slurmctld asks a node within a second."""
 
 TEMPLATE_ANNOTATION = "soperator-pulumi/template"
 """On a worker StatefulSet: digest of its pods' template."""
@@ -60,6 +62,7 @@ class Upkeep:
             raise NotReadyError(words)
         self._remove_surplus(first)
         last = self.rolling.put_back(self._wait(self.rolling.run(first)))
+        self._await_answers(last)
         if first.trouble:  # then nothing could be said of surplus records
             self._remove_surplus(last)
 
@@ -73,10 +76,12 @@ class Upkeep:
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
-        roll = self.joining.look()
+        roll = self.joining.look(waits=False)
         if roll.trouble:
             return Drift([f"{self.joining.node_set}: {roll.trouble}"], changes=True)
-        other_size = "" if resized else self.joining.other_size(roll.live) or self.joining.not_observed(roll)
+        if self.joining.not_observed(roll):  # the update waits for it, and then there is something to say
+            return Drift(changes=True)
+        other_size = "" if resized else self.joining.other_size(roll.live)
         missing = () if resized else roll.missing_of(roll.names)
         held = self.rolling.held(roll)
         applied = _template(roll.live) == template
@@ -96,7 +101,7 @@ class Upkeep:
     def _wait(self, roll: Roll) -> Roll:
         names, seconds = roll.names, self.timeout_seconds
         if self.wait_until_ready and roll.missing_of(names):
-            roll = self.joining.wait(names, seconds)
+            roll = self.joining.wait(names, seconds, self.rolling.put_back)
         missing = roll.missing_of(names)
         if not missing:
             return roll
@@ -114,6 +119,14 @@ class Upkeep:
             )
         self.joining.say(f"{words}\nmax_unready lets {self.tolerated} be missing.")
         return roll
+
+    def _await_answers(self, roll: Roll) -> None:
+        """Wait a little for nodes that were put into service: no job starts there before slurmctld has asked them."""
+        for _ in until(self.joining.clock.now() + _ANSWER_SECONDS, self.joining.clock):
+            nodes = (roll.nodes.get(name) for name in roll.names)
+            if not any(node and "NOT_RESPONDING" in node.state and "IDLE" in node.state for node in nodes):
+                return
+            roll = self.joining.look()
 
     def _missing_lines(self, roll: Roll, missing: Sequence[str]) -> list[str]:
         head = f"{self.joining.node_set}: {roll.size - len(missing)} of {roll.size} nodes have joined"

@@ -3,7 +3,15 @@
 import os
 import sys
 
-from . import kernel, mounts, outcome, processes, secrets  # noqa: F401 - each adds its attempts
+from . import (  # noqa: F401 - each adds its attempts
+    descriptors,
+    kernel,
+    mounts,
+    network,
+    outcome,
+    processes,
+    secrets,
+)
 
 for name in sys.argv[1:]:
     sys.stdout.flush()

@@ -1,16 +1,11 @@
-"""Attempts on keys, the files of others and of the cluster, and on Kubernetes."""
+"""Attempts on keys, and on the files of others and of the cluster."""
 
 import errno
 import os
 import socket
-import ssl
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from . import attempt, first_writable, names, write
-
-TIMEOUT_SECONDS = 5
 
 
 def _read_any(*paths: str) -> str:
@@ -103,32 +98,3 @@ def talk_to_the_socket_of_a_step() -> object:
     if not sockets:
         raise FileNotFoundError(errno.ENOENT, "no socket of a step is there")
     return sockets
-
-
-# Kubernetes
-
-
-def _get(url: str) -> str:
-    anybody = ssl._create_unverified_context()  # noqa: S323 - whoever answers, nothing secret is sent
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS, context=anybody) as answer:  # noqa: S310 - our own
-            return f"{url}: {answer.read(80)!r}"
-    except urllib.error.HTTPError as error:
-        raise PermissionError(errno.EACCES, f"{url} gave {error.code}") from error
-    except urllib.error.URLError as error:
-        raise ConnectionRefusedError(errno.ECONNREFUSED, f"{url}: {error.reason}") from error
-
-
-@attempt
-def ask_the_kubelet_for_pods() -> object:
-    return _get(f"https://{os.environ['NODE_ADDRESS']}:10250/pods")
-
-
-@attempt
-def ask_the_kubelet_to_run_a_command() -> object:
-    return _get(f"https://{os.environ['NODE_ADDRESS']}:10250/exec/default/pod/container?command=id&output=1")
-
-
-@attempt
-def ask_kubernetes_for_secrets() -> object:
-    return _get(f"https://{os.environ['API_ADDRESS']}:443/api/v1/secrets")

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.cluster.mounts import scratch
-from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_record import ASK
+from soperator_pulumi.cluster.worker_scripts import JOIN, NEWCOMER_SECONDS, start_script, started_script, stop_script
 from soperator_pulumi.slurm.marker import Marker, Operation
 
 OWNER = "project.test.hpc"
 CONF = "Feature=cpu,ib CPUs=4 RealMemory=1024"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
+POD_START = str(Marker(OWNER, Operation.POD_START))
 
 SCONTROL = """\
 #!/bin/sh
@@ -42,6 +44,23 @@ sed -i 1d jobs
 """
 
 
+MOUNTINFO = """\
+30 1 0:40 / / ro - overlay overlay rw
+31 30 0:44 / /dev rw,nosuid - tmpfs tmpfs rw
+32 31 0:45 / /dev/pts rw,nosuid,noexec - devpts devpts rw
+33 31 0:46 / /dev/mqueue rw - mqueue mqueue rw
+34 31 0:47 / /dev/shm rw - tmpfs shm rw
+35 31 0:6 /nvidia0 /dev/nvidia0 rw - devtmpfs devtmpfs rw
+36 30 0:48 / /proc rw - proc proc rw
+37 36 0:44 /null /proc/keys rw,nosuid - tmpfs tmpfs rw
+38 30 0:49 / /home rw - nfs server:/home rw
+"""
+
+MOUNT = """\
+#!/bin/sh
+echo "mount $*" >> "$CALLS"
+"""
+
 SLEEP = """\
 #!/bin/sh
 echo $(($(cat clock) + $1)) > clock
@@ -55,10 +74,10 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
-        self.write(slurmd="0", looks="0", clock="0")
+        self.write(slurmd="0", looks="0", clock="0", mountinfo=MOUNTINFO)
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
-        programs |= {"scontrol": SCONTROL}
-        programs |= {"squeue": SQUEUE, "mount": "#!/bin/sh\n", "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
+        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)
@@ -100,11 +119,25 @@ class Worker:
 
     def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
         """Start slurmd, and return its arguments; `kept`: it says that a record stays that is not the node's."""
-        self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n"})
-        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"]).replace("/run/slurm/", f"{self.root}/")
+        self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n", "termination-log": "", "open_as_user.so": ""})
+        script = self.start_script()
+        assert JOIN in script
+        script = script.replace(JOIN, ":\n")  # it outlives this process, with a sleep that takes no time
         done = self.run(script, CONF, flags="-ec")
         assert ("Slurm goes on with the record that it has of cpu-4" in done.stderr) == kept, done.stderr
         return done.stdout.splitlines()
+
+    def start_script(self) -> str:
+        """Return the script with its places in a folder of the test's."""
+        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"])
+        for place in ("/run/slurm", "/run", "/opt/slurm/lib", "/proc/self"):
+            script = script.replace(f" {place}/", f" {self.root}/")
+        return script
+
+    def join(self) -> int:
+        """Do what is done beside a new slurmd, and return how many seconds it takes."""
+        assert self.run(f"newcomer='{POD_START}'\n{ASK}{JOIN}", flags="-ec").returncode == 0
+        return int((self.root / "clock").read_text())
 
     def started(self) -> int:
         return self.run(started_script(OWNER)).returncode
@@ -113,6 +146,26 @@ class Worker:
 @pytest.fixture
 def worker(tmp_path: Path) -> Worker:
     return Worker(tmp_path)
+
+
+def test_what_everybody_may_write_to_is_closed_before_slurmd_starts(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    assert worker.start()[0] == "-D"
+
+    closed = [call.split()[-1] for call in worker.calls.read_text().splitlines() if "-o remount,bind,ro " in call]
+    assert closed == ["/dev", "/dev/pts", "/dev/nvidia0", "/proc/keys"]
+    assert (worker.root / "termination-log").stat().st_mode & 0o077 == 0
+
+
+def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.write(**{"termination-log": ""})
+
+    done = worker.run(worker.start_script(), CONF, flags="-ec")
+
+    assert done.returncode != 0
+    assert "open_as_user.so" in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_pod_that_stops_drains_its_node_with_our_reason(worker: Worker) -> None:
@@ -238,7 +291,39 @@ def test_a_worker_has_not_started_while_slurmd_or_slurmctld_does_not_answer(work
 def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
     worker: Worker, ordinal: int, weight: int
 ) -> None:
-    assert worker.start(ordinal)[-2:] == ["--conf", f"{CONF} Weight={weight}"]
+    registers = f'{CONF} Weight={weight} State=DRAIN Reason="{POD_START}"'
+    assert worker.start(ordinal)[-2:] == ["--conf", registers]
+
+
+def test_a_new_node_puts_itself_into_service_after_a_while(worker: Worker) -> None:
+    worker.write(answers="2")
+    worker.node("IDLE+DRAIN+DYNAMIC_NORM", POD_START)
+    assert worker.join() >= NEWCOMER_SECONDS
+    assert worker.changes() == ["update nodename=cpu-4 state=undrain reason=none"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("IDLE", "none"),
+        ("IDLE", POD_START),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: scale-down 1a2b3c"),
+        ("IDLE+DRAIN", f"{POD_START} and the disk is broken"),
+        ("IDLE+DRAIN", POD_STOP),
+        ("IDLE+FAIL+DRAIN", POD_START),
+    ],
+)
+def test_it_touches_no_other_drain(worker: Worker, state: str, reason: str) -> None:
+    worker.node(state, reason)
+    worker.join()
+    assert worker.changes() == []
+
+
+def test_it_ends_when_slurmctld_does_not_know_the_node_any_more(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN", POD_START)
+    worker.write(**{"bin/sleep": '#!/bin/sh\n[ "$1" -lt 100 ] || rm node\n'})
+    assert worker.join() == 0
+    assert worker.changes() == []
 
 
 def test_a_record_that_says_what_the_node_is_stays_as_it_is(worker: Worker) -> None:
@@ -261,6 +346,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
         ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
         ("DOWN*+DRAIN", f"{POD_STOP} : Not responding"),
+        ("IDLE+DRAIN", POD_START),
         ("DOWN*+DYNAMIC_NORM", "Not responding"),
     ],
 )

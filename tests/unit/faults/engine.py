@@ -5,6 +5,7 @@ is written after each step, so a run that is killed leaves its last step done an
 made so is taken in by the next one.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,8 +92,8 @@ class Engine:
     def recorded_policies(self) -> dict[str, list[DrainSpec]]:
         """Return what resources have recorded of each node set's policy, which counts once the program has none."""
         found: dict[str, list[DrainSpec]] = {}
-        for outputs in self.state.values():
-            own = {outputs["node_set"]: outputs["policy"]} if "policy" in outputs else {}
+        for resource, outputs in self.state.items():
+            own = {resource.partition(" ")[2]: outputs["policy"]} if "policy" in outputs else {}
             for name, policy in [
                 *own.items(),
                 *outputs.get("policies", {}).items(),
@@ -111,6 +112,7 @@ class Engine:
                 del self.state[name]
             else:
                 found = {"replicas": float(live.replicas), "template": live.template, "identity": live.identity}
+                found |= {"policy": json.loads(live.policy)}
                 self.state[name] = {**outputs, **found}
 
     def _wanted(self, program: Program) -> list[tuple[str, Json]]:
@@ -159,12 +161,11 @@ class Engine:
             while any(pod.node_set == node_set for pod in kubernetes.pods.values()):
                 world.sleep(1.0)
         replicas, wanted = int(inputs["replicas"]), inputs
+        policy = DrainSpec.model_validate(wanted["policy"])
         self._says(f"~ {name} {replicas}")
         try:
             self._interruptible(
-                lambda: kubernetes.put_set(
-                    node_set, replicas, wanted["template"], wanted["identity"], wanted["grace_seconds"]
-                )
+                lambda: kubernetes.put_set(node_set, replicas, wanted["template"], wanted["identity"], policy)
             )
         except KilledError:
             if olds is None and node_set in kubernetes.sets:  # made, but not recorded: the next run takes it in
@@ -208,7 +209,7 @@ def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tupl
                 "replicas": replicas,
                 "template": node_set.template,
                 "identity": node_set.identity,
-                "grace_seconds": node_set.policy.grace.total_seconds(),
+                "policy": policy,
             },
         ),
         (f"NodeSetGuard {name}", own),

@@ -1,9 +1,9 @@
 """What must hold at every step of every trace, judged by the model's truth and not by any answer.
 
-Nobody can exclude what somebody else does between our last look and our act: an admin who lifts our drain or sets an
-own one, a slurmctld that crashes and forgets its newest drain, a slurmd that registers for the first time. What they
-did to a node after the last true answer of that kind is excused as long as we have made no more than `ACT_CALLS` calls
-since: the rest of that look, and the act. Whoever waits, or does something else in between, has to look again.
+Nobody can exclude what somebody else does between our last look and our act: an admin who lifts our drain, sets an own
+one or scales a StatefulSet, a slurmctld that crashes and forgets its newest drain. What they did to a node after the
+last true answer of that kind is excused as long as we have made no more than `ACT_CALLS` calls since: the rest of that
+look, and the act. Whoever waits, or does something else in between, has to look again.
 """
 
 import re
@@ -22,7 +22,7 @@ KINDS = ("nodes", "jobs", "reservations", "pods")
 
 _OURS = re.compile(
     rf"soperator-pulumi {OWNER}: "
-    r"(pod-stop|(scale-down|removal|replacement|destroy|rolling-update) [0-9a-f]{6}( \(was: .+\))?)"
+    r"(pod-st(op|art)|(scale-down|removal|replacement|destroy|rolling-update) [0-9a-f]{6}( \(was: .+\))?)"
     r"( : Not responding)?",
     re.DOTALL,
 )
@@ -71,6 +71,8 @@ class Watch:
     """When a reservation or a waiting job last came to name a node."""
     appeared: dict[str, int] = field(default_factory=dict)
     """When a node last registered, or its pod was last made."""
+    made: dict[str, int] = field(default_factory=dict)
+    """When its pod was last made."""
     placed: dict[int, int] = field(default_factory=dict)
     """When a job last changed by itself or by somebody else."""
     policies: dict[str, Sequence[DrainSpec]] = field(default_factory=dict)
@@ -125,11 +127,10 @@ class Watch:
         """Judge pods that we tell to go, or whose StatefulSet we shrink or delete."""
         self._at_the_right_place("pods are taken away")
         self.acts += len(pods)
-        unknowable = (("nodes", self.lifted), ("nodes", self.appeared), ("pods", self.appeared))
         for pod in pods:
             record = self.slurm.nodes.get(pod.name)
             jobs = self.slurm.could_be_on(pod.name)
-            if any(self._excused(*each, pod.name) for each in unknowable):
+            if self._excused("nodes", self.lifted, pod.name) or self._excused("pods", self.made, pod.name):
                 continue
             if self._excused("nodes", self.lifted_of_others, pod.name, self.believed):
                 continue
@@ -227,12 +228,12 @@ class Watch:
         ]
         if not drained:
             self._violated(f"{verb} of job {job.job_id}, which is on no node that leaves")
-        # Each node that this pass has drained has a say; of those that others hold, one that leaves is enough.
+        # Each node set that it is on has a say, whichever of them loses nodes.
+        sets = {name.rpartition("-")[0] for name in job.nodes}
+        if not all(self._allowed(verb, each, job) for each in sets):
+            self._violated(f"{verb} of job {job.job_id}, which not all policies of {sorted(sets)} allow")
         leaving = [name for name in drained if name in self.slurm.nodes and self._is_of_this_pass(name)]
-        sets = {name.rpartition("-")[0] for name in leaving or drained}
-        if not (all if leaving else any)(self._allowed(verb, each, job) for each in sets):
-            self._violated(f"{verb} of job {job.job_id}, which no policy allows")
-        for each in sets:
+        for each in {name.rpartition("-")[0] for name in leaving or drained}:
             if verb == "requeue" and all(map(_aborts_for_one, self.policies[each])):
                 self._all_requeueable(each)
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
 
 NAMESPACE = "hpc"
@@ -18,10 +20,13 @@ NODE_SET_LABEL = "soperator-pulumi/node-set"
 OWNER_LABEL = "soperator-pulumi/owner"
 IDENTITY = "soperator-pulumi/identity"
 TEMPLATE = "soperator-pulumi/template"
+POLICY = "soperator-pulumi/drain"
 NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 PODS = f"{NAMESPACE_PATH}/pods"
+CONFIG_MAPS = f"{NAMESPACE_PATH}/configmaps"
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
+POD_START = str(Marker(OWNER, Operation.POD_START))
 
 START_SECONDS = 2.0
 STOP_SECONDS = 1.0
@@ -45,6 +50,8 @@ class Set:
     template: str
     identity: str
     grace_seconds: float
+    policy: str
+    """Its drain policy, as JSON."""
     generation: int = 1
     observed: int = 0
     revision: str = ""
@@ -67,6 +74,7 @@ class Pod:
     """Whether it ever has."""
     restarts: int = 0
     registered: bool = False
+    registered_at: float = 0.0
     going_since: float | None = None
     stopped_at: float | None = None
     """When its slurmd was told to end."""
@@ -95,6 +103,8 @@ class Kubernetes:
     controller: bool = True
     """Whether slurmctld's pod is there."""
     new_pods_fit: bool = True
+    slurm_files: dict[str, str] = field(default_factory=dict)
+    """What is in force; none where no test is about it."""
     now: float = 0.0
     uids: int = 0
 
@@ -149,13 +159,20 @@ class Kubernetes:
             return
         pod.slurmd = pod.ran = True
         if not pod.registered:
-            pod.registered = self.slurm.register(pod.name, weight=_weight(pod.ordinal))
-            record = self.slurm.nodes.get(pod.name)
+            pod.registered = self.slurm.register(pod.name, _weight(pod.ordinal), POD_START)
+            pod.registered_at = self.now
             # The startup probe undoes exactly what this pod's preStop of before has set.
-            reason = record.reason.removesuffix(NOT_RESPONDING) if record else ""
-            if pod.registered and record and record.drain and reason == POD_STOP:
-                self.slurm.resume([pod.name])
+            if pod.registered:
+                self._lift(pod, POD_STOP)
             self.on_pod(pod)
+        if pod.registered and self.slurm.up and self.now >= pod.registered_at + worker_scripts.NEWCOMER_SECONDS:
+            self._lift(pod, POD_START)
+
+    def _lift(self, pod: Pod, reason: str) -> None:
+        """Do as the pod's own scripts: undo a drain with exactly this reason."""
+        record = self.slurm.nodes.get(pod.name)
+        if record and record.drain and not record.fail and record.reason.removesuffix(NOT_RESPONDING) == reason:
+            self.slurm.resume([pod.name])
 
     def _stop(self, pod: Pod, since: float) -> None:
         if not pod.slurmd:
@@ -182,18 +199,18 @@ class Kubernetes:
 
     # -- what the engine does -----------------------------------------------------------------------------------
 
-    def put_set(self, name: str, replicas: int, template: str, identity: str, grace_seconds: float) -> None:
+    def put_set(self, name: str, replicas: int, template: str, identity: str, policy: DrainSpec) -> None:
         """Create a StatefulSet, or change it. One whose identity changes must be deleted first."""
-        found = self.sets.get(name)
+        found, grace, written = self.sets.get(name), policy.grace.total_seconds(), policy.model_dump_json()
         if found is None:
             self.uids += 1
-            self.sets[name] = Set(name, f"set-{self.uids}", replicas, template, identity, grace_seconds)
+            self.sets[name] = Set(name, f"set-{self.uids}", replicas, template, identity, grace, written)
             return
         assert found.identity == identity
         lost = [pod for pod in self.pods.values() if pod.node_set == name and pod.ordinal >= replicas]
         self.on_leave([pod for pod in lost if pod.going_since is None])
         found.generation += (found.replicas, found.template) != (replicas, template)
-        found.replicas, found.template, found.grace_seconds = replicas, template, grace_seconds
+        found.replicas, found.template, found.grace_seconds, found.policy = replicas, template, grace, written
 
     def delete_set(self, name: str) -> None:
         """Delete a StatefulSet; its pods follow."""
@@ -212,6 +229,8 @@ class Kubernetes:
             if name == "controller-0":
                 return self._controller_pod() if self.controller else None
             return self._pod(self.pods[name]) if name in self.pods else None
+        if where == CONFIG_MAPS:
+            return {"metadata": {"name": name}, "data": self.slurm_files} if self.slurm_files else None
         if where == SETS:
             if name == "controller":
                 return (
@@ -252,7 +271,7 @@ class Kubernetes:
                 "uid": owner.uid,
                 "generation": owner.generation,
                 "labels": {**worker_labels(owner.name), OWNER_LABEL: OWNER},
-                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template},
+                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template, POLICY: owner.policy},
             },
             "spec": {"replicas": owner.replicas, "updateStrategy": {"type": "OnDelete"}},
             "status": {

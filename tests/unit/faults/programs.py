@@ -136,7 +136,7 @@ class Programs:
             "job_id": job.job_id,
             "user_name": "alice",
             "name": f"job{job.job_id}",
-            "partition": "main",
+            "partition": job.partition,
             "job_state": [job.state, *flags],
             "nodes": ",".join(job.nodes),
             "required_nodes": ",".join(sorted(job.required)),

@@ -56,6 +56,7 @@ class Job:
     completing_seconds: float = 0.0
     configuring_seconds: float = 0.0
     required: frozenset[str] = frozenset()
+    partition: str = "main"
     requeue: bool = True
     batch: bool = True
     limit_seconds: float | None = None
@@ -263,11 +264,14 @@ class Slurmctld:
         self.nodes, self.jobs, self.reservations, self.silent_since = {}, {}, {}, {}
         self._changed()
 
-    def register(self, name: str, weight: int) -> bool:
-        """A slurmd says that it is there; False when nobody hears it."""
+    def register(self, name: str, weight: int, reason: str = "") -> bool:
+        """A slurmd says that it is there; False when nobody hears it.
+
+        Where no record is yet, it is drained with the reason that slurmd gives, if it gives one.
+        """
         if not self.up:
             return False
-        record = self.nodes.setdefault(name, Record(name, weight=weight))
+        record = self.nodes.setdefault(name, Record(name, drain=bool(reason), reason=reason, weight=weight))
         record.down = False
         self.silent_since.pop(name, None)
         for orphan in self.processes.get(name, set()) - {job.job_id for job in self.on(name)}:

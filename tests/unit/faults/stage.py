@@ -54,8 +54,7 @@ class Stage:
     def wall_time(self) -> float:
         return self.now_on.world.wall()
 
-    def kube(self, _provider: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
-        del deleting
+    def kube(self, _provider: LiveProvider, _props: Mapping[str, Any]) -> Kube:
         assert self._kube is not None
         return self._kube
 
@@ -63,8 +62,8 @@ class Stage:
 STAGE = Stage()
 
 
-def _kube(provider: LiveProvider, props: Mapping[str, Any], *, deleting: bool = False) -> Kube:
-    return STAGE.kube(provider, props, deleting=deleting)
+def _kube(provider: LiveProvider, props: Mapping[str, Any]) -> Kube:
+    return STAGE.kube(provider, props)
 
 
 def provider(kind: str) -> LiveProvider:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes import records, renewal
@@ -88,6 +89,10 @@ def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(parsing, "_job", lambda job: replace(read(job), requeueable=True))
 
 
+def _other_node_sets_have_no_say(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "_beside", lambda *_: [])
+
+
 def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Place, "uid", lambda _place, _kube: "uid-0")
 
@@ -157,6 +162,10 @@ MUTATIONS: dict[str, Mutation] = {
         _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job")), _no_answer_is_stale
     ),
     "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE),
+    "a node that slurmctld does not know yet takes no job at once": Mutation(
+        lambda patch: patch.setattr(worker_scripts, "NEWCOMER_SECONDS", 0),
+        replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "machine lost", "machines full", "time passes")),
+    ),
     "a marker is ours only when it is exactly ours": Mutation(
         _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))
     ),
@@ -170,6 +179,10 @@ MUTATIONS: dict[str, Mutation] = {
     "no job is requeued where another one cannot be": Mutation(
         _every_job_can_be_requeued,
         replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)),
+    ),
+    "a job on nodes of two node sets is treated when both policies say so": Mutation(
+        _other_node_sets_have_no_say,
+        Focus(policies=[_patient(OnTimeout.CANCEL, 10), _patient()], node_sets=2, script=["scale"], kinds=("job",)),
     ),
     "another namespace of the same name is not touched": Mutation(
         _any_namespace_will_do, Focus(script=["wrong place"], kinds=())

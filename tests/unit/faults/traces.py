@@ -115,7 +115,7 @@ class Trace:
         world.watch.disturbed = set()
         in_service = {name for name, node in world.slurm.nodes.items() if not node.drain}
         try:
-            os.environ[SOPERATOR_DRAIN] = override
+            os.environ[SOPERATOR_DRAIN] = f"hpc: {override}"
             if what == "destroy":
                 outcome = self._attempt(self.engine.destroy)
             else:
@@ -206,7 +206,7 @@ class Trace:
         outcome = self._attempt(self.engine.destroy)
         ran = any(pod.ran for pod in world.kubernetes.pods.values())
         self._require(outcome is not None or not (ran or gone == "its namespace"), "destroyed though it may be there")
-        os.environ[CONTROLLER_LOST], world.watch.controller_lost = "true", True
+        os.environ[CONTROLLER_LOST], world.watch.controller_lost = "hpc", True
         self._expect(self._attempt(self.engine.destroy), "destroying what is lost")
         del os.environ[CONTROLLER_LOST]
 

@@ -77,4 +77,6 @@ class World:
         self.watch.placed[job] = self.watch.happens()
 
     def _pod_changed(self, pod: Pod) -> None:
-        self.watch.appeared[pod.name] = self.watch.happens()
+        moment = self.watch.appeared[pod.name] = self.watch.happens()
+        if not pod.ran:
+            self.watch.made[pod.name] = moment

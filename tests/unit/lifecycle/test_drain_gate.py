@@ -114,7 +114,7 @@ def test_an_admins_drain_is_in_force_as_before_after_a_destruction_that_failed(m
 
 def test_the_policy_of_one_run_counts_when_it_is_destroyed(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     job = a_job_on(model, "gpu-1", 1000)
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: 1h}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: 1h}")
     destroy(model)
     assert job.state == "COMPLETED"
 
@@ -122,7 +122,7 @@ def test_the_policy_of_one_run_counts_when_it_is_destroyed(model: Model, monkeyp
 def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: never}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: never}")
     with pytest.raises(SpecError, match="SOPERATOR_DRAIN has 1 problem"):
         destroy(model)
     assert model.drained() == {}
@@ -131,7 +131,8 @@ def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
 def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
     STAGE.begin(None)
     state = model.engine.state["DrainGate"]
-    assert not provider("DrainGate").diff("", state, {**state, "kubeconfig": "other"}).changes
+    assert not provider("DrainGate").diff("", state, state).changes
+    assert provider("DrainGate").diff("", state, {**state, "kubeconfig": "other"}).changes, "it is recorded"
     assert provider("DrainGate").diff("", state, {**state, "policies": {}}).changes
 
 
@@ -155,7 +156,7 @@ def test_without_a_controller_nothing_is_deleted_where_jobs_may_run(model: Model
     with pytest.raises(DrainError) as raised:
         destroy(model)
     assert "jobs may run on cpu-[0-1],gpu-[0-1]" in str(raised.value)
-    assert "SOPERATOR_CONTROLLER_LOST=true" in str(raised.value)
+    assert "SOPERATOR_CONTROLLER_LOST=hpc" in str(raised.value)
     assert len(model.pods) == 4
     assert model.world.time - before < 60, "there is no use in waiting for what does not exist"
 
@@ -172,18 +173,40 @@ def test_a_controller_that_the_user_gave_up_does_not_keep_a_cluster(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.world.kubernetes.controller = False
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     open_gate(model)
     assert any(
         "Goes on without asking for jobs, as SOPERATOR_CONTROLLER_LOST says" in each for each in model.world.said
     )
 
 
+@pytest.mark.parametrize("others", ["red", "red,blue"])
+def test_a_controller_of_another_cluster_that_the_user_gave_up_says_nothing_of_this_one(
+    model: Model, monkeypatch: pytest.MonkeyPatch, others: str
+) -> None:
+    model.world.kubernetes.controller = False
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", others)
+    with pytest.raises(DrainError, match="nothing is deleted"):
+        open_gate(model)
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", f"{others}, hpc")
+    open_gate(model)
+
+
+def test_a_controller_is_not_given_up_without_the_name_of_its_cluster(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.world.kubernetes.controller = False
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    with pytest.raises(SpecError, match="For this one: SOPERATOR_CONTROLLER_LOST=hpc"):
+        open_gate(model)
+    assert len(model.pods) == 4
+
+
 def test_what_the_user_says_skips_nothing_while_the_controller_answers(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_job_on(model, "gpu-1", 10_000)
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     with pytest.raises(DrainError, match="Everything is put back"):
         destroy(model)
     assert len(model.pods) == 4
@@ -207,9 +230,9 @@ def test_a_namespace_that_is_gone_is_not_taken_for_a_cluster_that_is_gone(
     model.world.kubernetes.namespace_uid = None
     model.world.kubernetes.sets.clear()
     model.world.kubernetes.pods.clear()
-    with pytest.raises(KubernetesError, match=r"(?s)There is no namespace hpc.*SOPERATOR_CONTROLLER_LOST=true"):
+    with pytest.raises(KubernetesError, match=r"(?s)There is no namespace hpc.*SOPERATOR_CONTROLLER_LOST=hpc"):
         destroy(model)
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     destroy(model)
     assert model.engine.state == {}
 

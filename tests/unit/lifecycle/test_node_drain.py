@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
+from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
@@ -55,7 +56,7 @@ def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_f
 
 def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     STAGE.begin(model.faults)
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     model.world.kubernetes.namespace_uid = "uid-1"
     before = {**model.engine.state[NAME], "namespace_uid": "uid-0"}
     checked = provider("NodeDrain").check(before, {**before, "namespace_uid": None}).inputs
@@ -71,8 +72,8 @@ def test_no_change_takes_one_look_at_slurm_and_says_nothing(model: Model) -> Non
     assert model.world.said == []
 
 
-def test_a_changed_connection_is_no_change(model: Model) -> None:
-    assert not differs(model, kubeconfig="other", context="renewed")
+def test_a_changed_connection_is_recorded(model: Model) -> None:
+    assert differs(model, kubeconfig="other", context="renewed")
 
 
 @pytest.mark.parametrize("key", ["replicas", "policy", "identity"])
@@ -110,7 +111,7 @@ def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
 def test_a_bad_policy_for_this_run_is_refused_with_all_problems_in_the_preview(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: soon, on_timeot: cancel}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: soon, on_timeot: cancel}")
     with pytest.raises(SpecError, match=r"(?s)SOPERATOR_DRAIN has 2 problems:.*on_timeot.*timeout"):
         differs(model)
 
@@ -135,7 +136,7 @@ def test_an_aborted_scale_down_leaves_all_nodes_and_pods(model: Model) -> None:
 
 def test_a_policy_for_one_run_counts_over_the_recorded_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     job = model.submit(10_000, width=4)
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{timeout: 10s, on_timeout: cancel}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {timeout: 10s, on_timeout: cancel}")
     model.world.watch.policies["gpu"] = (DrainSpec.model_validate({"timeout": "10s", "on_timeout": "cancel"}),)
     model.up(2)
     assert job.state == "CANCELLED"
@@ -197,7 +198,7 @@ def test_a_killed_scale_down_that_is_wanted_no_more_is_undone_by_the_next_run(mo
 
 
 def test_pods_that_come_while_others_are_drained_are_drained_as_well_without_waiting(model: Model) -> None:
-    model.submit(100, required=frozenset({"gpu-2"}))
+    model.submit(300, required=frozenset({"gpu-2"}))
 
     run = model.world.programs.run
 
@@ -206,7 +207,7 @@ def test_pods_that_come_while_others_are_drained_are_drained_as_well_without_wai
         if "state=drain" in command:
             model.world.programs.run = run  # type: ignore[method-assign]
             model.world.kubernetes.sets["gpu"].replicas = 6
-            model.world.advance(5)
+            model.world.advance(NEWCOMER_SECONDS + 60)
             model.submit(100, required=frozenset({"gpu-5"}))
         return answer
 
@@ -217,7 +218,7 @@ def test_pods_that_come_while_others_are_drained_are_drained_as_well_without_wai
 
 
 def test_pods_that_come_while_others_are_waited_for_are_freed_as_well(model: Model) -> None:
-    model.submit(100, width=4)
+    model.submit(300, width=4)
     kubernetes = model.world.kubernetes
 
     def somebody_scales() -> None:
@@ -227,11 +228,34 @@ def test_pods_that_come_while_others_are_waited_for_are_freed_as_well(model: Mod
         job.append(model.submit(200, required=frozenset({"gpu-5"})))
 
     job: list[Any] = []
-    model.world.later += [(model.world.time + 30, somebody_scales), (model.world.time + 60, job_there)]
+    model.world.later += [(model.world.time + 30, somebody_scales), (model.world.time + 200, job_there)]
     model.up(2)
     assert len(model.pods) == 2
     assert job[0].state == "COMPLETED"
     assert not job[0].by_others
+
+
+def test_a_node_that_registers_when_it_was_looked_for_the_last_time_takes_no_job_before_its_pod_goes(
+    model: Model,
+) -> None:
+    """The newest slurmd registers, with a job waiting for it, after NodeDrain has ended and before the pod is told."""
+    kubernetes = model.world.kubernetes
+    kubernetes.new_pods_fit = False
+    model.up(5, wait_until_ready=False)
+    shrink = kubernetes.put_set
+
+    def slurmd_starts_first(*arguments: Any) -> None:
+        kubernetes.new_pods_fit = True
+        model.world.advance(20)
+        assert "gpu-4" in model.records
+        jobs.append(model.submit(100, required=frozenset({"gpu-4"})))
+        shrink(*arguments)
+
+    jobs: list[Any] = []
+    kubernetes.put_set = slurmd_starts_first  # type: ignore[method-assign,assignment] # there is no other place
+    model.up(2)
+    assert [job.starts for job in jobs] == [0]
+    assert sorted(model.pods) == ["gpu-0", "gpu-1"]
 
 
 def test_a_pod_that_never_started_does_not_hold_up_a_scale_down(model: Model) -> None:
@@ -298,7 +322,7 @@ def test_a_namespace_that_was_made_anew_is_taken_when_the_user_says_that_the_old
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
-    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     STAGE.begin(model.faults)
     state = model.engine.state[NAME]
     outs = provider("NodeDrain").update(NAME, state, state).outs

@@ -33,7 +33,7 @@ def test_it_asks_nobody_until_it_is_deleted(model: Model) -> None:
     state = recorded(model)
     assert NodeSetGuardProvider().create(state).outs == state
     assert NodeSetGuardProvider().update("", {}, state).outs == state
-    assert not NodeSetGuardProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
+    assert NodeSetGuardProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
     assert model.commands == []
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
+from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.slurm.marker import Marker, Operation
@@ -21,7 +22,7 @@ def model() -> Iterator[Model]:
 
 
 def marker(operation: Operation) -> str:
-    run = "" if operation is Operation.POD_STOP else "0f0f0f"
+    run = "" if operation.of_a_pod else "0f0f0f"
     return str(Marker(OWNER, operation, run))
 
 
@@ -31,9 +32,9 @@ def test_nodes_that_have_joined_are_no_change_which_one_command_tells(model: Mod
     assert model.world.said == []
 
 
-def test_a_changed_connection_is_no_change(model: Model) -> None:
+def test_a_changed_connection_is_recorded(model: Model) -> None:
     state = model.engine.state[NAME]
-    assert not NodesReadyProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
+    assert NodesReadyProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
 
 
 def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
@@ -61,6 +62,15 @@ def test_other_unknown_inputs_are_a_change(model: Model) -> None:
     assert NodesReadyProvider().diff("", state, {**state, "replicas": UNKNOWN}).changes
 
 
+def test_a_diff_does_not_wait_until_kubernetes_counts_what_was_just_applied(model: Model) -> None:
+    """It would hold one of the four threads that all of a program's dynamic resources share."""
+    model.world.kubernetes.sets["gpu"].generation += 1
+    began = model.world.time
+    assert model.differs()
+    assert model.world.time - began < 1
+    assert model.world.said == []
+
+
 # -- waiting ------------------------------------------------------------------------------------------------------
 
 
@@ -69,6 +79,21 @@ def test_scaling_up_waits_until_the_new_nodes_have_joined_and_says_how_far_it_is
     assert len(model.records) == 5
     assert "gpu: 3 of 5 nodes have joined, 60 s left" in said
     assert said[-1] == "gpu: 5 of 5 nodes have joined"
+
+
+def test_new_nodes_take_jobs_when_it_is_done_and_those_that_come_later_by_themselves(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    model.up(4, wait_until_ready=False)
+    model.world.kubernetes.new_pods_fit = True
+    model.world.advance(20)
+    assert model.drained() == {"gpu-3": str(Marker(OWNER, Operation.POD_START))}
+    assert model.differs()
+    model.up(5)
+    assert model.drained() == {}
+    model.up(6, wait_until_ready=False)
+    model.world.advance(NEWCOMER_SECONDS + 20)
+    assert len(model.records) == 6
+    assert model.drained() == {}
 
 
 def test_nodes_that_do_not_come_fail_it_with_the_reason_of_each(model: Model) -> None:

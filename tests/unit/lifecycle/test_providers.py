@@ -1,6 +1,7 @@
 """The adapters between Pulumi and the classes that do the work."""
 
 import base64
+import copy
 import pickle
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from soperator_pulumi.cluster.host_key import host_key
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
-from soperator_pulumi.lifecycle.connection import Access, access
+from soperator_pulumi.lifecycle.connection import Access, access, with_newest_access
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
@@ -26,7 +27,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
+from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
 
 PROVIDERS: list[type[LiveProvider]] = [
     ActiveTreeProvider,
@@ -75,8 +76,7 @@ def world() -> World:
 def reached(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     """Every provider reaches the small world."""
 
-    def kube(_self: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> World:
-        del deleting
+    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> World:
         if world.unreachable:
             raise KubernetesError("The Kubernetes API at https://x is not reached.")
         return world
@@ -115,10 +115,62 @@ def test_files_that_are_in_force_are_no_change(world: World) -> None:
     assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is False
 
 
-def test_a_changed_connection_is_no_change(world: World) -> None:
+def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: World) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "kubeconfig": "other", "context": "renewed"}
-    assert ConfigFilesProvider().diff("", outputs, news).changes is False
+    assert ConfigFilesProvider().diff("", outputs, news).changes
+    before = copy.deepcopy(world.objects)
+    world.commands.clear()
+    updated = ConfigFilesProvider().update("", outputs, news).outs
+    assert updated == {**outputs, "kubeconfig": "other", "context": "renewed"}
+    assert (world.objects, world.commands) == (before, [])
+    assert not ConfigFilesProvider().diff("", updated, news).changes
+
+
+def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = {**created(world), "kubeconfig": "expired"}
+    asked: list[Any] = []
+
+    def kube(_self: LiveProvider, props: Mapping[str, Any]) -> World:
+        asked.append(props["kubeconfig"])
+        return world
+
+    monkeypatch.setattr(LiveProvider, "kube", kube)
+    provider = ConfigFilesProvider()
+    provider.configure(ConfigureRequest(a_config(soperator__kubeconfig="renewed")))
+    found = provider.read("hpc/slurm-config", outputs)
+    assert (found.outs or {})["kubeconfig"] == "expired"
+    provider.delete("hpc/slurm-config", outputs)
+    assert {*asked} == {"renewed"}
+
+
+def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: World) -> None:
+    outputs = {**created(world), "namespace_uid": "recorded"}
+    world.objects[f"/api/v1/namespaces/{NAMESPACE}"] = {"metadata": {"uid": "another"}}
+    with pytest.raises(KubernetesError, match="not the one that this stack has recorded"):
+        ConfigFilesProvider().delete("", outputs)
+    assert CONFIG_MAP in world.objects
+    world.objects[f"/api/v1/namespaces/{NAMESPACE}"]["metadata"]["uid"] = "recorded"
+    ConfigFilesProvider().delete("", outputs)
+    assert CONFIG_MAP not in world.objects
+
+
+def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    both = {"slurm.conf": "PartitionName=own\nPartitionName=main\n"}
+    olds = {**CONFIG_FILES, "after_sync": "slurm", "files": both}
+    outputs = ConfigFilesProvider().create(olds).outs or {}
+    world.add_pod("controller-0", "controller")
+    world.jobs = [{"job_id": 7, "user_name": "alice", "partition": "own", "job_state": ["PENDING"], "nodes": ""}]
+    for files, words in (
+        ("PartitionName=main\n", "7 (alice, waiting)"),
+        ("ClusterName=x\nPartitionName=own\n", "A running cluster cannot take this change"),
+    ):
+        news = {**olds, "files": {"slurm.conf": files}}
+        assert ConfigFilesProvider().diff("", outputs, news).changes
+        assert words in capsys.readouterr().out.partition("slurm-config: would be refused now. ")[2]
+    news = {**olds, "files": {"slurm.conf": f"{both['slurm.conf']}KillWait=5\n"}}
+    assert ConfigFilesProvider().diff("", outputs, news).changes
+    assert "refused" not in capsys.readouterr().out
 
 
 def test_a_changed_file_is_a_change_and_its_difference_is_printed(
@@ -257,6 +309,25 @@ def test_names_that_are_not_known_yet_are_passed_over_in_a_preview(world: World,
     assert PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [reference]}).failures == []
 
 
+def test_the_addresses_of_the_kubernetes_api_are_inputs_as_a_preview_finds_them(world: World) -> None:
+    provider = PrerequisitesProvider()
+    checked = provider.check({}, {**PREREQUISITES, "api_servers": None}).inputs
+    assert checked["api_servers"] == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
+    outputs = provider.create(checked).outs
+    assert outputs is not None
+    assert provider.diff("", outputs, checked).changes is False
+
+    world.objects[API_SLICE]["endpoints"] = [{"addresses": ["192.0.2.10"]}]
+    moved = provider.check(checked, {**PREREQUISITES, "api_servers": None}).inputs
+    assert provider.diff("", outputs, moved).changes is True
+
+
+def test_addresses_of_the_kubernetes_api_that_are_given_are_taken(world: World) -> None:
+    del world.objects[API_SLICE]
+    given = {**PREREQUISITES, "api_servers": ["192.0.2.0/24"]}
+    assert PrerequisitesProvider().check({}, given).inputs == given
+
+
 def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: World) -> None:
     def secret(seed: int) -> dict[str, Any]:
         key = host_key(bytes([seed]) * 32).private_key.encode()
@@ -284,20 +355,34 @@ def a_config(**values: str) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("props", "config", "deleting", "expected"),
+    ("props", "config", "expected"),
     [
-        ({}, a_config(), False, Access()),
-        ({"kubeconfig": "inputs"}, a_config(soperator__kubeconfig="stack"), False, Access("inputs")),
-        ({"kubeconfig": "old"}, a_config(soperator__kubeconfig="stack"), True, Access("stack")),
-        ({"kubeconfig": "old"}, a_config(kubernetes__kubeconfig="default"), True, Access("old")),
-        ({}, a_config(kubernetes__context="west"), False, Access(None, "west")),
-        ({"context": "east"}, a_config(kubernetes__context="west"), False, Access(None, "east")),
+        ({}, a_config(), Access()),
+        ({"kubeconfig": "inputs"}, a_config(soperator__kubeconfig="stack"), Access("inputs")),
+        ({}, a_config(kubernetes__context="west"), Access(None, "west")),
+        ({"context": "east"}, a_config(kubernetes__context="west"), Access(None, "east")),
     ],
 )
 def test_the_cluster_is_the_one_of_the_inputs_then_of_the_stack_then_of_pulumis_own_provider(
-    props: dict[str, str], config: Config, expected: Access, *, deleting: bool
+    props: dict[str, str], config: Config, expected: Access
 ) -> None:
-    assert access(props, config, deleting=deleting) == expected
+    assert access(props, config) == expected
+
+
+@pytest.mark.parametrize(
+    ("recorded", "config", "expected"),
+    [
+        ({"kubeconfig": "old"}, a_config(), Access("old")),
+        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__kubeconfig="stack"), Access("stack")),
+        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__context="west"), Access("old", "west")),
+        ({"kubeconfig": "old"}, a_config(kubernetes__kubeconfig="default"), Access("old")),
+        ({}, a_config(soperator__context="west"), Access(None, "west")),
+    ],
+)
+def test_what_was_recorded_is_reached_with_the_newest_access_that_is_known(
+    recorded: dict[str, str], config: Config, expected: Access
+) -> None:
+    assert access(with_newest_access(recorded, config), config) == expected
 
 
 def test_a_kubeconfig_does_not_show_in_what_is_printed_of_a_connection() -> None:

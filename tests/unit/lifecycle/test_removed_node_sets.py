@@ -1,11 +1,12 @@
 """Node sets that are taken out of the spec: free before their partitions go, and without a trace afterwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.errors import DrainError
+from soperator_pulumi.errors import ConfigRefusedError, DrainError
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
@@ -60,6 +61,47 @@ def test_what_is_not_known_yet_counts_as_changed(model: Model) -> None:
 def test_a_preview_prints_the_plan_for_node_sets_that_go(model: Model) -> None:
     model.engine.preview(CPU_ALONE)
     assert "hpc/gpu: 2 -> 0 nodes. Leaving: gpu-[0-1]" in model.world.said
+    assert model.drained() == {}
+
+
+PARTITIONS = {"slurm.conf": "PartitionName=main Nodes=cpu\nPartitionName=own Nodes=gpu\n"}
+WITHOUT_OWN = {"slurm.conf": "PartitionName=main Nodes=cpu\n"}
+
+
+def with_partitions(model: Model, after: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is recorded, and what is wanted without gpu and with these files of Slurm."""
+    STAGE.begin(model.faults)
+    model.world.said.clear()
+    model.world.kubernetes.slurm_files = PARTITIONS
+    olds = model.engine.state[NAME]
+    return olds, {**olds, "policies": {"cpu": olds["policies"]["cpu"]}, "slurm_files": {**after}}
+
+
+def test_nothing_is_drained_for_files_that_slurm_would_be_refused_afterwards(model: Model) -> None:
+    job = model.submit(100, required=frozenset({"gpu-0"}))
+    waiting = model.submit(100, required=frozenset({"gpu-0", "gpu-1"}), partition="own", eligible_at=1e9)
+    olds, news = with_partitions(model, WITHOUT_OWN)
+
+    with pytest.raises(ConfigRefusedError, match=r"no node of gpu-\[0-1\] is drained") as refused:
+        provider(NAME).update(NAME, olds, news)
+    assert "PartitionName=own" in str(refused.value)
+    assert f"{waiting.job_id} (" in str(refused.value)
+    assert provider(NAME).diff(NAME, olds, news).changes
+    assert any("would be refused now, before any node is drained" in line for line in model.world.said)
+    assert (model.drained(), job.state) == ({}, "RUNNING")
+
+
+def test_jobs_that_run_on_leaving_nodes_are_waited_for_though_their_partition_goes(model: Model) -> None:
+    job = model.submit(50, required=frozenset({"gpu-0"}), partition="own")
+    provider(NAME).update(NAME, *with_partitions(model, WITHOUT_OWN))
+    assert job.state == "COMPLETED"
+    assert model.drained().keys() == {"gpu-0", "gpu-1"}
+
+
+def test_what_slurm_could_never_take_is_refused_before_the_first_node_is_drained(model: Model) -> None:
+    olds, news = with_partitions(model, {"slurm.conf": "ClusterName=other\n" + PARTITIONS["slurm.conf"]})
+    with pytest.raises(ConfigRefusedError, match="A running cluster cannot take this change"):
+        provider(NAME).update(NAME, olds, news)
     assert model.drained() == {}
 
 
@@ -157,14 +199,22 @@ def test_a_bad_policy_for_one_run_is_refused_once_and_before_all_else(
 ) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "[timeout]")
     (failure,) = provider(NAME).check({}, model.engine.state[NAME]).failures
-    assert failure.reason.startswith("SOPERATOR_DRAIN has 1 problem:\n  needs a mapping of keys")
+    assert failure.reason.startswith("SOPERATOR_DRAIN has 1 problem:\n  needs the name of a cluster")
+
+
+def test_a_lost_controller_without_a_name_is_refused_before_all_else(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "true")
+    (failure,) = provider(NAME).check({}, model.engine.state[NAME]).failures
+    assert "needs the name of the cluster whose controller is gone for good" in failure.reason
 
 
 def test_a_policy_for_one_run_that_does_not_fit_to_one_node_set_is_refused_as_well(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = DrainSpec.model_validate({"timeout": "10d", "max_wait": "11d"}).model_dump(mode="json")
-    monkeypatch.setenv("SOPERATOR_DRAIN", "{on_timeout: wait, max_wait: 9d}")
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {on_timeout: wait, max_wait: 9d}")
     props = {**model.engine.state[NAME], "policies": {"gpu": policy}}
     (failure,) = provider(NAME).check({}, props).failures
     assert "max_wait" in failure.reason

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.cluster.host_key import host_key
-from soperator_pulumi.lifecycle.surroundings import Surroundings, problems
-from tests.unit.lifecycle.world import World
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.surroundings import Surroundings, api_servers, problems
+from tests.unit.lifecycle.world import API_SERVICE, API_SLICE, World
 
 OWNER = "project.dev.hpc"
 LABEL = "soperator-pulumi/owner"
@@ -226,3 +227,29 @@ def test_a_volume_made_beforehand_must_be_free_for_its_claim(volume: dict[str, A
         world.objects["/api/v1/persistentvolumes/nfs"] = volume
     problem = "".join(found(world, reference("jail.storage.static_volume", "PersistentVolume", "nfs", holds="jail")))
     assert (expected in problem) if expected else (problem == "")
+
+
+def test_the_kubernetes_api_is_closed_at_its_services_addresses_and_at_those_behind_it() -> None:
+    assert api_servers(World()) == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
+
+
+def test_an_api_that_is_not_found_is_a_problem_unless_its_addresses_are_given() -> None:
+    world = World()
+    del world.objects[API_SERVICE], world.objects[API_SLICE]
+    (problem,) = found(world)
+    assert problem.startswith("network.api_servers: not given, and ")
+    assert problem.endswith("List its addresses here, in CIDR notation.")
+    assert found(world, api_servers=[]) == found(world, api_servers=["192.0.2.0/24"]) == []
+
+
+def test_an_api_that_may_not_be_asked_for_its_addresses_is_a_problem_among_others() -> None:
+    class Forbidding(World):
+        def find(self, path: str, *arguments: Any, **keywords: Any) -> list[dict[str, Any]]:
+            if path.endswith("endpointslices"):
+                raise KubernetesError("GET endpointslices: forbidden.")
+            return super().find(path, *arguments, **keywords)
+
+    missing = reference("login.priority_class", "PriorityClass", "high")
+    said = found(Forbidding(), missing)
+    assert [each.partition(":")[0] for each in said] == ["login.priority_class", "network.api_servers"]
+    assert "endpointslices: forbidden. List its addresses here" in said[1]

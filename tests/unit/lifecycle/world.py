@@ -25,6 +25,17 @@ MOUNTED = {
 
 Json = dict[str, Any]
 
+API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+API_SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+API_SERVER: dict[str, Json] = {
+    API_SERVICE: {"metadata": {}, "spec": {"clusterIPs": ["10.96.0.1", "fd00:96::1"]}},
+    API_SLICE: {
+        "metadata": {"labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "endpoints": [{"addresses": ["192.0.2.9"]}, {"addresses": ["192.0.2.8"]}],
+    },
+}
+"""What every cluster has of its own API."""
+
 
 class KilledError(Exception):
     """The process ends here."""
@@ -56,7 +67,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.objects: dict[str, Json] = {}
+        self.objects: dict[str, Json] = copy.deepcopy(API_SERVER)
         self.files: dict[str, dict[str, dict[str, str]]] = {}
         self.said: list[str] = []
         self.commands: list[str] = []

@@ -64,7 +64,7 @@ def test_sessions_and_jobs_see_the_submounts_of_their_role() -> None:
 def test_jobs_are_isolated_as_the_spec_says(isolation: Data, of_jobs: list[str], of_sessions: list[str]) -> None:
     spec = a_spec(jail={"isolation": isolation})
     assert plugin_arguments(spec) == ["jail=/jail", "binds=/run/slurm/jail-binds", *of_jobs]
-    binds = ["bind=/dev/shm", "bind=/home", "bind=/tmp"]
+    binds = ["bind=/dev/shm", "bind=/home", "bind=/tmp", "bind=/etc/profile.d/soperator.sh:ro"]
     assert login_arguments(spec) == ["jail=/jail", *binds, *of_sessions]
 
 

@@ -1,6 +1,7 @@
 """slurm.conf says what the spec says."""
 
 import copy
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.parse import parse_conf
 from soperator_pulumi.render.reload import changes
-from soperator_pulumi.render.slurm_conf import node_conf, slurm_conf
+from soperator_pulumi.render.slurm_conf import MPI, node_conf, slurm_conf
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
-from soperator_pulumi.spec.slurm import Constrain
+from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 
@@ -127,6 +128,14 @@ def test_slurm_believes_the_spec_over_the_machine_only_where_pods_ask_for_less(
         node_set["pod_resources"] = {"requests": requests}
     parameters = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).parameters
     assert ("config_overrides" in parameters.get("SlurmdParameters", "")) is overrides
+
+
+@pytest.mark.parametrize("version", get_args(SlurmSpec.model_fields["version"].annotation))
+def test_srun_starts_mpi_programs_as_one_unless_the_user_says_otherwise(version: str) -> None:
+    for extra, plugin in ({}, MPI[version]), ({"MpiDefault": "none"}, "none"):
+        slurm = {"version": version, "extra": extra}
+        assert parse_conf(slurm_conf(a_spec(slurm=slurm))).parameters["MpiDefault"] == plugin
+    assert MPI[version] in {"pmix", "pmi2"}
 
 
 def test_the_users_entries_of_a_list_are_added_to_ours() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from soperator_pulumi.errors import SpecError
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.sshd_config import sshd_config
 from tests.strategies import a_spec
@@ -38,8 +39,23 @@ def test_every_session_sftp_too_is_in_the_jail_and_needs_no_program_of_it() -> N
     assert SETTINGS["Subsystem"] == "sftp internal-sftp"
 
 
-def test_sessions_know_where_slurmctld_is() -> None:
-    assert SETTINGS["SetEnv"] == f"SLURM_CONF_SERVER={layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"
+def test_sessions_know_where_slurmctld_is_and_of_what_the_message_of_the_day_is_made() -> None:
+    config = sshd_config(a_spec(login={"docs": "https://wiki.example.org/hpc?page=1#start"}))
+    (given,) = [line.removeprefix("SetEnv ") for line in config.splitlines() if line.startswith("SetEnv ")]
+
+    assert dict(variable.split("=", 1) for variable in given.split(" ")) == {
+        "SLURM_CONF_SERVER": f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
+        "SOPERATOR_CLUSTER": "hpc",
+        "SOPERATOR_DOCS": "https://wiki.example.org/hpc?page=1#start",
+    }
+
+
+@pytest.mark.parametrize(
+    "docs", ["wiki", "https://x y", 'https://x"', "https://x\nPermitRootLogin yes", "http://$HOME"]
+)
+def test_an_address_of_documents_that_could_say_something_else_to_sshd_is_refused(docs: str) -> None:
+    with pytest.raises(SpecError, match="needs an address without blanks and quotes"):
+        a_spec(login={"docs": docs})
 
 
 def test_no_port_needs_a_capability() -> None:

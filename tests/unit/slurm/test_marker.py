@@ -12,9 +12,7 @@ OWNERS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
 REASONS = st.text(min_size=1)
 
 
-@given(
-    OWNERS, st.sampled_from([each for each in Operation if each is not Operation.POD_STOP]), RUNS, REASONS | st.just("")
-)
+@given(OWNERS, st.sampled_from([each for each in Operation if not each.of_a_pod]), RUNS, REASONS | st.just(""))
 def test_a_marker_reads_as_what_it_was(owner: str, operation: Operation, run: str, before: str) -> None:
     marker = Marker(owner, operation, run, before)
     assert Marker.read(str(marker), owner) == marker
@@ -25,6 +23,7 @@ def test_markers_look_like_this() -> None:
         "soperator-pulumi hpc: scale-down 1a2b3c (was: disk)"
     )
     assert str(Marker("hpc", Operation.POD_STOP)) == "soperator-pulumi hpc: pod-stop"
+    assert str(Marker("hpc", Operation.POD_START)) == "soperator-pulumi hpc: pod-start"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,16 @@ def test_the_compiler_finds_nothing_in_the_sources(tmp_path: Path, tools: Toolch
 def test_the_plugin_has_the_hooks_that_slurm_looks_for(tmp_path: Path, tools: Toolchain) -> None:
     make(tools, tmp_path, "all")
     plugin = (tmp_path / "spank_jail.so").read_bytes()
-    hooks = ("init", "init_post_opt", "user_init", "task_init_privileged", "task_init", "task_post_fork", "task_exit")
+    hooks = (
+        "init",
+        "init_post_opt",
+        "local_user_init",
+        "user_init",
+        "task_init_privileged",
+        "task_init",
+        "task_post_fork",
+        "task_exit",
+    )
     for hook in (*hooks, "exit"):
         assert f"\0slurm_spank_{hook}\0".encode() in plugin
 

@@ -17,6 +17,7 @@ from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailIsolation, JailSource, JailSpec, PopulateSpec, TarballSource
 from soperator_pulumi.spec.login import LoginSpec, ServiceType
+from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partial import model_in, partial
 from soperator_pulumi.spec.partition import PartitionSpec
@@ -135,6 +136,7 @@ PAIRS: list[tuple[type, type[Model]]] = [
     (args.JailIsolationArgs, JailIsolation),
     (args.JailSourceArgs, JailSource),
     (args.LoginArgs, LoginSpec),
+    (args.NetworkArgs, NetworkSpec),
     (args.NodeSetArgs, NodeSetSpec),
     (args.PartitionArgs, PartitionSpec),
     (args.PodResourcesArgs, PodResources),

@@ -1,11 +1,12 @@
 """Who is known where: the accounts that the specification declares, and those that were made inside the jail.
 
-Pure functions. The daemons know both: an account of the jail counts when its id is a person's (1000 and more) and when
-it does not clash with a declared one. A declared one is kept in the jail's own files too, so that every program there
-knows it; a record that we did not put there stays as it is.
+Pure functions. The daemons know both: an account of the jail counts when its ids, a user's primary group among them,
+are people's (1000 and more) and when it does not clash with a declared one. No process of a user has a group of the
+system: group 0 sees all of /proc, others read what is not for users. A declared account is kept in the jail's own files
+too, so that every program there knows it; a record that we did not put there stays as it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jail_tools.accounts import merge
@@ -62,6 +63,7 @@ def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> Roster
         if name not in declared[Kind.SHADOW]
     }
     known = {**declared[Kind.PASSWD], **users}
+    problems += _in_system_groups(known, tree)
     own_groups = {
         name: _with_members(record, members(record) | (_members_in(tree, record) & users.keys()))
         for name, record in declared[Kind.GROUP].items()
@@ -143,6 +145,19 @@ def _beside(
         else:
             found[name] = record
     return found
+
+
+def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[str]:
+    """Name the users whom the jail has in groups that are the system's, which are its alone."""
+    system = [
+        (name, members(record))
+        for name, record in tree[Kind.GROUP].items()
+        if not is_user(identity(Kind.GROUP, record) or 0) and problem(Kind.GROUP, record) is None
+    ]
+    for user in users:
+        if groups := sorted(name for name, inside in system if user in inside):
+            what = "is in groups of the jail that are the system's, and do not count in sessions and jobs"
+            yield f"user {user} {what}: {', '.join(groups)}"
 
 
 def _clashing(

@@ -19,6 +19,9 @@ NOBODY_ID = 65534
 _HIGHEST_ID = 2**32 - 2
 """The kernel's: (uid_t)-1 means "no change"."""
 
+_DAEMONS = {64030: "slurm", 64031: "munge"}
+"""Ids of the cluster's daemons in every image. The specification refuses the same ones."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
@@ -97,16 +100,23 @@ def problem(kind: Kind, record: Record) -> str | None:
         return f"{record[0]}: has control characters"
     if kind is Kind.SHADOW:
         return None
-    number = int(record[2])
-    if number > _HIGHEST_ID:
-        return f"{record[0]}: {number} is no id; the highest is {_HIGHEST_ID}"
+    for number in map(int, record[2:4] if kind is Kind.PASSWD else record[2:3]):
+        if number > _HIGHEST_ID:
+            return f"{record[0]}: {number} is no id; the highest is {_HIGHEST_ID}"
+        if number in _DAEMONS:
+            return f"{record[0]}: {number} is the id of {_DAEMONS[number]} on every node"
+    if kind is Kind.PASSWD and not is_user(int(record[3])):
+        return (
+            f"{record[0]}: the primary group has the id {int(record[3])}, which is the system's. "
+            f"Give the user a group of {FIRST_USER_ID} or more: usermod --gid GROUP {record[0]}"
+        )
     if kind is Kind.PASSWD and not record[5].startswith("/"):
         return f'{record[0]}: the home "{_printable(record[5])}" is no absolute path'
     return None
 
 
 def is_user(number: int) -> bool:
-    """Tell whether an id belongs to a person and not to the system."""
+    """Tell whether the id of a user or group belongs to people and not to the system."""
     return number >= FIRST_USER_ID and number != NOBODY_ID
 
 

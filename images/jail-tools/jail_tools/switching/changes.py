@@ -23,7 +23,7 @@ LEFT_OUT = frozenset(
     {
         # mounted over in every job and session, or made anew by every program that wants it
         "dev", "home", "opt/slurm", "proc", "run", "sys", "tmp", "var/lib/extrausers", "var/spool", "var/tmp",
-        "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf",
+        "etc/hostname", "etc/hosts", "etc/mtab", "etc/profile.d/soperator.sh", "etc/resolv.conf",
         # caches and logs
         "etc/ld.so.cache", "root/.cache", "usr/share/info/dir", "usr/share/mime", "var/cache", "var/lib/apt/lists",
         "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/dpkg/triggers/Lock", "var/lib/dpkg/available",

@@ -184,6 +184,20 @@ def test_a_partition_is_not_removed_while_it_has_jobs(world_of_two_partitions: W
     assert world_of_two_partitions.runs_on == MAIN_AND_GPU
 
 
+def test_a_job_that_comes_to_a_partition_while_its_removal_is_under_way_keeps_it(
+    world_of_two_partitions: World,
+) -> None:
+    """It is looked for once more when the files are there, up to three minutes later."""
+    world = world_of_two_partitions
+    world.kubelet_seconds = 60
+    world.clock.after(30, lambda: world.jobs.append(a_job("gpu", "PENDING")))
+    with pytest.raises(ConfigRefusedError, match=r"PartitionName=gpu.*\n.*7 \(alice, on cpu-0\)") as refused:
+        put(world, slurm_files(MAIN), MAIN_AND_GPU)
+    assert "The old files are in force again." in str(refused.value)
+    assert world.runs_on == MAIN_AND_GPU
+    assert in_force(world, slurm_files(MAIN_AND_GPU))
+
+
 @pytest.mark.parametrize("job", [a_job("main"), a_job("gpu", "COMPLETED")])
 def test_a_partition_without_jobs_is_removed(world_of_two_partitions: World, job: dict[str, object]) -> None:
     world_of_two_partitions.jobs = [job]

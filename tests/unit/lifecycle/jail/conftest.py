@@ -19,8 +19,7 @@ def world() -> JailWorld:
 def reached(monkeypatch: pytest.MonkeyPatch, world: JailWorld) -> None:
     """Both providers reach the small world, and its time is theirs."""
 
-    def kube(_self: LiveProvider, _props: Mapping[str, Any], *, deleting: bool = False) -> JailWorld:
-        del deleting
+    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> JailWorld:
         if world.unreachable:
             raise KubernetesError("The Kubernetes API at https://x is not reached.")
         return world

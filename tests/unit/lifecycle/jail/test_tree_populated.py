@@ -42,7 +42,8 @@ def test_a_tree_is_waited_for_and_its_size_is_told(world: JailWorld, printed: Pr
 def test_a_tree_that_was_whole_once_is_not_looked_at_again(world: JailWorld) -> None:
     world.unreachable = True
     news = {**FILLED, "kubeconfig": "other"}
-    assert TreePopulatedProvider().diff("", dict(FILLED), news).changes is False
+    assert TreePopulatedProvider().diff("", dict(FILLED), dict(FILLED)).changes is False
+    assert TreePopulatedProvider().update("", dict(FILLED), news).outs == news
     assert TreePopulatedProvider().read("hpc/x", dict(FILLED)).outs == FILLED
 
 

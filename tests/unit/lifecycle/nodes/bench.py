@@ -73,7 +73,7 @@ def a_policy(**values: Any) -> DrainSpec:
 
 
 def ours(operation: Operation, run: str = "abcdef") -> str:
-    return str(Marker(OWNER, operation, "" if operation is Operation.POD_STOP else run))
+    return str(Marker(OWNER, operation, "" if operation.of_a_pod else run))
 
 
 def lost() -> Answer:

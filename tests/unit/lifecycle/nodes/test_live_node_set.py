@@ -9,8 +9,10 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import (
     IDENTITY_ANNOTATION,
     NODE_SET_LABEL,
     OWNER_LABEL,
+    POLICY_ANNOTATION,
     LiveNodeSet,
     find_node_sets,
+    find_policies,
 )
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.spec.drain import DrainSpec
@@ -130,3 +132,12 @@ def test_all_node_sets_are_found_but_those_of_another_stack(world: World) -> Non
         "gpu": ("gpu-0",),
         "orphan": ("orphan-2",),
     }
+
+
+def test_each_node_set_of_the_cluster_says_its_own_policy(world: World) -> None:
+    a_set(world, "gpu", 1, annotations={POLICY_ANNOTATION: '{"timeout": "PT1H"}'})
+    a_set(world, "cpu", 1)
+    a_set(world, "odd", 1, annotations={POLICY_ANNOTATION: "none"})
+    a_set(world, "foreign", 1, owner="dev-other")
+    of_gpu = PLACE.model_copy(update={"selector": {**WORKERS, NODE_SET_LABEL: "gpu"}})
+    assert find_policies(world, of_gpu) == {"gpu": {"timeout": "PT1H"}, "cpu": {}, "odd": {}}

@@ -84,8 +84,9 @@ def planned(
     elapsed: float = 0.0,
     treated: Mapping[int, float] | None = None,
     unrequeueable: Mapping[int, str] | None = None,
+    others: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Plan:
-    """Return the plan of one look."""
+    """Return the plan of one look; `others` are the policies of other node sets, as a user writes them."""
     return plan(
         [node_sets] if isinstance(node_sets, Leaving) else [*node_sets],
         snapshot(nodes, jobs, reservations),
@@ -94,4 +95,5 @@ def planned(
         now=NOW,
         treated=treated or {},
         unrequeueable=unrequeueable or {},
+        others={name: DrainSpec.model_validate(policy) for name, policy in (others or {}).items()},
     )

@@ -232,8 +232,8 @@ def test_the_error_names_jobs_users_and_end_times_and_what_to_do() -> None:
             "(scontrol requeue 4711,4712); or raise the node set's drain.timeout."
         ),
         (
-            "  For one run only: SOPERATOR_DRAIN='{timeout: 1d}' before the command, "
-            "or SOPERATOR_DRAIN='{on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+            "  For one run only: SOPERATOR_DRAIN='hpc: {timeout: 1d}' before the command, "
+            "or SOPERATOR_DRAIN='hpc: {on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
         ),
         "  Everything is put back: what was drained for it is in service again.",
     ]
@@ -264,3 +264,13 @@ def test_the_error_names_what_could_not_be_put_back() -> None:
         "  Still drained: gpu-1 (slurmctld does not answer). Run again, or: "
         "scontrol update nodename=gpu-1 state=undrain reason=none"
     )
+
+
+def test_a_preview_says_which_jobs_another_node_set_protects_as_well() -> None:
+    node_set = gpu(1, on_timeout="cancel")
+    said = snapshot([node("gpu-1", "ALLOCATED"), node("cpu-0", "ALLOCATED")], [job(7, "gpu-1,cpu-0")])
+
+    assert previewed(node_set, said)[-2:] == [
+        "Drains now, waits up to 2 h, then cancel: the jobs that are left are cancelled.",
+        "On nodes of cpu as well, whose drain protects them too (abort after 2 h): job 7 (alice, train.sh).",
+    ]

@@ -252,3 +252,76 @@ def test_no_job_is_requeued_while_another_policy_protects_one_that_would_stop_it
     assert not two(*sets, jobs=jobs, hours=0.01).stop
     assert two(*sets, jobs=jobs[:1], hours=0.01).requeue == (1,)
     assert two(*sets, jobs=jobs, hours=0.1).stop
+
+
+def across(hours: float, others: dict[str, Any], *jobs: Job, **policy: Any) -> Plan:
+    """Return the plan where gpu-1 leaves, and jobs on it are on nodes of cpu too, all of which stay."""
+    return planned(
+        leaving("gpu-1", **policy),
+        [node("gpu-1", "MIXED+DRAIN", RUN), node("cpu-0", "MIXED")],
+        jobs or [job(1, "gpu-1,cpu-0")],
+        elapsed=hours * HOUR,
+        others={"cpu": others},
+    )
+
+
+def test_the_policy_of_a_node_set_that_keeps_its_nodes_protects_a_job_as_well() -> None:
+    patient = {"on_timeout": "cancel", "timeout": "8h"}
+
+    assert across(2, patient, on_timeout="cancel").cancel == ()
+    assert across(7.9, patient, on_timeout="cancel").stop == ()
+    assert across(8, patient, on_timeout="cancel").cancel == (1,)
+
+
+def test_a_job_is_requeued_where_either_of_its_node_sets_says_so() -> None:
+    assert across(2, {"on_timeout": "requeue"}, on_timeout="cancel").requeue == (1,)
+    assert across(2, {"on_timeout": "cancel"}, on_timeout="requeue").requeue == (1,)
+
+
+def test_a_node_set_that_keeps_its_nodes_stops_what_its_policy_does_not_allow() -> None:
+    told = "gpu: job 1 (alice, train.sh) is on nodes of cpu as well, where drain."
+
+    assert across(2, {}, on_timeout="cancel").stop == (f"{told}on_timeout is abort",)
+    assert across(2, {"wait": False}, on_timeout="cancel").stop == (f"{told}wait is false",)
+    assert not across(2, {"on_timeout": "wait"}, on_timeout="cancel").stop
+    assert across(7 * 24, {"on_timeout": "wait"}, on_timeout="cancel").stop == (f"{told}on_timeout is wait",)
+
+
+def test_it_has_no_say_before_the_time_of_the_node_set_that_loses_nodes_is_up() -> None:
+    assert not across(1.9, {"timeout": "0s"}, on_timeout="cancel").stop
+
+
+def test_a_job_that_can_not_be_requeued_is_not_cancelled_where_one_of_its_node_sets_aborts_for_it() -> None:
+    rigid = job(1, "gpu-1,cpu-0", requeueable=False)
+    over = across(2, {"on_timeout": "requeue"}, rigid, on_timeout="cancel")
+
+    assert over.cancel == ()
+    assert over.stop == (
+        (
+            "gpu: job 1 (alice, train.sh) can't be requeued, and is on nodes of cpu as well, where drain.on_timeout is "
+            "requeue and drain.not_requeueable abort"
+        ),
+    )
+
+
+def test_it_protects_all_parts_of_a_heterogeneous_job() -> None:
+    parts = [job(10, "gpu-1", whole="10"), job(11, "cpu-0", whole="10")]
+
+    assert across(2, {"on_timeout": "cancel", "timeout": "8h"}, *parts, on_timeout="cancel").cancel == ()
+
+
+def test_jobs_on_nodes_of_which_no_policy_is_known_are_left_alone() -> None:
+    unknown = job(1, "gpu-1,elsewhere-0")
+
+    assert across(2, {"on_timeout": "cancel"}, unknown, on_timeout="cancel").stop
+    assert across(2, {"on_timeout": "cancel"}, unknown, job(2, "gpu-1"), on_timeout="cancel").cancel == ()
+
+
+def test_a_job_only_on_staying_nodes_protects_nothing() -> None:
+    assert across(2, {}, job(1, "gpu-1"), job(2, "cpu-0"), on_timeout="cancel").cancel == (1,)
+
+
+def test_a_node_set_whose_other_nodes_leave_protects_a_job_on_those_that_stay() -> None:
+    sets = (leaving("gpu-1", timeout="10m", on_timeout="cancel"), leaving("cpu-1", on_timeout="wait"))
+
+    assert two(*sets, jobs=[job(1, "gpu-1,cpu-0")], hours=1).cancel == ()

@@ -171,7 +171,7 @@ class KubernetesProvider(LocalProvider):
             )
         kind = await self._cluster.kind(wanted["apiVersion"], wanted["kind"])
         path = kind.path(wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"])
-        manager = self._manager(wanted, request.urn)
+        manager = ownership.local_manager(before, self._manager(wanted, request.urn))
         dry_run = {"dryRun": "All"} if request.preview else {}
         if wanted["kind"] == "CustomResourceDefinition":
             wanted["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
@@ -261,7 +261,7 @@ class KubernetesProvider(LocalProvider):
     def _manager(self, wanted: Object, urn: str) -> str:
         """Return the field manager of a resource: known before it is made, so that it can be found after a kill."""
         own = hashlib.sha256(f"{self._identity} {urn}".encode()).hexdigest()[:8]
-        return objects.annotation(wanted, objects.FIELD_MANAGER) or f"pulumi-local-engine-{own}"
+        return objects.annotation(wanted, objects.FIELD_MANAGER) or f"{ownership.LOCAL_MANAGER}{own}"
 
     async def close(self) -> None:
         """Close the connections."""

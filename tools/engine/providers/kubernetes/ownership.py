@@ -8,6 +8,17 @@ from tools.engine import paths
 Object = dict[str, Any]
 
 
+LOCAL_MANAGER = "pulumi-local-engine-"
+"""With this begin the names of the field managers of the local engine."""
+
+
+def local_manager(live: Mapping[str, Any], manager: str) -> str:
+    """Return under which field manager an object of ours is changed: the one that made it, also under another URN."""
+    ours = {str(entry.get("manager")) for entry in _entries(live)} - {manager}
+    before = [each for each in ours if each.startswith(LOCAL_MANAGER)]
+    return before[0] if len(before) == 1 and not made_by(live, manager) else manager
+
+
 def made_by(live: Mapping[str, Any], manager: str) -> bool:
     """Say whether a field manager has a part in an object."""
     return any(entry.get("manager") == manager for entry in _entries(live))

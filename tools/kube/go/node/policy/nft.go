@@ -36,37 +36,54 @@ func (n *Nft) run(ctx context.Context, script string) error {
 
 // Script returns the ruleset in nft's language.
 //
-// It hooks into forwarded traffic only: what the node itself sends to pods (the kubelet's probes) and what pods send to the
-// node is not filtered, as Kubernetes has it. Service addresses are resolved by then, so rules see pods' addresses.
-// Established traffic passes, and so does a pod's traffic to itself.
+// Forwarded traffic is filtered in both directions. So is what pods send to the node itself, as the plugins of most clusters
+// have it: Kubernetes leaves that open. What the node sends to pods (the kubelet's probes) is not. Service addresses are
+// resolved by then, so rules see pods' addresses. Established traffic passes, and so does a pod's traffic to itself.
 func (n *Nft) Script(ruleset Ruleset) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table ip %[1]s {}\ndelete table ip %[1]s\ntable ip %[1]s {\n", n.Table)
-	writeChain(&b, "ingress", "daddr", "saddr", ruleset.Ingress)
-	writeChain(&b, "egress", "saddr", "daddr", ruleset.Egress)
-	b.WriteString("  chain forward {\n    type filter hook forward priority filter; policy accept;\n")
-	b.WriteString("    ct state established,related accept\n")
-	policed := slices.Concat(ruleset.Egress.Isolated, ruleset.Ingress.Isolated)
-	slices.SortFunc(policed, netip.Addr.Compare)
-	if policed = slices.Compact(policed); len(policed) > 0 {
-		pairs := make([]string, 0, len(policed))
-		for _, address := range policed {
-			pairs = append(pairs, fmt.Sprintf("%[1]s . %[1]s", address))
-		}
-		fmt.Fprintf(&b, "    ip saddr . ip daddr { %s } accept\n", strings.Join(pairs, ", "))
-	}
+	writeChain(&b, "ingress", "daddr", "saddr", ruleset.Ingress, "drop")
+	// Who calls from here learns at once that it is closed.
+	writeChain(&b, "egress", "saddr", "daddr", ruleset.Egress, "reject with icmp admin-prohibited")
+	toEgress, toIngress := "", ""
 	if isolated := ruleset.Egress.Isolated; len(isolated) > 0 {
-		fmt.Fprintf(&b, "    ip saddr %s jump egress\n", set(isolated))
+		toEgress = fmt.Sprintf("    ip saddr %s jump egress\n", set(isolated))
 	}
 	if isolated := ruleset.Ingress.Isolated; len(isolated) > 0 {
-		fmt.Fprintf(&b, "    ip daddr %s jump ingress\n", set(isolated))
+		toIngress = fmt.Sprintf("    ip daddr %s jump ingress\n", set(isolated))
 	}
-	b.WriteString("  }\n}\n")
+	writeHook(&b, "forward", toItself(ruleset), toEgress, toIngress)
+	writeHook(&b, "input", toEgress)
+	b.WriteString("}\n")
 	return b.String()
 }
 
-// writeChain writes a chain that returns for what is allowed and drops the rest.
-func writeChain(b *strings.Builder, name, own, other string, direction Direction) {
+// toItself returns the rule that lets a pod's traffic to itself pass.
+func toItself(ruleset Ruleset) string {
+	policed := slices.Concat(ruleset.Egress.Isolated, ruleset.Ingress.Isolated)
+	slices.SortFunc(policed, netip.Addr.Compare)
+	pairs := make([]string, 0, len(policed))
+	for _, address := range slices.Compact(policed) {
+		pairs = append(pairs, fmt.Sprintf("%[1]s . %[1]s", address))
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("    ip saddr . ip daddr { %s } accept\n", strings.Join(pairs, ", "))
+}
+
+// writeHook writes the chain of a hook of the kernel's, in which established traffic passes.
+func writeHook(b *strings.Builder, hook string, rules ...string) {
+	fmt.Fprintf(b, "  chain %[1]s {\n    type filter hook %[1]s priority filter; policy accept;\n", hook)
+	b.WriteString("    ct state established,related accept\n")
+	for _, rule := range rules {
+		b.WriteString(rule)
+	}
+	b.WriteString("  }\n")
+}
+
+// writeChain writes a chain that returns for what is allowed and refuses the rest.
+func writeChain(b *strings.Builder, name, own, other string, direction Direction, refusal string) {
 	fmt.Fprintf(b, "  chain %s {\n", name)
 	for _, rule := range direction.Allowed {
 		for _, peers := range peerMatches(rule, other) {
@@ -75,7 +92,7 @@ func writeChain(b *strings.Builder, name, own, other string, direction Direction
 			}
 		}
 	}
-	b.WriteString("    counter drop\n  }\n")
+	fmt.Fprintf(b, "    counter %s\n  }\n", refusal)
 }
 
 // peerMatches returns a match for each kind of peer; none when a rule names peers and there are none.

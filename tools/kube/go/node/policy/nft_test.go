@@ -21,10 +21,14 @@ table ip ours {
     counter drop
   }
   chain egress {
-    counter drop
+    counter reject with icmp admin-prohibited
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
+    ct state established,related accept
+  }
+  chain input {
+    type filter hook input priority filter; policy accept;
     ct state established,related accept
   }
 }
@@ -58,7 +62,7 @@ table ip ours {
   }
   chain egress {
     ip saddr { 10.0.0.2 } ip daddr 0.0.0.0/0 ip daddr != 10.0.0.0/8 ip daddr != 192.168.0.0/16 return comment "a/out"
-    counter drop
+    counter reject with icmp admin-prohibited
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
@@ -66,6 +70,11 @@ table ip ours {
     ip saddr . ip daddr { 10.0.0.1 . 10.0.0.1, 10.0.0.2 . 10.0.0.2 } accept
     ip saddr { 10.0.0.2 } jump egress
     ip daddr { 10.0.0.1 } jump ingress
+  }
+  chain input {
+    type filter hook input priority filter; policy accept;
+    ct state established,related accept
+    ip saddr { 10.0.0.2 } jump egress
   }
 }
 `)

@@ -1,0 +1,90 @@
+"""What leaves the pods of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
+
+NetworkPolicies only allow. What is closed is left out of what is allowed: an address by a hole in a range
+(`ipBlock.except`), a port by the ranges before and after it (`endPort`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from soperator_pulumi.spec.network import Destination
+from soperator_pulumi.spec.ports import LAST_PORT, Ports
+
+ALL = ("0.0.0.0/0", "::/0")
+
+PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+"""RFC 1918, RFC 6598 and RFC 4193."""
+
+LINK_LOCAL = ("169.254.0.0/16", "fe80::/10")
+"""RFC 3927 and RFC 4291: where most clouds have their metadata services, and nodes their agents."""
+
+METADATA = (
+    "100.100.100.200/32",  # Alibaba Cloud
+    "168.63.129.16/32",  # Azure's WireServer
+    "192.0.0.192/32",  # Oracle Cloud at the customer's
+    "fd00:42::42/128",  # Scaleway
+    "fd00:100::100:200/128",  # Alibaba Cloud
+    "fd00:a9fe:a9fe::1/128",  # Akamai
+    "fd00:c1::a9fe:a9fe/128",  # Oracle Cloud
+    "fd00:ec2::/32",  # AWS: metadata, pod identities
+    "fd20:ce::254/128",  # Google Cloud
+)
+"""Metadata services at addresses that are not link-local, by their providers' manuals."""
+
+DNS_PORTS = (53, 5353)
+"""Of name servers. Policies see the port of the pod behind a Service: 5353 in OpenShift."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range of addresses, and what of it is closed besides the Kubernetes API."""
+
+    cidr: str
+    closed: tuple[str, ...]
+
+
+def blocks(egress: Sequence[str]) -> list[Block]:
+    """Return the ranges of addresses that the words and CIDRs of `network.egress` open."""
+    opened: list[Block] = []
+    services = (*LINK_LOCAL, *METADATA)
+    if Destination.INTERNET in egress:
+        private = () if Destination.PRIVATE in egress else PRIVATE
+        opened += [Block(cidr, holes(cidr, [*services, *private])) for cidr in ALL]
+    elif Destination.PRIVATE in egress:
+        opened += [Block(cidr, holes(cidr, services)) for cidr in PRIVATE]
+    named = [each for each in egress if each not in {*Destination}]
+    return list(dict.fromkeys([*opened, *(Block(cidr, holes(cidr, services)) for cidr in named)]))
+
+
+def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the `closed` ranges that lie in a range and are smaller: Kubernetes takes no others.
+
+    So a CIDR that names a closed range, or a part of one, opens it.
+    """
+    whole = ip_network(cidr)
+    return tuple(sorted({each for each in closed if _is_within(ip_network(each), whole)}, key=_order))
+
+
+def open_ports(closed: Iterable[Ports]) -> list[Ports]:
+    """Return the ranges of ports that are left between those that are closed."""
+    left: list[Ports] = []
+    start = 1
+    for each in sorted(closed):
+        if start < each.first:
+            left.append(Ports(start, each.first - 1))
+        start = max(start, each.last + 1)
+    return [*left, *([Ports(start, LAST_PORT)] if start <= LAST_PORT else [])]
+
+
+def _is_within(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+    if isinstance(part, IPv4Network) and isinstance(whole, IPv4Network):
+        return part != whole and part.subnet_of(whole)
+    if isinstance(part, IPv6Network) and isinstance(whole, IPv6Network):
+        return part != whole and part.subnet_of(whole)
+    return False
+
+
+def _order(cidr: str) -> tuple[int, int, int]:
+    network = ip_network(cidr)
+    return network.version, int(network.network_address), network.prefixlen

@@ -1,0 +1,44 @@
+"""The network of jobs and sessions: what they may reach."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.spec.addresses import Cidr, cidr
+from soperator_pulumi.spec.base import Model
+from soperator_pulumi.spec.ports import Ports
+
+
+class Destination(StrEnum):
+    """Words for what jobs and sessions may reach."""
+
+    INTERNET = "internet"
+    """All addresses that are not private."""
+    PRIVATE = "private"
+    """The private ranges of RFC 1918, RFC 6598 and RFC 4193, in which a site's own servers are."""
+    CLUSTER = "cluster"
+    """The pods of all namespaces of the Kubernetes cluster."""
+
+
+_WANTED = 'needs "internet", "private", "cluster" or addresses in CIDR notation, such as "10.0.0.0/8".'
+
+
+def _destination(value: object) -> str:
+    return str(value) if isinstance(value, str) and value in {*Destination} else cidr(value, _WANTED)
+
+
+class NetworkSpec(Model):
+    """What login, worker and admin pods may reach besides the cluster's own pods and name servers."""
+
+    egress: tuple[Annotated[str, BeforeValidator(_destination)], ...] = tuple(map(str, Destination))
+    """What they may reach: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
+    and RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
+    addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""
+    closed_ports: tuple[Ports, ...] = (Ports(2379, 2381), Ports(6443, 6443), Ports(10248, 10259))
+    """TCP ports that are closed at all of these addresses, but for the cluster's own pods. Default: those of etcd, the
+    Kubernetes API and the kubelet and its neighbours on every machine. An empty list closes none, for network plugins
+    that do not know ranges of ports (`endPort`)."""
+    api_servers: tuple[Cidr, ...] | None = None
+    """Addresses of the Kubernetes API, which are closed. Default: those that the Service `kubernetes` and its
+    EndpointSlices have in the namespace `default` when the cluster is deployed. Give ranges where they change."""

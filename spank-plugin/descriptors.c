@@ -1,0 +1,173 @@
+#include "descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "mountinfo.h"
+#include "numbers.h"
+
+#ifndef PIPEFS_MAGIC
+#define PIPEFS_MAGIC 0x50495045
+#endif
+
+static const char *const STANDARD[] = {"standard input", "standard output", "standard error"};
+
+struct search {
+    struct shared_mounts *shared;
+    const struct jail_config *config;
+};
+
+static bool is_bound(const struct jail_config *config, const char *point)
+{
+    for (size_t i = 0; i < config->bind_count; i++) {
+        const char *bind = config->binds[i].path;
+        size_t length = strlen(bind);
+
+        if (strncmp(point, bind, length) == 0 && (point[length] == '\0' || point[length] == '/'))
+            return true;
+    }
+    return false;
+}
+
+static int see_mount(const struct mountinfo_line *line, void *context)
+{
+    const struct search *search = context;
+    struct shared_mounts *shared = search->shared;
+    unsigned int *numbers;
+
+    if (!is_bound(search->config, line->point))
+        return 0;
+    if (!(numbers = realloc(shared->numbers, (shared->count + 1) * sizeof(*numbers))))
+        return -1;
+    shared->numbers = numbers;
+    numbers[shared->count++] = line->id;
+    return 0;
+}
+
+int descriptors_note(struct shared_mounts *shared, const struct jail_config *config, struct failure *failure)
+{
+    struct search search = {.shared = shared, .config = config};
+
+    shared->count = 0;
+    if (mountinfo_each("/proc/self/mountinfo", see_mount, &search) < 0)
+        return fail(failure, "read", "/proc/self/mountinfo");
+    return 0;
+}
+
+static int replace_directory(int descriptor, int reading, void *context)
+{
+    const int *root = context;
+    struct stat status;
+
+    if (descriptor == reading || descriptor == *root)
+        return 0;
+    if (fstat(descriptor, &status) < 0)
+        return -1;
+    return S_ISDIR(status.st_mode) && dup3(*root, descriptor, O_CLOEXEC) < 0 ? -1 : 0;
+}
+
+int descriptors_replace_directories(struct failure *failure)
+{
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int result;
+
+    if (root < 0)
+        return fail(failure, "open", "the view's root");
+    result = numbers_each("/proc/self/fd", replace_directory, &root);
+    if (result < 0)
+        fail(failure, "replace in /proc/self/fd", "a directory outside of the jail");
+    close(root);
+    return result;
+}
+
+static bool is_shared(const struct shared_mounts *shared, int descriptor)
+{
+    struct statx status;
+
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) < 0 || !(status.stx_mask & STATX_MNT_ID))
+        return false;
+    for (size_t i = 0; i < shared->count; i++)
+        if (shared->numbers[i] == status.stx_mnt_id)
+            return true;
+    return false;
+}
+
+static bool is_on(int descriptor, long magic)
+{
+    struct statfs system;
+
+    return fstatfs(descriptor, &system) == 0 && system.f_type == magic;
+}
+
+/* What is wrong with a descriptor that a program is to inherit; NULL: nothing. */
+static const char *problem(const struct shared_mounts *shared, int descriptor)
+{
+    struct stat status;
+
+    if (fstat(descriptor, &status) < 0)
+        return errno == EBADF ? NULL : "a file that cannot be looked at";
+    switch (status.st_mode & S_IFMT) {
+    case S_IFREG:
+        return is_shared(shared, descriptor) ? NULL : "a file outside of the jail";
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return is_on(descriptor, PIPEFS_MAGIC) ? NULL : "a named pipe";
+    case S_IFCHR:
+        return status.st_rdev == makedev(1, 3) || is_on(descriptor, DEVPTS_SUPER_MAGIC) ? NULL : "a device";
+    case S_IFBLK:
+        return "a device";
+    default:
+        return NULL; /* sockets, which no path opens, and what has no kind: events and the like */
+    }
+}
+
+static int close_foreign(int descriptor, int reading, void *context)
+{
+    int flags = fcntl(descriptor, F_GETFD);
+
+    if (descriptor > STDERR_FILENO && descriptor != reading && flags >= 0 && !(flags & FD_CLOEXEC) &&
+        problem(context, descriptor))
+        return close(descriptor);
+    return 0;
+}
+
+/* The words of a refusal go to standard error: not into a file that was refused. */
+static void replace_standard_error(bool output_serves)
+{
+    int null;
+
+    if (output_serves) {
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+    } else if ((null = open("/dev/null", O_WRONLY | O_CLOEXEC)) >= 0) {
+        dup2(null, STDERR_FILENO);
+        close(null);
+    } else {
+        close(STDERR_FILENO);
+    }
+}
+
+int descriptors_check(struct shared_mounts *shared, struct failure *failure)
+{
+    const char *found[3];
+
+    for (int i = 0; i < 3; i++)
+        found[i] = problem(shared, i);
+    if (found[STDERR_FILENO])
+        replace_standard_error(!found[STDOUT_FILENO]);
+    for (int i = 0; i < 3; i++)
+        if (found[i])
+            return fail_saying(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
+                               STANDARD[i], found[i]);
+    if (numbers_each("/proc/self/fd", close_foreign, shared) < 0)
+        return fail_job(failure, "look at the open files in", "/proc/self/fd");
+    return 0;
+}

@@ -1,0 +1,106 @@
+"""A cluster without pods: what knows whose it is, and what is deleted first."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pulumi_random as random
+
+from soperator_pulumi import SlurmCluster, parse_cluster
+from soperator_pulumi.cluster.leaving import create_drain_gate
+from soperator_pulumi.cluster.namespace import create_namespace
+from soperator_pulumi.cluster.network import create_network_policies
+from soperator_pulumi.cluster.options import NOT_AWAITED, Scope, what_it_stands_on
+from soperator_pulumi.lifecycle import Connection, NodeSetGuard
+
+config = pulumi.Config()
+
+
+class Cluster(SlurmCluster):
+    """The first and the last resources of a cluster."""
+
+    def __init__(self, name: str, description: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
+        spec, connection = parse_cluster(description), Connection()
+        if config.get_bool("with_kubeconfig"):
+            connection = Connection(Path(os.environ["KUBECONFIG"]).read_text())
+        pulumi.ComponentResource.__init__(self, "soperator-pulumi:index:SlurmCluster", name, {}, opts)
+        scope = self._surroundings(name, spec, connection, what_it_stands_on(opts))
+        self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
+        scope = create_namespace(name, scope.following(self.prerequisites), spec)
+        everything: list[pulumi.Resource] = [
+            *create_network_policies(name, scope, spec, self.prerequisites.api_servers)
+        ]
+        if config.get_bool("with_workers"):
+            everything += workers(name, scope, connection)
+        create_drain_gate(name, scope, spec, connection, everything)
+        self.register_outputs({})
+
+
+def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Resource]:
+    """A StatefulSet whose pod waits for a machine that there is not, and what guards it."""
+    selector = scope.selector("worker", "cpu")
+    # As a manifest: against the classes of Kubernetes a type checker would try for hours to fit it.
+    spec: Any = {
+        "service_name": "nodes",
+        "selector": {"match_labels": selector},
+        "template": {
+            "metadata": {"labels": selector},
+            "spec": {"nodeSelector": {"no-such": "machine"}, "containers": [{"name": "slurmd", "image": "none"}]},
+        },
+    }
+    stateful_set = kubernetes.apps.v1.StatefulSet(
+        f"{name}-cpu", metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED), spec=spec, opts=scope.options()
+    )
+    guard = NodeSetGuard(
+        f"{name}-cpu-guard",
+        namespace=scope.namespace,
+        namespace_uid=scope.namespace_uid or "",
+        owner=scope.owner,
+        component=scope.component,
+        node_set="cpu",
+        stateful_set=stateful_set.id,
+        selector=selector,
+        policy={},
+        connection=connection,
+        opts=scope.options(depends_on=[stateful_set]),
+    )
+    return [stateful_set, guard]
+
+
+def other_service(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+    """Change, in whatever StatefulSet there is, a field because of which it is replaced."""
+    if args.type_ != "kubernetes:apps/v1:StatefulSet":
+        return None
+    props: Any = args.props
+    spec = {**props["spec"], "service_name": config.require("other_service")}
+    return pulumi.ResourceTransformationResult({**props, "spec": spec}, args.opts)
+
+
+class Platform(pulumi.ComponentResource):
+    """What a cluster may be a part of."""
+
+    def __init__(self) -> None:
+        super().__init__("tests:index:Platform", "platform")
+        self.register_outputs({})
+
+
+images = dict.fromkeys(("controller", "worker", "login", "munge", "jail_tools", "jail"), "none")
+described = {
+    "images": images,
+    "node_sets": [{"name": "cpu", "replicas": 0, "cpus": 1, "memory_gib": 1}],
+    "storage": {"keep": False},
+    **config.require_object("cluster"),
+}
+aliases = [pulumi.Alias(**each) for each in config.get_object("aliases") or []]
+if config.get_bool("was_at_the_root"):
+    aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
+parent = Platform() if config.get_bool("in_platform") else None
+options = pulumi.ResourceOptions(
+    parent=parent,
+    aliases=aliases,
+    depends_on=[random.RandomUuid("node-pool")],
+    transformations=[other_service] if config.get("other_service") else [],
+)
+Cluster(config.require("component"), described, options)
