@@ -26,7 +26,6 @@
 #include "enter.h"
 #include "isolation.h"
 #include "leftovers.h"
-#include "pmix.h"
 #include "report.h"
 #include "srun_input.h"
 #include "tree.h"
@@ -154,19 +153,6 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     return result < 0 ? -1 : confine(~UINT64_C(0), config.user_namespaces, failure);
 }
 
-/* Steps that would begin and never end. */
-static int check_step(spank_t spank, struct failure *failure)
-{
-    char mapping[4096];
-    uint32_t nodes;
-
-    if (spank_getenv(spank, "SLURM_PMIX_MAPPING_SERV", mapping, sizeof(mapping)) != ESPANK_SUCCESS)
-        return 0;
-    if (spank_get_item(spank, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS)
-        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the step's nodes");
-    return pmix_check(mapping, nodes, failure);
-}
-
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
@@ -185,8 +171,6 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         fail_job(&failure, "find out", "the working directory");
         return refuse(&failure);
     }
-    if (check_step(spank, &failure) < 0)
-        return refuse(&failure);
     return enter_jail(job_id, step_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 

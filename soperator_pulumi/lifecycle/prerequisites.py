@@ -12,7 +12,13 @@ from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
 from soperator_pulumi.lifecycle.holder import hold, holder
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from soperator_pulumi.lifecycle.surroundings import Reference, Surroundings, api_servers, problems, ssh_host_public_key
+from soperator_pulumi.lifecycle.surroundings import (
+    Reference,
+    Surroundings,
+    closed_api_servers,
+    problems,
+    ssh_host_public_key,
+)
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _PUBLIC_KEY = "ssh_host_public_key"
@@ -32,11 +38,12 @@ class PrerequisitesProvider(LiveProvider):
             return CheckResult(news, [])
         try:
             kube = self.kube(news)
-            if found := list(problems(kube, _asked(news), _asked(olds) if olds else None)):
-                return CheckResult(news, [CheckFailure("", str(SpecError(news["where"], found)))])
-            addresses = api_servers(kube) if news.get(_API_SERVERS) is None else news[_API_SERVERS]
+            addresses, not_known = closed_api_servers(kube, news.get(_API_SERVERS))
+            found = [*problems(kube, _asked(news), _asked(olds) if olds else None), *not_known]
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
+        if found:
+            return CheckResult(news, [CheckFailure("", str(SpecError(news["where"], found)))])
         return CheckResult({**news, _API_SERVERS: addresses}, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:

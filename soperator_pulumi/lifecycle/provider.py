@@ -104,7 +104,7 @@ class LiveProvider(ResourceProvider):
 
 _ACCESS = (KUBECONFIG, CONTEXT)
 _RECORDED = (*_ACCESS, "namespace_uid")
-"""What an update records though nothing else has changed: with it later reads and deletes find the cluster."""
+"""Inputs that an update records though nothing else has changed: later reads and deletes find the cluster by them."""
 
 
 def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:

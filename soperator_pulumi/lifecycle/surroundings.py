@@ -1,7 +1,7 @@
 """What must be true of a Kubernetes cluster before anything is applied to it, checked all at once."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -84,8 +84,6 @@ def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = Non
             yield Problem("namespace", text)
     for reference in wanted.references:
         yield from _reference_problems(kube, wanted, reference, namespace_exists=namespace is not None)
-    if wanted.api_servers is None:
-        yield from _api_server_problems(kube)
 
 
 def api_servers(kube: Kube) -> list[str]:
@@ -102,6 +100,25 @@ def api_servers(kube: Kube) -> list[str]:
     behind = [address for each in slices for end in each.get("endpoints") or [] for address in end["addresses"]]
     networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
     return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
+
+
+def closed_api_servers(kube: Kube, given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
+    """Return the addresses of the Kubernetes API that are to be closed, and why they are not known; one look.
+
+    Args:
+        kube: The cluster.
+        given: Those that the spec lists; None: those that the cluster itself has for it.
+    """
+    if given is not None:
+        return [*given], []
+    field, step = "network.api_servers", "List its addresses here, in CIDR notation."
+    try:
+        found = api_servers(kube)
+    except KubernetesError as error:
+        text = f"not given, and the addresses of the Kubernetes API cannot be read: {error} {step}"
+        return [], [Problem(field, text)]
+    text = f'not given, and the Service "kubernetes" in the namespace "default" has no address. {step}'
+    return found, [] if found else [Problem(field, text)]
 
 
 def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:
@@ -204,16 +221,6 @@ def _reference_problems(
             yield Problem(reference.path, text)
     elif reference.kind == "PersistentVolume":
         yield from _volume_problems(body, wanted, reference)
-
-
-def _api_server_problems(kube: Kube) -> Iterator[Problem]:
-    field, step = "network.api_servers", "List its addresses here, in CIDR notation."
-    try:
-        if not api_servers(kube):
-            text = f'not given, and the Service "kubernetes" in the namespace "default" has no address. {step}'
-            yield Problem(field, text)
-    except KubernetesError as error:
-        yield Problem(field, f"not given, and the addresses of the Kubernetes API cannot be read: {error} {step}")
 
 
 def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:

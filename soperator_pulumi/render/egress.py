@@ -1,4 +1,4 @@
-"""What leaves the pods of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
+"""Egress of the pods of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
 
 NetworkPolicies only allow. What is closed is left out of what is allowed: an address by a hole in a range
 (`ipBlock.except`), a port by the ranges before and after it (`endPort`).

@@ -51,7 +51,7 @@ SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
 """What moves a job into the jail."""
 
 OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
-"""What slurmd opens files of users with: loaded into it before its libraries."""
+"""Library by which slurmd opens files of users: loaded into it before all others."""
 
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 """What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""

@@ -21,11 +21,11 @@ class Operation(StrEnum):
     POD_STOP = "pod-stop"
     """Set by a worker's own pod as it stops, whoever deleted it."""
     POD_START = "pod-start"
-    """What a node registers with that slurmctld does not know yet."""
+    """Set by a node as it registers, where slurmctld does not know it yet."""
 
     @property
     def of_a_pod(self) -> bool:
-        """Whether pods set it themselves, in no run of ours."""
+        """Return True for what pods set themselves, in no run of ours."""
         return self in {Operation.POD_STOP, Operation.POD_START}
 
 

@@ -50,12 +50,12 @@ class Beside:
     """The jobs, by reference."""
 
     def treats(self, elapsed_seconds: float) -> bool:
-        """Whether its policy would have jobs requeued or cancelled by now."""
+        """Return True where its policy would have jobs requeued or cancelled by now."""
         late = self.policy.wait and elapsed_seconds >= self.policy.timeout.total_seconds()
         return late and self.policy.on_timeout in _TREATS
 
     def refuses(self, elapsed_seconds: float) -> bool:
-        """Whether its policy would put everything back by now."""
+        """Return True where its policy would put everything back by now."""
         if not self.policy.wait:
             return True
         return self.policy.on_timeout not in _TREATS and elapsed_seconds >= longest_wait_seconds(self.policy)

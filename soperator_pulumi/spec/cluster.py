@@ -60,7 +60,7 @@ class ClusterSpec(Model):
     jail: JailSpec = JailSpec()
     """The root filesystem of all sessions and jobs, and the volume with it and the homes."""
     network: NetworkSpec = NetworkSpec()
-    """What jobs and sessions may reach."""
+    """Destinations that jobs and sessions may reach."""
     storage: StorageSpec = StorageSpec()
     """The volume for slurmctld's state, and whether volumes are kept."""
     images: ImagesSpec

@@ -29,10 +29,10 @@ def _destination(value: object) -> str:
 
 
 class NetworkSpec(Model):
-    """What login, worker and admin pods may reach besides the cluster's own pods and name servers."""
+    """Destinations that login, worker and admin pods may reach besides the cluster's own pods and name servers."""
 
     egress: tuple[Annotated[str, BeforeValidator(_destination)], ...] = tuple(map(str, Destination))
-    """What they may reach: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
+    """Destinations: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
     and RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
     addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""
     closed_ports: tuple[Ports, ...] = (Ports(2379, 2381), Ports(6443, 6443), Ports(10248, 10259))

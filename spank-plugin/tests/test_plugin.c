@@ -36,8 +36,6 @@ static struct {
     char reason[512];
     int updates;
 } *told;
-static const char *mapping; /* what PMIx says of the step's nodes */
-
 /* The cluster as slurmctld knows it; the first node is this one. */
 #define MAX_NODES 1000
 static node_info_t nodes[MAX_NODES];
@@ -65,19 +63,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
     (void)spank;
     va_start(arguments, item);
-    *va_arg(arguments, uint32_t *) =
-        item == S_JOB_ID ? 12 : item == S_JOB_NNODES ? 1 : item == S_JOB_UID ? USER_ID : 0;
+    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : item == S_JOB_UID ? USER_ID : 0;
     va_end(arguments);
-    return ESPANK_SUCCESS;
-}
-
-spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
-{
-    (void)spank;
-    (void)name;
-    if (!mapping)
-        return ESPANK_ENV_NOEXIST;
-    snprintf(value, (size_t)size, "%s", mapping);
     return ESPANK_SUCCESS;
 }
 
@@ -479,16 +466,4 @@ TEST(other_files_that_are_open_are_inherited_where_a_job_may_have_them)
     CHECK((inside = open("/home/user/file", O_RDONLY)) >= 0 && dup2(inside, 51) == 51);
     CHECK(pipe(own) == 0 && dup2(own[0], 52) == 52);
     CHECK(step(ARGUMENTS, inherits_nothing_of_the_container) == 7);
-}
-
-TEST(a_step_that_pmix_cannot_connect_is_refused_and_drains_nothing)
-{
-    world_make();
-    go_home(0700);
-    mapping = "(vector,(0,2,1))";
-    CHECK(step(ARGUMENTS, never) == 11);
-    CHECK_SAYS(told->error, "jail: PMIx reaches the nodes of one component alone");
-    CHECK(told->updates == 0);
-    mapping = "(vector,(0,1,2))";
-    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
 }

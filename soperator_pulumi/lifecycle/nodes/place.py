@@ -79,7 +79,7 @@ def namespace_path(namespace: str) -> str:
 
 
 def controller_lost(cluster: str) -> bool:
-    """Whether the user has said, for this run, that the controller of the cluster of this name is gone for good.
+    """Return True where the user has named the cluster, for this run, as one whose controller is gone for good.
 
     Raises:
         SpecError: it is said of none by name: a program may have several clusters, of which the others live.

@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.cluster.host_key import host_key
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.surroundings import Surroundings, api_servers, problems
+from soperator_pulumi.lifecycle.surroundings import Surroundings, api_servers, closed_api_servers, problems
 from tests.unit.lifecycle.world import API_SERVICE, API_SLICE, World
 
 OWNER = "project.dev.hpc"
@@ -27,7 +27,9 @@ def found(world: World, *references: dict[str, str], **overrides: Any) -> list[s
         "references": references,
         **overrides,
     }
-    return [str(problem) for problem in problems(world, Surroundings.model_validate(wanted))]
+    asked = Surroundings.model_validate(wanted)
+    _, not_known = closed_api_servers(world, asked.api_servers)
+    return [str(problem) for problem in [*problems(world, asked), *not_known]]
 
 
 def an_object(labels: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
