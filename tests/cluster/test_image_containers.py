@@ -71,8 +71,10 @@ def test_a_user_can_start_no_program_of_the_worker(kubernetes: Kubernetes, names
 
 
 def test_files_are_copied_by_sftp(kubernetes: Kubernetes, namespace: str) -> None:
-    in_login(kubernetes, "sftp", "-b", "-", *OPTIONS, "alice@127.0.0.1", stdin="put /etc/hostname copy\n")
+    # By a pipe within the pod: containerd can close the standard input of `kubectl exec -i` before it is read.
+    sftp = ["sh", "-c", 'echo "put /etc/hostname copy" | "$@"', "sh", "sftp", "-b", "-", *OPTIONS, "alice@127.0.0.1"]
 
+    assert in_login(kubernetes, *sftp) == "sftp> put /etc/hostname copy\n"
     assert ssh(kubernetes, "alice", "cat ~/copy") == "login-0\n"
 
 
@@ -129,10 +131,10 @@ def ssh(kubernetes: Kubernetes, user: str, command: str, *options: str) -> str:
     return in_login(kubernetes, *words)
 
 
-def in_login(kubernetes: Kubernetes, *command: str, stdin: str | None = None) -> str:
+def in_login(kubernetes: Kubernetes, *command: str) -> str:
     """Run a program in the login pod, its standard error with its standard output."""
     both = ["sh", "-c", 'exec "$@" 2>&1', "sh", *command]
-    return kubernetes.run("exec", "-i", "-n", NAMESPACE, "login-0", "--", *both, stdin=stdin or "")
+    return kubernetes.run("exec", "-n", NAMESPACE, "login-0", "--", *both)
 
 
 def namespace_object() -> dict[str, Any]:
