@@ -78,7 +78,7 @@ class Worker:
         self.write(slurmd="0", looks="0", clock="0", mountinfo=MOUNTINFO)
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
-        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\n" "$@"\n'}
+        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)
@@ -250,7 +250,7 @@ def test_slurmd_finds_its_nodes_own_cgroups_writable_and_the_machines_read_only(
     worker.cgroups = str(cgroups)
     worker.start()
 
-    mounts = [line for line in (worker.root / "mounts").read_text().splitlines() if str(cgroups) in line]
+    mounts = [line.removeprefix("mount ") for line in worker.calls.read_text().splitlines() if str(cgroups) in line]
     seen = worker.root / "jail-cgroups"
     assert mounts == [
         *(f"--bind {cgroups}/cpu,cpuacct/slurm_cpu-4 {where}/cpu,cpuacct/slurm_cpu-4" for where in (cgroups, seen)),
@@ -270,7 +270,7 @@ def test_the_one_hierarchy_of_cgroup_v2_stays_as_it_is_and_jobs_see_nothing_of_i
     worker.cgroups = str(cgroups)
     worker.start()
 
-    assert str(cgroups) not in (worker.root / "mounts").read_text()
+    assert str(cgroups) not in worker.calls.read_text()
     assert list((worker.root / "jail-cgroups").iterdir()) == []
 
 
