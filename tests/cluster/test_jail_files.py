@@ -131,6 +131,7 @@ def test_a_file_that_is_sent_into_a_pipe_holds_no_slurmd(slurm: Slurm, files: st
 
 
 def test_a_file_is_sent_to_the_nodes_all_the_same(slurm: Slurm, files: str) -> None:
-    slurm.ssh(f"cd {files}; echo text > said; salloc -w cpu-0 {SMALL} sbcast -f said /tmp/sent")
+    send = "sbcast -f said /tmp/sent && srun cat /tmp/sent"
+    said = slurm.ssh(f"cd {files}; echo text > said; salloc -w cpu-0 {SMALL} sh -c '{send}'").stdout
 
-    assert slurm.ssh("srun -w cpu-0 sh -c 'cat /tmp/sent; rm /tmp/sent'").stdout == "text\n"
+    assert said == "text\n"
