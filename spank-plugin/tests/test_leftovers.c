@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -10,9 +11,11 @@
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../leftovers.h"
+#include "../sweep.h"
 #include "harness.h"
 #include "world.h"
 
@@ -181,9 +184,16 @@ static int run_away(void *unused)
     return 0;
 }
 
+/* As in a container: its processes are those that it can signal. */
+static void see_own_processes(void)
+{
+    CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0);
+}
+
 static int kill_what_ran_away(void *unused)
 {
     (void)unused;
+    see_own_processes();
     CHECK(as_user(run_away, NULL) == 0);
     CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
     /* it is this process's child now, as the first one of the namespace */
@@ -194,6 +204,42 @@ static int kill_what_ran_away(void *unused)
 TEST(a_process_that_got_away_from_its_step_is_killed)
 {
     CHECK(in_node(kill_what_ran_away) == 0);
+}
+
+static int pauses;
+
+int nanosleep(const struct timespec *duration, struct timespec *left)
+{
+    pauses++;
+    return clock_nanosleep(CLOCK_REALTIME, 0, duration, left);
+}
+
+static int pauses_of_a_sweep(void *unused)
+{
+    (void)unused;
+    sweep_processes();
+    return pauses;
+}
+
+static int sweep_beside_processes_of_root(void *unused)
+{
+    pid_t other;
+
+    (void)unused;
+    see_own_processes();
+    CHECK((other = fork()) >= 0);
+    if (other == 0) {
+        pause();
+        _exit(0);
+    }
+    CHECK(as_user(pauses_of_a_sweep, NULL) == 0);
+    CHECK(kill(other, 0) == 0);
+    return 0;
+}
+
+TEST(a_user_without_processes_is_not_waited_for)
+{
+    CHECK(in_node(sweep_beside_processes_of_root) == 0);
 }
 
 static int remove_without_a_list(void *unused)

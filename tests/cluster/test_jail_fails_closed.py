@@ -128,9 +128,13 @@ def run_batch(slurm: Slurm) -> list[str]:
     return slurm.ssh(f"scancel {job} 2>/dev/null; ls -d {MARKER}* 2>/dev/null; true").stdout.split()
 
 
+def await_the_end_of_jobs(slurm: Slurm) -> None:
+    wait_until(lambda: "COMPLETING" not in slurm.node_state("cpu-0"), what="the node has no job")
+
+
 def revive(slurm: Slurm) -> None:
     """Put the node back to work, as an admin does after the repair."""
-    wait_until(lambda: "COMPLETING" not in slurm.node_state("cpu-0"), what="the node has no job")
+    await_the_end_of_jobs(slurm)
     if {"DRAIN", "DOWN"} & set(slurm.node_state("cpu-0").split("+")):
         slurm.scontrol("update", "nodename=cpu-0", "state=resume")
     wait_until(lambda: is_idle(slurm), what="the node is idle")
@@ -142,6 +146,7 @@ def is_idle(slurm: Slurm) -> bool:
 
 
 def replace_worker(slurm: Slurm) -> None:
+    await_the_end_of_jobs(slurm)  # a pod that is killed while one completes keeps slurmctld waiting for two minutes
     before = slurm.api.read_namespaced_pod("cpu-0", slurm.namespace).metadata.uid
     slurm.api.delete_namespaced_pod("cpu-0", slurm.namespace, grace_period_seconds=0)
 
