@@ -119,7 +119,7 @@ def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> 
 def _without(block: Block, api_servers: pulumi.Output[Sequence[str]]) -> NetworkPolicyPeerArgs:
     def closed(found: Sequence[str] | None) -> list[str] | None:
         # A mocked deployment finds none. Kubernetes forgets an empty list, so Pulumi would find it missing each time.
-        return [*egress.holes(block.cidr, [*block.closed, *(found or ())])] or None
+        return [*block.holes(found or ())] or None
 
     return NetworkPolicyPeerArgs(ip_block=IPBlockArgs(cidr=block.cidr, except_=api_servers.apply(closed)))
 

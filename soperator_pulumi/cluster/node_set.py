@@ -11,7 +11,7 @@ from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.options import FORCED, NOT_AWAITED, Scope
+from soperator_pulumi.cluster.options import FORCED, NOT_AWAITED, OLD_ONE_FIRST, Scope
 from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
 from soperator_pulumi.cluster.worker import worker_role
@@ -100,7 +100,7 @@ class NodeSet(pulumi.ComponentResource):
                 selector=LabelSelectorArgs(match_labels=selector),
                 template=template,
             ),
-            opts=own.options(depends_on=[self.drain]),
+            opts=own.options(OLD_ONE_FIRST, depends_on=[self.drain]),
         )
         self.disruption_budget = never_evicted(name, own, "worker", node_set.name)
         self.guard = NodeSetGuard(

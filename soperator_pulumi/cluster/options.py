@@ -30,6 +30,10 @@ otherwise Kubernetes refuses the deployment's value."""
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
 """Label of the pods in which Slurm runs, which find each other by name: not of those that work on the jail's trees."""
 
+OLD_ONE_FIRST = pulumi.ResourceOptions(delete_before_replace=True)
+"""Of a StatefulSet with a guard: only what is deleted before its successor is made has Pulumi delete its guard first. A
+transformation that gives it another name would have both there at once, and the pods of the old one go undrained."""
+
 _DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
 _LABEL_LIMIT = 63
 

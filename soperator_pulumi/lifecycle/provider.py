@@ -25,6 +25,7 @@ from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Access, a
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.progress import MachineClock
 from soperator_pulumi.lifecycle.recent import Recent
+from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 P = ParamSpec("P")
@@ -50,13 +51,15 @@ class LiveProvider(ResourceProvider):
 
         What changes something makes what was seen before old.
         """
-        renewing: dict[str, Callable[[Any], object]] = {
-            "diff": _diff_with_access,
-            "update": _update_with_access,
-            "read": _read_renewed,
-            "delete": _delete_renewed,
-        }
-        for name, wrap in renewing.items():
+        wraps: list[tuple[str, Callable[[Any], object]]] = [
+            ("diff", _diff_with_access),
+            ("create", noting_successor),
+            ("update", _update_with_access),
+            ("read", _read_renewed),
+            ("delete", _delete_renewed),
+            ("delete", unless_superseded),
+        ]
+        for name, wrap in wraps:
             if name in cls.__dict__:
                 setattr(cls, name, wrap(cls.__dict__[name]))
         for name in ("create", "update", "delete"):

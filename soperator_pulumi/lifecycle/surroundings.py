@@ -97,7 +97,13 @@ def api_servers(kube: Kube) -> list[str]:
     """
     service = (kube.get(_API_SERVICE) or {}).get("spec", {})
     slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
-    behind = [address for each in slices for end in each.get("endpoints") or [] for address in end["addresses"]]
+    behind = [
+        address
+        for each in slices
+        if each.get("addressType") != "FQDN"
+        for end in each.get("endpoints") or []
+        for address in end["addresses"]
+    ]
     networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
     return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
 

@@ -42,6 +42,15 @@ class Block:
 
     cidr: str
     closed: tuple[str, ...]
+    by_word: bool
+    """Opened by a word, and not by a CIDR of the user's: what is closed stays closed also where it is all of it."""
+
+    def holes(self, api_servers: Sequence[str]) -> tuple[str, ...]:
+        """Return all that is closed of it, with the addresses of the Kubernetes API, in CIDR notation."""
+        whole = ip_network(self.cidr)
+        if self.by_word and any(_lies_in(whole, ip_network(each)) for each in api_servers):
+            return tuple(str(half) for half in whole.subnets())  # Kubernetes takes no hole as large as its range
+        return holes(self.cidr, [*self.closed, *api_servers])
 
 
 def blocks(egress: Sequence[str]) -> list[Block]:
@@ -50,11 +59,11 @@ def blocks(egress: Sequence[str]) -> list[Block]:
     services = (*LINK_LOCAL, *METADATA)
     if Destination.INTERNET in egress:
         private = () if Destination.PRIVATE in egress else PRIVATE
-        opened += [Block(cidr, holes(cidr, [*services, *private])) for cidr in ALL]
+        opened += [Block(cidr, holes(cidr, [*services, *private]), by_word=True) for cidr in ALL]
     elif Destination.PRIVATE in egress:
-        opened += [Block(cidr, holes(cidr, services)) for cidr in PRIVATE]
+        opened += [Block(cidr, holes(cidr, services), by_word=True) for cidr in PRIVATE]
     named = [each for each in egress if each not in {*Destination}]
-    return list(dict.fromkeys([*opened, *(Block(cidr, holes(cidr, services)) for cidr in named)]))
+    return list(dict.fromkeys([*opened, *(Block(cidr, holes(cidr, services), by_word=False) for cidr in named)]))
 
 
 def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
@@ -63,7 +72,9 @@ def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
     So a CIDR that names a closed range, or a part of one, opens it.
     """
     whole = ip_network(cidr)
-    return tuple(sorted({each for each in closed if _is_within(ip_network(each), whole)}, key=_order))
+    return tuple(
+        sorted({each for each in closed if _lies_in(part := ip_network(each), whole) and part != whole}, key=_order)
+    )
 
 
 def open_ports(closed: Iterable[Ports]) -> list[Ports]:
@@ -77,11 +88,11 @@ def open_ports(closed: Iterable[Ports]) -> list[Ports]:
     return [*left, *([Ports(start, LAST_PORT)] if start <= LAST_PORT else [])]
 
 
-def _is_within(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+def _lies_in(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
     if isinstance(part, IPv4Network) and isinstance(whole, IPv4Network):
-        return part != whole and part.subnet_of(whole)
+        return part.subnet_of(whole)
     if isinstance(part, IPv6Network) and isinstance(whole, IPv6Network):
-        return part != whole and part.subnet_of(whole)
+        return part.subnet_of(whole)
     return False
 
 

@@ -187,12 +187,13 @@ def test_a_stateful_set_that_a_transformation_replaces_is_drained_before(stack: 
     held = Held(stack, settings={"with_workers": True})
     held.up()
     before = stateful_set(held)
-    moved = replace(held, settings={"with_workers": True, "other_service": "other"})
     pretend_that_slurmd_runs(held)
 
-    error = held.stack.fails(moved.deployer().up)
-    assert "slurmctld does not answer: there is no controller, and jobs may run on cpu-0" in str(error)
-    assert stateful_set(held)["metadata"]["uid"] == before["metadata"]["uid"]
+    for change in ({"other_name": "corp-cpu"}, {"other_service": "other"}):
+        moved = replace(held, settings={"with_workers": True, **change})
+        error = held.stack.fails(moved.deployer().up)
+        assert "slurmctld does not answer: there is no controller, and jobs may run on cpu-0" in str(error)
+        assert stateful_set(held)["metadata"]["uid"] == before["metadata"]["uid"]
 
     os.environ["SOPERATOR_CONTROLLER_LOST"] = "hpc"
     try:

@@ -189,3 +189,8 @@ def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> 
 def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
     annotations = a_deployment().one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
     assert annotations["pulumi.com/patchForce"] == "true"
+
+
+def test_a_stateful_set_is_deleted_before_its_successor_is_made_so_that_its_guard_is_asked() -> None:
+    """Also where a transformation of the program gives it another name."""
+    assert a_deployment().request("hpc-cpu", "StatefulSet").deleteBeforeReplace

@@ -46,6 +46,22 @@ def override(cluster: str) -> dict[str, Any]:
     Raises:
         SpecError: it is no mapping, or has something else than clusters in it.
     """
+    return dict(_by_cluster(cluster).get(cluster, {}))
+
+
+def unheeded(cluster: str) -> str:
+    """Return a line for where the environment names clusters, but not this one, which a misspelt name does; or nothing.
+
+    Raises:
+        SpecError: it is no mapping, or has something else than clusters in it.
+    """
+    named = _by_cluster(cluster)
+    if not named or cluster in named:
+        return ""
+    return f"{cluster}: {SOPERATOR_DRAIN} names {', '.join(sorted(named))}, and counts for no other cluster"
+
+
+def _by_cluster(cluster: str) -> dict[str, dict[str, Any]]:
     text = os.environ.get(SOPERATOR_DRAIN, "").strip()
     if not text:
         return {}
@@ -53,15 +69,12 @@ def override(cluster: str) -> dict[str, Any]:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
         content = None
+    example = f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'"
     if not isinstance(content, dict) or not all(isinstance(each, dict) for each in content.values()):
-        raise SpecError(
-            SOPERATOR_DRAIN,
-            [
-                Problem(
-                    "",
-                    "needs the name of a cluster, and keys of a node set's drain that count for it: "
-                    f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'.",
-                )
-            ],
-        )
-    return dict(content.get(cluster, {}))
+        text = f"needs the name of a cluster, and keys of a node set's drain that count for it: {example}."
+        raise SpecError(SOPERATOR_DRAIN, [Problem("", text)])
+    others = [each for each in content if not isinstance(each, str)]
+    if others:
+        text = f"got {others[0]!r} as the name of a cluster, as YAML reads some words and numbers. Put it into quotes."
+        raise SpecError(SOPERATOR_DRAIN, [Problem("", text)])
+    return content

@@ -8,7 +8,7 @@ from typing import Any
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of, unheeded
 from soperator_pulumi.lifecycle.nodes.freeing import Freed, Freeing
 from soperator_pulumi.lifecycle.nodes.live_node_set import find_policies
 from soperator_pulumi.lifecycle.nodes.place import Place
@@ -104,10 +104,12 @@ class Draining:
         """
         if not leaving:
             return []
+        note = unheeded(self._cluster)
         snapshot, now = self._slurm.snapshot(), self._now()
         others = self._policies() if shared(leaving, snapshot) else {}
         planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now, others=others)
-        return plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
+        lines = plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
+        return [*lines, note] if note else lines
 
     def free(
         self, leaving: Sequence[Leaving], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
@@ -124,6 +126,8 @@ class Draining:
         Raises:
             DrainError: it was stopped. What carried a drain of ours is in service again, or the message names it.
         """
+        if note := unheeded(self._cluster):
+            self._say(note)
         run = Freeing(
             self._slurm,
             leaving,

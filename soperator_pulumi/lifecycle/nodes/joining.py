@@ -119,8 +119,9 @@ class Joining:
         if live.replicas != self.size:
             return (
                 f"{self.node_set}: its StatefulSet has {live.replicas} replicas instead of {self.size}: somebody "
-                f"changed them beside Pulumi (`kubectl scale`, an autoscaler). Run `pulumi up --refresh`, which sets "
-                f"{self.size} again, or write what it is to be into the node set's replicas first."
+                f"changed them beside Pulumi (`kubectl scale`, an autoscaler), or a transformation in the program "
+                f"does. Run `pulumi up --refresh`, which sets {self.size} again, or write what it is to be into the "
+                "node set's replicas first: transformations must leave it as it is."
             )
         return ""
 

@@ -136,7 +136,7 @@ def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
     sets = [each for each in leaving if each.names]
     undo = {
         Operation.SCALE_DOWN: " and ".join(f"replicas: {each.before} of {each.node_set}" for each in sets),
-        Operation.REMOVAL: f"{' and '.join(each.node_set for each in sets)} in the spec again",
+        Operation.REMOVAL: f"{' and '.join(each.node_set for each in sets)} in the spec",
         Operation.REPLACEMENT: "the change taken back",
         Operation.ROLLING_UPDATE: "the change taken back",
     }.get(operation, "")

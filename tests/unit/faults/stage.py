@@ -17,6 +17,7 @@ from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
+from soperator_pulumi.lifecycle.superseded import CREATED
 from tests.unit.faults.faults import Faults, FaultyKube
 
 PROVIDERS: Mapping[str, type[LiveProvider]] = {
@@ -39,6 +40,7 @@ class Stage:
         """Begin a run: a new process, which has seen nothing yet."""
         self.faults = faults
         self._kube = FaultyKube(faults) if faults else None
+        CREATED.clear()
 
     @property
     def now_on(self) -> Faults:

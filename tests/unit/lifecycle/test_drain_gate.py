@@ -119,6 +119,14 @@ def test_the_policy_of_one_run_counts_when_it_is_destroyed(model: Model, monkeyp
     assert job.state == "COMPLETED"
 
 
+def test_a_policy_of_one_run_for_a_misspelt_cluster_is_told_before_anything_is_drained(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPERATOR_DRAIN", "hcp: {on_timeout: abort}")
+    destroy(model)
+    assert model.world.said[0] == "hpc: SOPERATOR_DRAIN names hcp, and counts for no other cluster"
+
+
 def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

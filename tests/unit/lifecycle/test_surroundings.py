@@ -235,6 +235,13 @@ def test_the_kubernetes_api_is_closed_at_its_services_addresses_and_at_those_beh
     assert api_servers(World()) == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
 
 
+def test_names_behind_the_kubernetes_api_are_no_addresses() -> None:
+    world = World()
+    world.objects[API_SLICE]["addressType"] = "FQDN"
+    world.objects[API_SLICE]["endpoints"] = [{"addresses": ["api.example.com"]}]
+    assert api_servers(world) == ["10.96.0.1/32", "fd00:96::1/128"]
+
+
 def test_an_api_that_is_not_found_is_a_problem_unless_its_addresses_are_given() -> None:
     world = World()
     del world.objects[API_SERVICE], world.objects[API_SLICE]

@@ -27,8 +27,7 @@ def reached(egress: list[str] | tuple[str, ...], address: str, api_servers: tupl
     """Whether an address lies in one of the ranges and in none of its holes, as a network plugin has it."""
     wanted = ip_address(address)
     return any(
-        wanted in ip_network(block.cidr)
-        and not any(wanted in ip_network(hole) for hole in holes(block.cidr, [*block.closed, *api_servers]))
+        wanted in ip_network(block.cidr) and not any(wanted in ip_network(hole) for hole in block.holes(api_servers))
         for block in blocks(egress)
     )
 
@@ -52,6 +51,13 @@ def test_a_word_opens_what_it_names_and_no_more() -> None:
     assert opened("internet") == ["1.1.1.1", "2606:4700::1"]
     assert opened("private") == ["10.1.2.3", "fd12::1"]
     assert opened("10.1.2.0/24") == ["10.1.2.3"]
+
+
+@pytest.mark.parametrize("api_server", ["10.0.0.0/8", "0.0.0.0/0"])
+def test_a_word_opens_no_api_server_whose_range_is_as_large_as_its_own(api_server: str) -> None:
+    for egress in (["private"], ["internet", "private"]):
+        assert not reached(egress, "10.1.2.3", (api_server,))
+    assert reached([api_server], "10.1.2.3", (api_server,)), "a range that the user names is open"
 
 
 def test_the_kubernetes_api_is_a_hole_in_every_range_that_has_it() -> None:

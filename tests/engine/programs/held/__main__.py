@@ -12,7 +12,7 @@ from soperator_pulumi import SlurmCluster, parse_cluster
 from soperator_pulumi.cluster.leaving import create_drain_gate
 from soperator_pulumi.cluster.namespace import create_namespace
 from soperator_pulumi.cluster.network import create_network_policies
-from soperator_pulumi.cluster.options import NOT_AWAITED, Scope, what_it_stands_on
+from soperator_pulumi.cluster.options import NOT_AWAITED, OLD_ONE_FIRST, Scope, what_it_stands_on
 from soperator_pulumi.lifecycle import Connection, NodeSetGuard
 
 config = pulumi.Config()
@@ -51,7 +51,10 @@ def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Reso
         },
     }
     stateful_set = kubernetes.apps.v1.StatefulSet(
-        f"{name}-cpu", metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED), spec=spec, opts=scope.options()
+        f"{name}-cpu",
+        metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED),
+        spec=spec,
+        opts=scope.options(OLD_ONE_FIRST),
     )
     guard = NodeSetGuard(
         f"{name}-cpu-guard",
@@ -69,13 +72,16 @@ def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Reso
     return [stateful_set, guard]
 
 
-def other_service(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
-    """Change, in whatever StatefulSet there is, a field because of which it is replaced."""
+def replacing(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+    """Change, in whatever StatefulSet there is, a field because of which it is replaced, or its name."""
     if args.type_ != "kubernetes:apps/v1:StatefulSet":
         return None
     props: Any = args.props
-    spec = {**props["spec"], "service_name": config.require("other_service")}
-    return pulumi.ResourceTransformationResult({**props, "spec": spec}, args.opts)
+    if service := config.get("other_service"):
+        props = {**props, "spec": {**props["spec"], "service_name": service}}
+    if name := config.get("other_name"):
+        props["metadata"].name = name
+    return pulumi.ResourceTransformationResult(props, args.opts)
 
 
 class Platform(pulumi.ComponentResource):
@@ -101,6 +107,6 @@ options = pulumi.ResourceOptions(
     parent=parent,
     aliases=aliases,
     depends_on=[random.RandomUuid("node-pool")],
-    transformations=[other_service] if config.get("other_service") else [],
+    transformations=[replacing],
 )
 Cluster(config.require("component"), described, options)

@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
+from soperator_pulumi.lifecycle.nodes.drain_override import policy_of, unheeded
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 RECORDED = DrainSpec.model_validate({"timeout": "30m", "not_requeueable": "cancel"}).model_dump(mode="json")
@@ -42,6 +42,8 @@ def test_what_it_says_of_another_cluster_does_not_count(monkeypatch: pytest.Monk
         ("{timeout: 10m}", "SOPERATOR_DRAIN='hpc: {timeout: 10m, on_timeout: cancel}'"),
         ("hpc: {on_timeout: wait, max_wait: 1m}", "max_wait"),
         ("hpc: {grace: 1h}", "grace: is part of the worker pods"),
+        ("no: {on_timeout: abort}", "got False as the name of a cluster"),
+        ("7: {on_timeout: abort}", "got 7 as the name of a cluster"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,3 +57,11 @@ def test_all_that_is_wrong_with_it_is_told_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {grace: 1h, timeout: soon, on_timeout: kill}")
     with pytest.raises(SpecError, match="3 problems"):
         policy_of("hpc", RECORDED)
+
+
+def test_a_cluster_that_it_does_not_name_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOPERATOR_DRAIN", raising=False)
+    assert unheeded("hpc") == ""
+    monkeypatch.setenv("SOPERATOR_DRAIN", "{red: {timeout: 1h}, 'no': {timeout: 1h}}")
+    assert unheeded("hpc") == "hpc: SOPERATOR_DRAIN names no, red, and counts for no other cluster"
+    assert unheeded("no") == ""
