@@ -3,6 +3,7 @@
 Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints how files change.
 """
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ _KNOWN_GOOD = "known_good"
 class ConfigFilesProvider(PlacedProvider):
     """Create, change and remove the ConfigMap."""
 
-    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with what is live, and print how the files will change."""
         if has_unknown(news):
             return DiffResult(changes=True)
@@ -42,7 +43,7 @@ class ConfigFilesProvider(PlacedProvider):
         before = {} if live is None else live.files
         for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
             say(line)
-        if live is not None and live.is_as(desired):
+        if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
             say(f"{desired.name}: an interrupted change is completed")
@@ -63,8 +64,9 @@ class ConfigFilesProvider(PlacedProvider):
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
         desired = DesiredFiles.model_validate(props)
-        _transaction(self.kube(props), desired).put(desired)
-        return CreateResult(f"{desired.namespace}/{desired.name}", _outputs(props))
+        id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
+        _transaction(self.kube(props), desired).put(desired.by(id_))
+        return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Return the live files."""
@@ -74,16 +76,19 @@ class ConfigFilesProvider(PlacedProvider):
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
 
-    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+    def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction; what is recorded are the last files that went well."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.kube(news), desired).put(desired, known_good=olds[_KNOWN_GOOD])
+        _transaction(self.kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
-    def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """Delete the ConfigMap."""
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Delete the ConfigMap. One that was replaced leaves that of its successor, which has the same name."""
         recorded = DesiredFiles.model_validate(props)
-        self.recorded_kube(props).delete(recorded.path)
+        kube = self.recorded_kube(props)
+        live = _transaction(kube, recorded).live(recorded)
+        if live is not None and live.resource in {id_, ""}:
+            kube.delete(recorded.path)
 
 
 def _outputs(props: dict[str, Any]) -> dict[str, Any]:
