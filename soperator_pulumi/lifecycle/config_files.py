@@ -19,6 +19,7 @@ from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _KNOWN_GOOD = "known_good"
@@ -105,7 +106,7 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     return Transaction(kube, activations, say, clock)
 
 
-class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles"):
+class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
     """A ConfigMap whose changes are in force when the resource is up to date."""
 
     def __init__(

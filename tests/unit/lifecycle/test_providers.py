@@ -137,6 +137,18 @@ def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: World)
     assert not ConfigFilesProvider().diff(ID, updated, news).changes
 
 
+def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: World) -> None:
+    """The SDK leaves out of the inputs what is None."""
+    outputs = {**created(world), "kubeconfig": "given", "context": "given"}
+    silent = {key: value for key, value in CONFIG_FILES.items() if key not in {"kubeconfig", "context"}}
+    for news in (silent, {**silent, "context": "given"}):
+        assert ConfigFilesProvider().diff(ID, outputs, news).changes
+        updated = ConfigFilesProvider().update(ID, outputs, news).outs or {}
+        assert not updated.get("kubeconfig")
+        assert updated.get("context") == news.get("context")
+        assert not ConfigFilesProvider().diff(ID, updated, news).changes
+
+
 def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = {**created(world), "kubeconfig": "expired"}
     asked: list[Any] = []
