@@ -17,7 +17,7 @@ from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
 from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider, place_of
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
@@ -37,7 +37,7 @@ class ConfigFilesProvider(PlacedProvider):
         if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
             return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
         try:
-            live = _transaction(self.kube(news), desired).live(desired)
+            live = _transaction(self.placed_kube(news), desired).live(desired)
         except KubernetesError as error:
             say(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
@@ -66,13 +66,19 @@ class ConfigFilesProvider(PlacedProvider):
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
-        _transaction(self.kube(props), desired).put(desired.by(id_))
+        _transaction(self.placed_kube(props), desired).put(desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return the live files."""
+        """Return the live files. They are gone where the namespace is, and the user says that it is for good.
+
+        Raises:
+            KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
+        """
+        if place_of(props).given_up(self.kube(props)):
+            return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
-        live = _transaction(self.kube(props), recorded).live(recorded)
+        live = _transaction(self.placed_kube(props), recorded).live(recorded)
         if live is None:
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
@@ -80,7 +86,7 @@ class ConfigFilesProvider(PlacedProvider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction; what is recorded are the last files that went well."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
+        _transaction(self.placed_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:

@@ -67,6 +67,15 @@ class Place(BaseModel):
             )
         return live
 
+    def given_up(self, kube: Kube) -> bool:
+        """Whether there is no such namespace, and the user has named the cluster as one that is gone for good.
+
+        Raises:
+            KubernetesError: the cluster cannot be reached.
+            SpecError: SOPERATOR_CONTROLLER_LOST names no cluster.
+        """
+        return controller_lost(self.cluster) and kube.get(namespace_path(self.namespace)) is None
+
 
 def cluster_of(props: Mapping[str, Any]) -> str:
     """Return the name of the cluster of a resource with these inputs or outputs."""

@@ -4,7 +4,7 @@ import base64
 import copy
 import itertools
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from soperator_pulumi.lifecycle.connection import Access, access, with_newest_ac
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
+from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
@@ -44,6 +45,7 @@ PROVIDERS: list[type[LiveProvider]] = [
 ]
 CONFIG_FILES = {
     "namespace": NAMESPACE,
+    "namespace_uid": "recorded",
     "name": "slurm-config",
     "labels": {"team": "hpc"},
     "annotations": {},
@@ -54,6 +56,7 @@ CONFIG_FILES = {
     "kubeconfig": None,
     "context": None,
 }
+NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 ID = f"{NAMESPACE}/slurm-config/0"
 CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/slurm-config"
 PREREQUISITES = {
@@ -71,7 +74,11 @@ PREREQUISITES = {
 
 @pytest.fixture
 def world() -> World:
-    return World()
+    """A world with the namespace that is recorded."""
+    world = World()
+    labels = {PREREQUISITES["owner_label"]: PREREQUISITES["owner"]}
+    world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "recorded", "labels": labels}}
+    return world
 
 
 @pytest.fixture(autouse=True)
@@ -167,14 +174,45 @@ def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, m
 
 
 def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: World) -> None:
-    outputs = {**created(world), "namespace_uid": "recorded"}
-    world.objects[f"/api/v1/namespaces/{NAMESPACE}"] = {"metadata": {"uid": "another"}}
+    outputs = created(world)
+    world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "another"}}
     with pytest.raises(KubernetesError, match="not the one that this stack has recorded"):
         ConfigFilesProvider().delete(ID, outputs)
     assert CONFIG_MAP in world.objects
-    world.objects[f"/api/v1/namespaces/{NAMESPACE}"]["metadata"]["uid"] = "recorded"
+    world.objects[NAMESPACE_PATH]["metadata"]["uid"] = "recorded"
     ConfigFilesProvider().delete(ID, outputs)
     assert CONFIG_MAP not in world.objects
+
+
+@pytest.mark.parametrize("namespace", [None, {"metadata": {"uid": "another"}}], ids=["none", "another"])
+def test_files_are_neither_looked_for_nor_made_in_another_kubernetes(
+    world: World, capsys: pytest.CaptureFixture[str], namespace: dict[str, Any] | None
+) -> None:
+    outputs = created(world)
+    news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
+    world.objects = {} if namespace is None else {NAMESPACE_PATH: namespace}
+    before = copy.deepcopy(world.objects)
+    operations: list[Callable[[], object]] = [
+        lambda: ConfigFilesProvider().read(ID, outputs),
+        lambda: ConfigFilesProvider().create(dict(news)),
+        lambda: ConfigFilesProvider().update(ID, outputs, dict(news)),
+    ]
+    for operation in operations:
+        with pytest.raises(KubernetesError, match="right cluster"):
+            operation()
+    assert ConfigFilesProvider().diff(ID, outputs, dict(news)).changes
+    assert "cannot be compared with the live files: The" in capsys.readouterr().out
+    assert world.objects == before
+
+
+def test_a_refresh_forgets_files_whose_namespace_is_gone_for_good_where_the_user_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = created(world)
+    monkeypatch.setenv(CONTROLLER_LOST, SELECTOR["app.kubernetes.io/instance"])
+    assert ConfigFilesProvider().read(ID, outputs).id == ID
+    world.objects = {}
+    assert ConfigFilesProvider().read(ID, outputs).id == ""
 
 
 def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
