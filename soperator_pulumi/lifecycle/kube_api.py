@@ -34,6 +34,10 @@ class Cluster:
         self._http = client.ApiClient(self._configuration).rest_client.pool_manager
         self._transports: dict[tuple[str, str, str, bool], SharedReads] = {}
 
+    def __str__(self) -> str:
+        """Return the address of the API server, for messages."""
+        return str(self._configuration.host)
+
     def get(self, path: str) -> Json | None:
         """Return an object, or None when there is none."""
         return self._request("GET", path)

@@ -22,7 +22,7 @@ from kubernetes.config.kube_config import (
 )
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Access
+from soperator_pulumi.lifecycle.connection import Access, is_content
 from soperator_pulumi.lifecycle.kube import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
@@ -92,7 +92,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:
     """Return what a kubeconfig says: its content is given, or a path, or nothing for the ambient one."""
-    if kubeconfig is not None and _is_content(kubeconfig):
+    if kubeconfig is not None and is_content(kubeconfig):
         given = yaml.safe_load(kubeconfig)
         if not isinstance(given, dict):
             raise config.ConfigException("its content is not a mapping")
@@ -103,11 +103,6 @@ def _content(kubeconfig: str | None) -> Json | ConfigNode:
     if found is None:
         raise config.ConfigException("no configuration was found there")
     return found
-
-
-def _is_content(kubeconfig: str) -> bool:
-    """Return True for the content of a file rather than a path: JSON may stand in one line."""
-    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
 
 
 def _why_not_read(error: Exception) -> str:

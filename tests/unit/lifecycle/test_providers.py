@@ -3,6 +3,7 @@
 import base64
 import copy
 import itertools
+import json
 import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -157,7 +158,7 @@ def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: Worl
 
 
 def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = {**created(world), "kubeconfig": "expired"}
+    outputs = {**created(world), "kubeconfig": OLD}
     asked: list[Any] = []
 
     def kube(_self: LiveProvider, props: Mapping[str, Any]) -> World:
@@ -166,11 +167,11 @@ def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, m
 
     monkeypatch.setattr(LiveProvider, "kube", kube)
     provider = ConfigFilesProvider()
-    provider.configure(ConfigureRequest(a_config(soperator__kubeconfig="renewed")))
+    provider.configure(ConfigureRequest(a_config(soperator__kubeconfig=NEW)))
     found = provider.read(ID, outputs)
-    assert (found.outs or {})["kubeconfig"] == "expired"
+    assert (found.outs or {})["kubeconfig"] == OLD
     provider.delete(ID, outputs)
-    assert {*asked} == {"renewed"}
+    assert {*asked} == {NEW}
 
 
 def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: World) -> None:
@@ -198,7 +199,10 @@ def test_files_are_neither_looked_for_nor_made_in_another_kubernetes(
         lambda: ConfigFilesProvider().update(ID, outputs, dict(news)),
     ]
     for operation in operations:
-        with pytest.raises(KubernetesError, match="right cluster"):
+        with pytest.raises(
+            KubernetesError,
+            match=r"at https://world.*right cluster.*--run-program.*Only if.*SOPERATOR_CONTROLLER_LOST=hpc",
+        ):
             operation()
     assert ConfigFilesProvider().diff(ID, outputs, dict(news)).changes
     assert "cannot be compared with the live files: The" in capsys.readouterr().out
@@ -459,17 +463,38 @@ def test_the_cluster_is_the_one_of_the_inputs_then_of_the_stack_then_of_pulumis_
     assert access(props, config) == expected
 
 
+def a_kubeconfig(server: str, token: str) -> str:
+    """A kubeconfig with the contexts `east` and `west`, of which the latter leads elsewhere."""
+    content = {
+        "current-context": "east",
+        "clusters": [{"name": name, "cluster": {"server": at}} for name, at in (("e", server), ("w", f"{server}-w"))],
+        "contexts": [{"name": f"{name}ast" if name == "e" else "west", "context": {"cluster": name}} for name in "ew"],
+        "users": [{"name": "u", "user": {"token": token}}],
+    }
+    return json.dumps(content)
+
+
+OLD, NEW, OTHER = a_kubeconfig("https://a", "old"), a_kubeconfig("https://a/", "new"), a_kubeconfig("https://b", "new")
+
+
 @pytest.mark.parametrize(
     ("recorded", "config", "expected"),
     [
-        ({"kubeconfig": "old"}, a_config(), Access("old")),
-        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__kubeconfig="stack"), Access("stack")),
-        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__context="west"), Access("old", "west")),
-        ({"kubeconfig": "old"}, a_config(kubernetes__kubeconfig="default"), Access("old")),
+        ({"kubeconfig": OLD}, a_config(), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
+        ({"kubeconfig": OLD, "context": "east"}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
+        ({"kubeconfig": OLD, "context": "west"}, a_config(soperator__kubeconfig=NEW), Access(OLD, "west")),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig=OTHER), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig="[broken"), Access(OLD)),
+        ({"kubeconfig": "/no/such/file"}, a_config(soperator__kubeconfig=NEW), Access("/no/such/file")),
+        ({"kubeconfig": OLD}, a_config(soperator__context="west"), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(kubernetes__kubeconfig=NEW), Access(OLD)),
+        ({"context": "east"}, a_config(soperator__kubeconfig=NEW), Access(None, "east")),
+        ({}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
         ({}, a_config(soperator__context="west"), Access(None, "west")),
     ],
 )
-def test_what_was_recorded_is_reached_with_the_newest_access_that_is_known(
+def test_recorded_credentials_are_renewed_by_those_of_the_stack_for_the_same_server_alone(
     recorded: dict[str, str], config: Config, expected: Access
 ) -> None:
     assert access(with_newest_access(recorded, config), config) == expected
