@@ -16,6 +16,7 @@ from soperator_pulumi.lifecycle.jail.live_jail import LiveJail
 from soperator_pulumi.lifecycle.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 
@@ -130,7 +131,7 @@ def _next(wanted: Wanted, trees: tuple[Tree, ...]) -> Tree:
     return find_tree(trees, wanted.tree)
 
 
-class ActiveTree(pulumi.dynamic.Resource, module="soperator", name="ActiveTree"):
+class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
     """The tree of the jail that new jobs and logins enter."""
 
     tree: pulumi.Output[str]

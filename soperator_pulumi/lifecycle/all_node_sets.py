@@ -7,9 +7,10 @@ import pulumi
 
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 
 
-class AllNodeSets(pulumi.dynamic.Resource):
+class AllNodeSets(LiveResource):
     """All node sets of a cluster. Each kind says what becomes of them."""
 
     acts: ClassVar[type[LiveProvider]]

@@ -3,6 +3,7 @@
 Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints how files change.
 """
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,9 @@ from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
 from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.placed_provider import PlacedProvider, place_of
 from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _KNOWN_GOOD = "known_good"
@@ -27,7 +29,7 @@ _KNOWN_GOOD = "known_good"
 class ConfigFilesProvider(PlacedProvider):
     """Create, change and remove the ConfigMap."""
 
-    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with what is live, and print how the files will change."""
         if has_unknown(news):
             return DiffResult(changes=True)
@@ -35,14 +37,14 @@ class ConfigFilesProvider(PlacedProvider):
         if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
             return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
         try:
-            live = _transaction(self.kube(news), desired).live(desired)
+            live = _transaction(self.placed_kube(news), desired).live(desired)
         except KubernetesError as error:
             say(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
         for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
             say(line)
-        if live is not None and live.is_as(desired):
+        if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
             say(f"{desired.name}: an interrupted change is completed")
@@ -63,27 +65,37 @@ class ConfigFilesProvider(PlacedProvider):
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
         desired = DesiredFiles.model_validate(props)
-        _transaction(self.kube(props), desired).put(desired)
-        return CreateResult(f"{desired.namespace}/{desired.name}", _outputs(props))
+        id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
+        _transaction(self.placed_kube(props), desired).put(desired.by(id_))
+        return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return the live files."""
+        """Return the live files. They are gone where the namespace is, and the user says that it is for good.
+
+        Raises:
+            KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
+        """
+        if place_of(props).given_up(self.kube(props)):
+            return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
-        live = _transaction(self.kube(props), recorded).live(recorded)
+        live = _transaction(self.placed_kube(props), recorded).live(recorded)
         if live is None:
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
 
-    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+    def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction; what is recorded are the last files that went well."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.kube(news), desired).put(desired, known_good=olds[_KNOWN_GOOD])
+        _transaction(self.placed_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
-    def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """Delete the ConfigMap."""
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Delete the ConfigMap. One that was replaced leaves that of its successor, which has the same name."""
         recorded = DesiredFiles.model_validate(props)
-        self.recorded_kube(props).delete(recorded.path)
+        kube = self.recorded_kube(props)
+        live = _transaction(kube, recorded).live(recorded)
+        if live is not None and live.resource in {id_, ""}:
+            kube.delete(recorded.path)
 
 
 def _outputs(props: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +112,7 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     return Transaction(kube, activations, say, clock)
 
 
-class ConfigFiles(pulumi.dynamic.Resource, module="soperator", name="ConfigFiles"):
+class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
     """A ConfigMap whose changes are in force when the resource is up to date."""
 
     def __init__(

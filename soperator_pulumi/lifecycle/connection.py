@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pulumi
+import yaml
 from pulumi.dynamic import Config
 
 KUBECONFIG = "kubeconfig"
@@ -58,14 +60,33 @@ def access(props: Mapping[str, Any], config: Config | None) -> Access:
 def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> dict[str, Any]:
     """Return outputs as they were recorded, with the newest access to the same cluster that is known.
 
-    What was recorded may have expired, and only the stack's configuration is there when no program has run: its
-    `soperator:kubeconfig` comes first. A context alone chooses one in the kubeconfig that was recorded.
+    Credentials that were recorded may have expired: those in the stack's `soperator:kubeconfig` take their place where
+    that names the same API server. A cluster that was given access to another one keeps it: a program may have several.
     """
     configured, known = _configured(config, "soperator"), _said(recorded)
-    newest = Access(configured.kubeconfig or known.kubeconfig, configured.context or known.context)
-    if configured.kubeconfig:
-        newest = configured
-    return {**recorded, KUBECONFIG: newest.kubeconfig, CONTEXT: newest.context}
+    server = _server(configured)
+    if not server or server != _server(known):
+        return {**recorded}
+    return {**recorded, KUBECONFIG: configured.kubeconfig, CONTEXT: configured.context}
+
+
+def is_content(kubeconfig: str) -> bool:
+    """Return True for the content of a file rather than a path: JSON may stand in one line."""
+    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
+
+
+def _server(said: Access) -> str:
+    """Return the address of the API server that a kubeconfig leads to; empty where none can be read from it."""
+    if said.kubeconfig is None:
+        return ""
+    try:
+        path = Path(said.kubeconfig).expanduser()
+        content = yaml.safe_load(said.kubeconfig if is_content(said.kubeconfig) else path.read_text())
+        contexts = {each["name"]: each["context"]["cluster"] for each in content["contexts"]}
+        clusters = {each["name"]: each["cluster"]["server"] for each in content["clusters"]}
+        return str(clusters[contexts[said.context or content["current-context"]]]).rstrip("/")
+    except (yaml.YAMLError, OSError, LookupError, TypeError, ValueError, RuntimeError):
+        return ""
 
 
 def _said(values: Mapping[str, Any]) -> Access:

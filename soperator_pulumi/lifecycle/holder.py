@@ -59,9 +59,9 @@ def require_held(kube: Kube, namespace: str, component: str, cluster: str) -> No
         raise DrainError(
             f"{cluster}: nothing is drained and nothing deleted, as another component holds the cluster:\n"
             f"  {other}\n"
+            "If that one is this one before it was renamed, run `pulumi up` first.\n"
             "If it has taken the cluster over, have Pulumi forget this one, which touches nothing in Kubernetes: "
-            f"pulumi state delete --target-dependents --force '{component}'\n"
-            "If that one is this one before it was renamed, run `pulumi up` first."
+            f"pulumi state delete --target-dependents --force '{component}'"
         )
 
 

@@ -17,6 +17,10 @@ LOG_LINES = 50
 class Kube(Protocol):
     """A Kubernetes cluster. Paths are those of the API without the server: `/api/v1/namespaces/hpc`."""
 
+    def __str__(self) -> str:
+        """Return the address of its API server, for messages."""
+        ...
+
     def get(self, path: str) -> Json | None:
         """Return an object, or None when there is none."""
         ...

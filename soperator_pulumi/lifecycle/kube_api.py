@@ -5,18 +5,16 @@ read of objects is little and their lists are long.
 """
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import urlencode
 
 import urllib3
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Access
 from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, LOG_LINES, Json
+from soperator_pulumi.lifecycle.kubeconfig import client_settings
 from soperator_pulumi.slurm.exec_transport import ExecTransport, bearer_token
 from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Transport
@@ -32,9 +30,13 @@ class Cluster:
     """A live cluster, reached as `access` says."""
 
     def __init__(self, access: Access) -> None:
-        self._configuration = _configuration(access)
+        self._configuration = client_settings(access)
         self._http = client.ApiClient(self._configuration).rest_client.pool_manager
         self._transports: dict[tuple[str, str, str, bool], SharedReads] = {}
+
+    def __str__(self) -> str:
+        """Return the address of the API server, for messages."""
+        return str(self._configuration.host)
 
     def get(self, path: str) -> Json | None:
         """Return an object, or None when there is none."""
@@ -136,55 +138,6 @@ class Cluster:
                 f"The Kubernetes API at {self._configuration.host} is not reached: {_cause(error)}. "
                 "Check that the cluster runs, and that KUBECONFIG or the given kubeconfig and context name it."
             ) from error
-
-
-def _configuration(access: Access) -> client.Configuration:
-    """Return the client's settings for a cluster, from a kubeconfig or from a pod's own service account."""
-    settings = client.Configuration()
-    where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
-    try:
-        if access.kubeconfig is None and _in_a_pod():
-            config.load_incluster_config(client_configuration=settings)
-        elif access.kubeconfig is None or not _is_content(access.kubeconfig):
-            # The library looks at KUBECONFIG when it is imported, and not again.
-            path = access.kubeconfig or os.environ.get("KUBECONFIG")
-            config.load_kube_config(path, access.context, settings, persist_config=False)
-        else:
-            config.load_kube_config_from_dict(
-                _kubeconfig(access.kubeconfig), access.context, settings, persist_config=False
-            )
-    except (config.ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, ValueError) as error:
-        raise KubernetesError(
-            f"{where}: no cluster can be read from it: {_why_not_read(error)}. "
-            "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
-        ) from error
-    return settings
-
-
-def _is_content(kubeconfig: str) -> bool:
-    """Return True for the content of a file rather than a path: JSON may stand in one line."""
-    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
-
-
-def _why_not_read(error: Exception) -> str:
-    """Return what is wrong with a kubeconfig, without quoting it: it holds credentials."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"line {error.problem_mark.line + 1} is not valid YAML"
-    if isinstance(error, yaml.YAMLError):
-        return "it is not valid YAML"
-    return str(error).rstrip(".")
-
-
-def _in_a_pod() -> bool:
-    known = os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists()
-    return not known and "KUBERNETES_SERVICE_HOST" in os.environ
-
-
-def _kubeconfig(text: str) -> Json:
-    content = yaml.safe_load(text)
-    if not isinstance(content, dict):
-        raise TypeError("its content is not a mapping")
-    return content
 
 
 def _json(data: bytes) -> Json:

@@ -11,6 +11,7 @@ from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.nodes.surplus import Surplus, Wanted
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
 from soperator_pulumi.lifecycle.progress import MachineClock, say
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 
@@ -49,7 +50,7 @@ class NodeDrainProvider(PlacedProvider):
         return {**news, "namespace_uid": uid, "replicas": replicas}
 
 
-class NodeDrain(pulumi.dynamic.Resource, module="soperator", name="NodeDrain"):
+class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):
     """The nodes that a node set is to lose, drained and free of jobs."""
 
     replicas: pulumi.Output[int]

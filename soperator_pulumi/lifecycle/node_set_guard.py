@@ -19,6 +19,7 @@ from soperator_pulumi.lifecycle.nodes.emptying import empty
 from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.marker import Operation
 
@@ -58,7 +59,7 @@ class NodeSetGuardProvider(LiveProvider):
         empty(kube, place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
 
 
-class NodeSetGuard(pulumi.dynamic.Resource, module="soperator", name="NodeSetGuard"):
+class NodeSetGuard(LiveResource, module="soperator", name="NodeSetGuard"):
     """The nodes of one node set, drained and free of jobs before its StatefulSet is deleted."""
 
     def __init__(

@@ -19,6 +19,7 @@ from soperator_pulumi.lifecycle.nodes.rolling import Rolling
 from soperator_pulumi.lifecycle.nodes.upkeep import Drift, Upkeep
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
@@ -113,7 +114,7 @@ class NodesReadyProvider(LiveProvider):
         )
 
 
-class NodesReady(pulumi.dynamic.Resource, module="soperator", name="NodesReady"):
+class NodesReady(LiveResource, module="soperator", name="NodesReady"):
     """The nodes of one node set, joined to Slurm."""
 
     def __init__(

@@ -28,6 +28,16 @@ class PlacedProvider(LiveProvider):
             news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
         return CheckResult(news, [])
 
+    def placed_kube(self, props: dict[str, Any]) -> Kube:
+        """Return the cluster of a resource with these inputs or outputs, in which its namespace is the recorded one.
+
+        Raises:
+            KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
+        """
+        kube = self.kube(props)
+        place_of(props).uid(kube)
+        return kube
+
     def recorded_kube(self, props: dict[str, Any]) -> Kube:
         """Return the cluster of what is to be deleted, which is the one that was recorded.
 
@@ -36,7 +46,7 @@ class PlacedProvider(LiveProvider):
         """
         kube, uid = self.kube(props), props.get("namespace_uid")
         if uid and kube.get(namespace_path(props["namespace"])) is not None:
-            Place.model_validate({"owner": "", **props}).uid(kube)
+            place_of(props).uid(kube)
         return kube
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
@@ -47,3 +57,8 @@ class PlacedProvider(LiveProvider):
         except KubernetesError:
             return None  # who acts says so
         return str(found["metadata"]["uid"]) if found else None
+
+
+def place_of(props: dict[str, Any]) -> Place:
+    """Return where a resource with these inputs or outputs is."""
+    return Place.model_validate({"owner": "", **props})

@@ -14,6 +14,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.rollout import Rollout
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
@@ -62,7 +63,7 @@ class PodsReadyProvider(LiveProvider):
         return Rollout(self.kube(props), watched.namespace, watched.stateful_set, watched.selector, say, MachineClock())
 
 
-class PodsReady(pulumi.dynamic.Resource, module="soperator", name="PodsReady"):
+class PodsReady(LiveResource, module="soperator", name="PodsReady"):
     """The pods of one StatefulSet, all of its newest template and ready."""
 
     def __init__(

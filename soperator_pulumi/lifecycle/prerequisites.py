@@ -12,6 +12,7 @@ from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
 from soperator_pulumi.lifecycle.holder import hold, holder
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.surroundings import (
     Reference,
     Surroundings,
@@ -84,7 +85,7 @@ def _asked(props: Mapping[str, Any]) -> Surroundings:
     return Surroundings.model_validate({**props, "references": known})
 
 
-class Prerequisites(pulumi.dynamic.Resource, module="soperator", name="Prerequisites"):
+class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
     """What must exist in Kubernetes before the cluster can: Secrets, claims, classes, and a namespace to itself."""
 
     ssh_host_public_key: pulumi.Output[str]

@@ -110,8 +110,13 @@ _RECORDED = (*_ACCESS, "namespace_uid")
 """Inputs that an update records though nothing else has changed: later reads and deletes find the cluster by them."""
 
 
+def _said(news: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what inputs say of these. The SDK leaves out what is None: an access that is left out is none."""
+    return {key: news.get(key) for key in _RECORDED if key in _ACCESS or key in news}
+
+
 def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    return any(news[key] != olds.get(key) for key in _RECORDED if key in news and not has_unknown(news[key]))
+    return any(value != olds.get(key) for key, value in _said(news).items() if not has_unknown(value))
 
 
 def _diff_with_access(diff: Diff) -> Diff:
@@ -132,7 +137,7 @@ def _update_with_access(update: Update) -> Update:
     @functools.wraps(update)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         if _access_changed(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
-            return UpdateResult({**olds, **{key: news[key] for key in _RECORDED if key in news}})
+            return UpdateResult({**olds, **_said(news)})
         return update(self, id_, olds, news)
 
     return run

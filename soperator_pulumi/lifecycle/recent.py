@@ -28,6 +28,10 @@ class Recent:
         self._kube = kube
         self._answers = SharedAnswers(clock.now)
 
+    def __str__(self) -> str:
+        """Return the address of the API server, for messages."""
+        return str(self._kube)
+
     def get(self, path: str) -> Json | None:
         """Return an object, or None when there is none."""
         return self._answers.ask(path, lambda: self._kube.get(path), max_age_seconds=MAX_AGE_SECONDS)

@@ -12,6 +12,7 @@ from soperator_pulumi.lifecycle.jail.jobs import Following
 from soperator_pulumi.lifecycle.jail.trees import how_much, result_of
 from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 
 CONTAINER = "populate"
@@ -75,7 +76,7 @@ class TreePopulatedProvider(LiveProvider):
         say(f"jail: {wanted.source} is tree {wanted.tree}{how_much(result_of(outcome.log))}")
 
 
-class TreePopulated(pulumi.dynamic.Resource, module="soperator", name="TreePopulated"):
+class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
     """A tree of the jail that is whole and verified."""
 
     tree: pulumi.Output[str]

@@ -128,6 +128,17 @@ def test_refresh_asks_dynamic_resources(stack: Stack) -> None:
     assert stack.up().names(Operation.CREATE) == {"t"}
 
 
+def test_a_run_without_the_program_gives_providers_the_configuration_of_the_last_up(stack: Stack) -> None:
+    stack.config = {"access:to": "east"}
+    stack.up(stack.thing("t", tells="access:to"))
+    stack.config = {"access:to": "west"}
+    stack.deployer().refresh()
+    assert stack.log()[-1] == "read t with east"
+    stack.up()
+    stack.deployer().refresh()
+    assert stack.log()[-1] == "read t with west"
+
+
 def test_quantities_written_in_another_way_are_no_change(stack: Stack) -> None:
     def quota(cpu: object, memory: str) -> dict[str, object]:
         body = {"spec": {"hard": {"cpu": cpu, "memory": memory}}}

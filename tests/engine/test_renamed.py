@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from soperator_pulumi.lifecycle import holder
 from tests.engine.conftest import Stack
@@ -225,12 +227,18 @@ def pretend_that_slurmd_runs(held: Held) -> None:
 
 def test_a_kubeconfig_that_a_cluster_is_given_is_nowhere_in_the_state_in_plain(stack: Stack) -> None:
     kubeconfig = stack.kubernetes.kubeconfig.read_text()
-    key = max(kubeconfig.split(), key=len)  # the longest word is a key or a certificate
-    held = Held(stack, settings={"with_kubeconfig": True})
-    held.up()
-    states = [path.read_bytes() for path in (stack.folder / "state").rglob("*.json*") if path.is_file()]
-    assert any(b"hpc-kubernetes" in state for state in states)
-    assert not any(key.encode() in state for state in states)
+    key = max(re.findall(r"[A-Za-z0-9+/=]+", kubeconfig), key=len)  # the longest word is a key or a certificate
+    context = yaml.safe_load(kubeconfig)["current-context"]
+    for access in ({"with_kubeconfig": True}, {"with_context": context}):
+        held = Held(stack, settings=access)
+        held.up()
+        states = [path.read_bytes() for path in (stack.folder / "state").rglob("*.json*") if path.is_file()]
+        assert any(b"hpc-kubernetes" in state for state in states)
+        assert not any(key.encode() in state for state in states)
+    # What the program no longer gives is forgotten, where nothing else has changed as well.
+    dynamic = [each for each in held.deployer().state() if each.type.startswith("pulumi-python:dynamic/")]
+    assert {each.outputs.get("context") for each in dynamic} == {context}
+    assert not [each.name for each in dynamic if each.outputs.get("kubeconfig")]
     stack.kubernetes.core.delete_namespace(held.namespace)
 
 

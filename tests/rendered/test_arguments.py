@@ -85,6 +85,7 @@ def test_the_kubeconfig_is_secret_in_every_resource_of_ours() -> None:
     assert dynamic
     for each in dynamic:
         assert each.inputs["kubeconfig"] == Secret(KUBECONFIG), each.name
+        assert "kubeconfig" in each.request.additionalSecretOutputs, each.name
 
 
 def test_an_explicit_provider_alone_is_refused_with_the_reason() -> None:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,10 @@ class LocalDeployer:
             before(state)
             preview = command == "preview"
             display = Display(self._say, preview=preview)
+            if command == "up":
+                state.record(loaded.config)
+            elif not preview and state.config is not None:
+                loaded = replace(loaded, config=state.config)
             providers = Providers(loaded, self._target, state.identity, display.say)
             asyncio.run(_work(Run(state=state, display=display, providers=providers, preview=preview), work))
         display.summary()

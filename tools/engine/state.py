@@ -110,6 +110,8 @@ class State:
         self.path = path
         self.resources: list[Resource] = []
         self.pending: list[Pending] = []
+        self.config: Mapping[str, str] | None = None
+        """Configuration of the last `up`, by full key: providers of a run without the program have no other."""
         self._vault = vault
         self._done = 0
         self._written: dict[int, tuple[Resource, str]] = {}
@@ -128,7 +130,15 @@ class State:
         state.pending = [
             Pending(operation=item["operation"], resource=_read(item["resource"], vault)) for item in data["pending"]
         ]
+        if (sealed := data.get("config")) is not None:
+            state.config = cast("dict[str, str]", vault.decrypt(sealed))
         return state
+
+    def record(self, config: Mapping[str, str]) -> None:
+        """Keep the configuration of an `up` that begins."""
+        if self.config != config:
+            self.config = {**config}
+            self.save()
 
     @property
     def identity(self) -> str:
@@ -185,11 +195,12 @@ class State:
     def save(self) -> None:
         """Write the state, in full or not at all."""
         header = json.dumps(self._vault.header())
+        config = None if self.config is None else self._vault.encrypt(self.config)
         pending = (
             f'{{"operation": {json.dumps(p.operation)}, "resource": {self._text(p.resource)}}}' for p in self.pending
         )
         text = (
-            f'{{"version": {_VERSION},\n"secrets": {header},\n"resources": [\n'
+            f'{{"version": {_VERSION},\n"secrets": {header}, "config": {json.dumps(config)},\n"resources": [\n'
             + ",\n".join(self._text(r) for r in self.resources)
             + '\n],\n"pending": [\n'
             + ",\n".join(pending)

@@ -17,6 +17,10 @@ It is taken off before a file changes and put back when the change is in force, 
 killed between the two is seen by the next one.
 """
 
+RESOURCE = "soperator-pulumi/resource"
+"""Annotation of the ConfigMap: id of the resource that made it last. One that is replaced and its successor have one
+ConfigMap, which is the successor's."""
+
 
 class AfterSync(StrEnum):
     """What makes a changed file count, once it is in the pods."""
@@ -57,6 +61,8 @@ class DesiredFiles(BaseModel):
     """Labels of all pods of the cluster."""
     readers: tuple[Reader, ...]
     after_sync: AfterSync
+    resource: str = ""
+    """Id of the resource that makes it; empty in its own inputs and outputs."""
 
     @property
     def path(self) -> str:
@@ -72,14 +78,21 @@ class DesiredFiles(BaseModel):
         """Return the same ConfigMap with other files."""
         return self.model_copy(update={"files": {**files}})
 
+    def by(self, resource: str) -> "DesiredFiles":
+        """Return the same ConfigMap as the resource with this id makes it."""
+        return self.model_copy(update={"resource": resource})
+
     def manifest(self, *, in_force: bool) -> Json:
         """Return the object to apply."""
-        mark = {IN_FORCE: self.digest} if in_force else {}
+        marks = {
+            **({IN_FORCE: self.digest} if in_force else {}),
+            **({RESOURCE: self.resource} if self.resource else {}),
+        }
         metadata: dict[str, Any] = {
             "name": self.name,
             "namespace": self.namespace,
             "labels": self.labels,
-            "annotations": {**self.annotations, **mark},
+            "annotations": {**self.annotations, **marks},
         }
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self.files}
 
@@ -94,17 +107,26 @@ class LiveFiles:
     @property
     def in_force(self) -> bool:
         """Whether the daemons run on these files, as far as we have brought it about."""
-        return (self._metadata.get("annotations") or {}).get(IN_FORCE) == digest(self.files)
+        return self._annotations.get(IN_FORCE) == digest(self.files)
+
+    @property
+    def resource(self) -> str:
+        """Id of the resource that made it last; empty where none is known."""
+        return str(self._annotations.get(RESOURCE, ""))
+
+    @property
+    def _annotations(self) -> Json:
+        return self._metadata.get("annotations") or {}
 
     def is_as(self, desired: DesiredFiles) -> bool:
         """Whether nothing is left to do."""
         labels = self._metadata.get("labels") or {}
-        annotations = self._metadata.get("annotations") or {}
         return (
             self.in_force
             and self.files == desired.files
+            and self.resource == desired.resource
             and desired.labels.items() <= labels.items()
-            and desired.annotations.items() <= annotations.items()
+            and desired.annotations.items() <= self._annotations.items()
         )
 
 

@@ -89,7 +89,7 @@ class Transaction:
         try:
             self._bring(desired, activation, old or {}, before)
         except ConfigRefusedError as refusal:
-            self._restore(desired, activation, old, refusal)
+            self._restore(desired if live is None else desired.by(live.resource), activation, old, refusal)
 
     def _bring(
         self,

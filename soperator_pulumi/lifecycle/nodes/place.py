@@ -12,6 +12,12 @@ from soperator_pulumi.lifecycle.kube import Kube
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
 """Environment variable that names the clusters whose controller, or whole namespace, is gone for good: `hpc`."""
 
+_OTHER_ACCESS = (
+    "If that is not the right cluster, name it: in KUBECONFIG; in the stack's soperator:kubeconfig and "
+    "soperator:context, which `pulumi refresh` and `pulumi destroy` take with --run-program; or in the program, which "
+    "`pulumi up` records."
+)
+
 _NO_NAMES = {"1", "true", "True", "TRUE", "yes"}
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -54,18 +60,26 @@ class Place(BaseModel):
         live = str(found["metadata"]["uid"]) if found else None
         if live is None:
             raise KubernetesError(
-                f"There is no namespace {self.namespace} in this Kubernetes. Check that KUBECONFIG or the given "
-                f"kubeconfig and context name the right cluster. If it was deleted for good, run once with "
+                f"There is no namespace {self.namespace} in the Kubernetes at {kube}, so nothing is done. "
+                f"{_OTHER_ACCESS} Only if the namespace was deleted for good, run once with "
                 f"{CONTROLLER_LOST}={self.cluster}."
             )
         if self.namespace_uid and live != self.namespace_uid and not controller_lost(self.cluster):
             raise KubernetesError(
                 f"The namespace {self.namespace} is not the one that this stack has recorded (its UID is {live}, not "
-                f"{self.namespace_uid}), so nothing is done. Check that KUBECONFIG or the given kubeconfig and context "
-                f"name the right cluster. If the namespace was deleted and made anew, run once with "
-                f"{CONTROLLER_LOST}={self.cluster}."
+                f"{self.namespace_uid}) in the Kubernetes at {kube}, so nothing is done. {_OTHER_ACCESS} Only if the "
+                f"namespace was deleted and made again, run once with {CONTROLLER_LOST}={self.cluster}."
             )
         return live
+
+    def given_up(self, kube: Kube) -> bool:
+        """Whether there is no such namespace, and the user has named the cluster as one that is gone for good.
+
+        Raises:
+            KubernetesError: the cluster cannot be reached.
+            SpecError: SOPERATOR_CONTROLLER_LOST names no cluster.
+        """
+        return controller_lost(self.cluster) and kube.get(namespace_path(self.namespace)) is None
 
 
 def cluster_of(props: Mapping[str, Any]) -> str:

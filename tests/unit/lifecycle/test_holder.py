@@ -61,7 +61,9 @@ def test_what_was_superseded_drains_nothing_and_lets_nothing_be_deleted(
     world: World, provider: type[LiveProvider], props: dict[str, Any]
 ) -> None:
     hold(world, OTHER)
-    with pytest.raises(DrainError, match=rf"(?s)nothing deleted.*{OTHER}.*pulumi state delete --target-dependents"):
+    with pytest.raises(
+        DrainError, match=rf"(?s)nothing deleted.*{OTHER}.*`pulumi up` first.*pulumi state delete --target"
+    ):
         provider().delete("", props)
     assert held_by(world) == OTHER
     assert world.commands == []

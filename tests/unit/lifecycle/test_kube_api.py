@@ -51,14 +51,14 @@ class Handler(BaseHTTPRequestHandler):
 def api() -> Iterator[Api]:
     server = Api(("127.0.0.1", 0), Handler)
     server.replies, server.requests, server.headers = [], [], []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.02], daemon=True)
     thread.start()
     yield server
     server.shutdown()
     server.server_close()
 
 
-def kubeconfig(api: Api, **user: str) -> str:
+def kubeconfig(api: Api, user: object = None) -> str:
     content = {
         "current-context": "main",
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
@@ -201,6 +201,75 @@ def test_a_broken_kubeconfig_is_not_quoted_in_the_error() -> None:
     with pytest.raises(KubernetesError) as raised:
         Cluster(Access("token: s3cret: [\n"))
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("user", ["token: s3cret", ["s3cret"]])
+def test_credentials_of_another_kind_than_they_must_be_are_an_error_without_them(api: Api, user: object) -> None:
+    with pytest.raises(KubernetesError, match="no cluster can be read from it: ") as raised:
+        Cluster(Access(kubeconfig(api, user)))
+    assert "s3cret" not in str(raised.value)
+
+
+def test_an_entry_of_a_file_that_misses_something_is_not_quoted(api: Api, tmp_path: Path) -> None:
+    content = yaml.safe_load(kubeconfig(api))
+    content["users"] = [{"name": "u", "token": "s3cret"}]
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(KubernetesError, match="Expected key user") as raised:
+        Cluster(Access(str(path)))
+    assert "s3cret" not in str(raised.value)
+
+
+def a_plugin(script: str) -> dict[str, Any]:
+    """A user whose credentials a shell script prints."""
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": "/bin/sh", "args": ["-c", script], "interactiveMode": "Never"}}
+
+
+def credential(**status: str) -> str:
+    body = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    return f"echo '{json.dumps(body)}'"
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        (a_plugin("echo s3cret >&2; exit 3"), "the program ended with exit code 3"),
+        (a_plugin("echo s3cret"), "failed to decode"),
+        (a_plugin(credential(clientCertificateData="s3cret")), "neither a token nor a certificate with its key"),
+        (
+            {"exec": {"apiVersion": "v1", "command": "/no/such"}},
+            "No such file or directory: '/no/such'",
+        ),
+        ({"exec": "s3cret"}, "missing key 'command'"),
+    ],
+)
+def test_an_exec_plugin_that_fails_is_an_error_that_shows_nothing_of_what_it_printed(
+    api: Api, user: dict[str, Any], words: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KubernetesError, match="The exec plugin of the kubeconfig gives no credentials: ") as raised:
+        Cluster(Access(kubeconfig(api, user)))
+    assert words in str(raised.value)
+    assert "s3cret" not in f"{raised.value}{raised.value.__cause__}{caplog.text}{capfd.readouterr()}"
+    assert api.requests == []
+
+
+def test_an_exec_plugin_is_asked_again_when_its_token_has_expired(api: Api, tmp_path: Path) -> None:
+    expired = {"expirationTimestamp": "2026-01-01T00:00:00Z"}
+    (tmp_path / "first").touch()
+    script = f"cd {tmp_path}; rm first && {credential(token='one', **expired)} || {credential(token='two', **expired)}"
+    api.replies = [(200, {})]
+    cluster = Cluster(Access(kubeconfig(api, a_plugin(script))))
+    assert cluster.get(PATH) == {}
+    assert api.headers[0]["Authorization"] == "Bearer two"
+    cluster._http.clear()
+
+
+def test_an_exec_plugin_may_give_a_certificate_and_its_key(api: Api) -> None:
+    given = credential(clientCertificateData="certificate", clientKeyData="key")
+    settings = Cluster(Access(kubeconfig(api, a_plugin(given))))._configuration
+    assert Path(settings.cert_file or "").read_text() == "certificate"
+    assert Path(settings.key_file or "").read_text() == "key"
 
 
 def test_a_server_that_is_not_there_is_named_with_what_to_check(api: Api) -> None:

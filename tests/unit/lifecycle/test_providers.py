@@ -2,8 +2,10 @@
 
 import base64
 import copy
+import itertools
+import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from soperator_pulumi.lifecycle.connection import Access, access, with_newest_ac
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
+from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
@@ -43,6 +46,7 @@ PROVIDERS: list[type[LiveProvider]] = [
 ]
 CONFIG_FILES = {
     "namespace": NAMESPACE,
+    "namespace_uid": "recorded",
     "name": "slurm-config",
     "labels": {"team": "hpc"},
     "annotations": {},
@@ -53,6 +57,8 @@ CONFIG_FILES = {
     "kubeconfig": None,
     "context": None,
 }
+NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
+ID = f"{NAMESPACE}/slurm-config/0"
 CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/slurm-config"
 PREREQUISITES = {
     "where": "soperator:cluster",
@@ -69,7 +75,11 @@ PREREQUISITES = {
 
 @pytest.fixture
 def world() -> World:
-    return World()
+    """A world with the namespace that is recorded."""
+    world = World()
+    labels = {PREREQUISITES["owner_label"]: PREREQUISITES["owner"]}
+    world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "recorded", "labels": labels}}
+    return world
 
 
 @pytest.fixture(autouse=True)
@@ -103,32 +113,52 @@ def test_a_resource_that_is_not_known_yet_counts_as_changed(provider: type[LiveP
 # -- ConfigFiles ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def known_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ConfigFiles of a test is `ID`, later ones are others."""
+    numbers = itertools.count()
+    monkeypatch.setattr("secrets.token_hex", lambda _bytes: str(next(numbers)))
+
+
 def created(world: World) -> dict[str, Any]:
-    outputs = ConfigFilesProvider().create(dict(CONFIG_FILES)).outs
+    made = ConfigFilesProvider().create(dict(CONFIG_FILES))
     assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
-    assert outputs is not None
-    return outputs
+    assert made.id == ID
+    assert made.outs is not None
+    return made.outs
 
 
 def test_files_that_are_in_force_are_no_change(world: World) -> None:
     outputs = created(world)
-    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is False
+    assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is False
 
 
 def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: World) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "kubeconfig": "other", "context": "renewed"}
-    assert ConfigFilesProvider().diff("", outputs, news).changes
+    assert ConfigFilesProvider().diff(ID, outputs, news).changes
     before = copy.deepcopy(world.objects)
     world.commands.clear()
-    updated = ConfigFilesProvider().update("", outputs, news).outs
+    updated = ConfigFilesProvider().update(ID, outputs, news).outs
     assert updated == {**outputs, "kubeconfig": "other", "context": "renewed"}
     assert (world.objects, world.commands) == (before, [])
-    assert not ConfigFilesProvider().diff("", updated, news).changes
+    assert not ConfigFilesProvider().diff(ID, updated, news).changes
+
+
+def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: World) -> None:
+    """The SDK leaves out of the inputs what is None."""
+    outputs = {**created(world), "kubeconfig": "given", "context": "given"}
+    silent = {key: value for key, value in CONFIG_FILES.items() if key not in {"kubeconfig", "context"}}
+    for news in (silent, {**silent, "context": "given"}):
+        assert ConfigFilesProvider().diff(ID, outputs, news).changes
+        updated = ConfigFilesProvider().update(ID, outputs, news).outs or {}
+        assert not updated.get("kubeconfig")
+        assert updated.get("context") == news.get("context")
+        assert not ConfigFilesProvider().diff(ID, updated, news).changes
 
 
 def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = {**created(world), "kubeconfig": "expired"}
+    outputs = {**created(world), "kubeconfig": OLD}
     asked: list[Any] = []
 
     def kube(_self: LiveProvider, props: Mapping[str, Any]) -> World:
@@ -137,22 +167,56 @@ def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, m
 
     monkeypatch.setattr(LiveProvider, "kube", kube)
     provider = ConfigFilesProvider()
-    provider.configure(ConfigureRequest(a_config(soperator__kubeconfig="renewed")))
-    found = provider.read("hpc/slurm-config", outputs)
-    assert (found.outs or {})["kubeconfig"] == "expired"
-    provider.delete("hpc/slurm-config", outputs)
-    assert {*asked} == {"renewed"}
+    provider.configure(ConfigureRequest(a_config(soperator__kubeconfig=NEW)))
+    found = provider.read(ID, outputs)
+    assert (found.outs or {})["kubeconfig"] == OLD
+    provider.delete(ID, outputs)
+    assert {*asked} == {NEW}
 
 
 def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: World) -> None:
-    outputs = {**created(world), "namespace_uid": "recorded"}
-    world.objects[f"/api/v1/namespaces/{NAMESPACE}"] = {"metadata": {"uid": "another"}}
+    outputs = created(world)
+    world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "another"}}
     with pytest.raises(KubernetesError, match="not the one that this stack has recorded"):
-        ConfigFilesProvider().delete("", outputs)
+        ConfigFilesProvider().delete(ID, outputs)
     assert CONFIG_MAP in world.objects
-    world.objects[f"/api/v1/namespaces/{NAMESPACE}"]["metadata"]["uid"] = "recorded"
-    ConfigFilesProvider().delete("", outputs)
+    world.objects[NAMESPACE_PATH]["metadata"]["uid"] = "recorded"
+    ConfigFilesProvider().delete(ID, outputs)
     assert CONFIG_MAP not in world.objects
+
+
+@pytest.mark.parametrize("namespace", [None, {"metadata": {"uid": "another"}}], ids=["none", "another"])
+def test_files_are_neither_looked_for_nor_made_in_another_kubernetes(
+    world: World, capsys: pytest.CaptureFixture[str], namespace: dict[str, Any] | None
+) -> None:
+    outputs = created(world)
+    news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
+    world.objects = {} if namespace is None else {NAMESPACE_PATH: namespace}
+    before = copy.deepcopy(world.objects)
+    operations: list[Callable[[], object]] = [
+        lambda: ConfigFilesProvider().read(ID, outputs),
+        lambda: ConfigFilesProvider().create(dict(news)),
+        lambda: ConfigFilesProvider().update(ID, outputs, dict(news)),
+    ]
+    for operation in operations:
+        with pytest.raises(
+            KubernetesError,
+            match=r"at https://world.*right cluster.*--run-program.*Only if.*SOPERATOR_CONTROLLER_LOST=hpc",
+        ):
+            operation()
+    assert ConfigFilesProvider().diff(ID, outputs, dict(news)).changes
+    assert "cannot be compared with the live files: The" in capsys.readouterr().out
+    assert world.objects == before
+
+
+def test_a_refresh_forgets_files_whose_namespace_is_gone_for_good_where_the_user_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = created(world)
+    monkeypatch.setenv(CONTROLLER_LOST, SELECTOR["app.kubernetes.io/instance"])
+    assert ConfigFilesProvider().read(ID, outputs).id == ID
+    world.objects = {}
+    assert ConfigFilesProvider().read(ID, outputs).id == ""
 
 
 def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,10 +230,10 @@ def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys:
         ("ClusterName=x\nPartitionName=own\n", "A running cluster cannot take this change"),
     ):
         news = {**olds, "files": {"slurm.conf": files}}
-        assert ConfigFilesProvider().diff("", outputs, news).changes
+        assert ConfigFilesProvider().diff(ID, outputs, news).changes
         assert words in capsys.readouterr().out.partition("slurm-config: would be refused now. ")[2]
     news = {**olds, "files": {"slurm.conf": f"{both['slurm.conf']}KillWait=5\n"}}
-    assert ConfigFilesProvider().diff("", outputs, news).changes
+    assert ConfigFilesProvider().diff(ID, outputs, news).changes
     assert "refused" not in capsys.readouterr().out
 
 
@@ -178,7 +242,7 @@ def test_a_changed_file_is_a_change_and_its_difference_is_printed(
 ) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
-    assert ConfigFilesProvider().diff("", outputs, news).changes is True
+    assert ConfigFilesProvider().diff(ID, outputs, news).changes is True
     printed = capsys.readouterr().out.splitlines()
     assert printed[-2:] == ["-KillWait=30", "+KillWait=60"]
 
@@ -186,20 +250,20 @@ def test_a_changed_file_is_a_change_and_its_difference_is_printed(
 def test_a_file_that_somebody_else_changed_is_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
-    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
     assert "-KillWait=1" in capsys.readouterr().out
 
 
 def test_a_config_map_that_is_gone_is_a_change(world: World) -> None:
     outputs = created(world)
     del world.objects[CONFIG_MAP]
-    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
 
 
 def test_an_interrupted_change_is_a_change_and_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["metadata"]["annotations"] = {}
-    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
     assert "an interrupted change is completed" in capsys.readouterr().out
 
 
@@ -208,26 +272,26 @@ def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_told(
 ) -> None:
     outputs = created(world)
     world.unreachable = True
-    assert ConfigFilesProvider().diff("", outputs, dict(CONFIG_FILES)).changes is True
+    assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
     assert "cannot be compared with the live files: The Kubernetes API" in capsys.readouterr().out
 
 
 def test_another_namespace_is_another_config_map(world: World) -> None:
-    result = ConfigFilesProvider().diff("", created(world), {**CONFIG_FILES, "namespace": "other"})
+    result = ConfigFilesProvider().diff(ID, created(world), {**CONFIG_FILES, "namespace": "other"})
     assert result.replaces
     assert result.delete_before_replace
 
 
 def test_an_update_records_the_files_that_went_well(world: World) -> None:
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
-    outputs = ConfigFilesProvider().update("", created(world), news).outs
+    outputs = ConfigFilesProvider().update(ID, created(world), news).outs
     assert outputs == {**news, "known_good": news["files"]}
 
 
 def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: World) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
-    read = ConfigFilesProvider().read("hpc/slurm-config", outputs)
+    read = ConfigFilesProvider().read(ID, outputs)
     assert read.outs is not None
     assert read.outs["files"] == {"slurm.conf": "KillWait=1\n"}
     assert read.outs["known_good"] == CONFIG_FILES["files"]
@@ -236,13 +300,43 @@ def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: World) 
 def test_a_refresh_sees_that_a_config_map_is_gone(world: World) -> None:
     outputs = created(world)
     del world.objects[CONFIG_MAP]
-    assert ConfigFilesProvider().read("hpc/slurm-config", outputs).id == ""
+    assert ConfigFilesProvider().read(ID, outputs).id == ""
 
 
 def test_deleting_deletes_the_config_map_and_bears_that_it_is_gone(world: World) -> None:
     outputs = created(world)
-    ConfigFilesProvider().delete("", outputs)
-    ConfigFilesProvider().delete("", outputs)
+    ConfigFilesProvider().delete(ID, outputs)
+    ConfigFilesProvider().delete(ID, outputs)
+    assert CONFIG_MAP not in world.objects
+
+
+def test_a_config_map_that_was_made_again_outlives_the_resource_that_it_replaces(world: World) -> None:
+    old = created(world)
+    successor = ConfigFilesProvider().create(dict(CONFIG_FILES))
+    assert successor.id != ID
+    ConfigFilesProvider().delete(ID, old)
+    assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
+    ConfigFilesProvider().delete(str(successor.id), successor.outs or {})
+    assert CONFIG_MAP not in world.objects
+
+
+def test_a_config_map_stays_that_of_its_resource_when_it_changes(world: World) -> None:
+    outputs = created(world)
+    news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
+    ConfigFilesProvider().update(ID, outputs, news)
+    ConfigFilesProvider().delete(ID, outputs)
+    assert CONFIG_MAP not in world.objects
+
+
+def test_a_successor_whose_files_are_refused_leaves_the_config_map_to_the_old_resource(world: World) -> None:
+    sshd = {"after_sync": "sshd", "readers": [{"component": "login", "container": "sshd"}]}
+    made = ConfigFilesProvider().create({**CONFIG_FILES, **sshd})
+    world.add_pod("login-0", "login")
+    world.sshd_words = "Bad configuration option"
+    with pytest.raises(ConfigRefusedError):
+        ConfigFilesProvider().create({**CONFIG_FILES, **sshd, "files": {"sshd_config": "Bogus yes"}})
+    assert world.objects[CONFIG_MAP]["metadata"]["annotations"]["soperator-pulumi/resource"] == made.id
+    ConfigFilesProvider().delete(ID, made.outs or {})
     assert CONFIG_MAP not in world.objects
 
 
@@ -257,7 +351,7 @@ def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) 
         "readers": [{"component": "login", "container": "sshd"}],
     }
     with pytest.raises(ConfigRefusedError) as raised:
-        ConfigFilesProvider().update("", outputs, news)
+        ConfigFilesProvider().update(ID, outputs, news)
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__
 
@@ -369,17 +463,41 @@ def test_the_cluster_is_the_one_of_the_inputs_then_of_the_stack_then_of_pulumis_
     assert access(props, config) == expected
 
 
+def a_kubeconfig(server: str, token: str) -> str:
+    """A kubeconfig with the contexts `east` and `west`, of which the latter leads elsewhere."""
+    content = {
+        "current-context": "east",
+        "clusters": [
+            {"name": "e", "cluster": {"server": server}},
+            {"name": "w", "cluster": {"server": "https://west"}},
+        ],
+        "contexts": [{"name": "east", "context": {"cluster": "e"}}, {"name": "west", "context": {"cluster": "w"}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+    }
+    return json.dumps(content)
+
+
+OLD, NEW, OTHER = a_kubeconfig("https://a", "old"), a_kubeconfig("https://a/", "new"), a_kubeconfig("https://b", "new")
+
+
 @pytest.mark.parametrize(
     ("recorded", "config", "expected"),
     [
-        ({"kubeconfig": "old"}, a_config(), Access("old")),
-        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__kubeconfig="stack"), Access("stack")),
-        ({"kubeconfig": "old", "context": "east"}, a_config(soperator__context="west"), Access("old", "west")),
-        ({"kubeconfig": "old"}, a_config(kubernetes__kubeconfig="default"), Access("old")),
+        ({"kubeconfig": OLD}, a_config(), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
+        ({"kubeconfig": OLD, "context": "east"}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
+        ({"kubeconfig": OLD, "context": "west"}, a_config(soperator__kubeconfig=NEW), Access(OLD, "west")),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig=OTHER), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig="[broken"), Access(OLD)),
+        ({"kubeconfig": "/no/such/file"}, a_config(soperator__kubeconfig=NEW), Access("/no/such/file")),
+        ({"kubeconfig": OLD}, a_config(soperator__context="west"), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(kubernetes__kubeconfig=NEW), Access(OLD)),
+        ({"context": "east"}, a_config(soperator__kubeconfig=NEW), Access(None, "east")),
+        ({}, a_config(soperator__kubeconfig=NEW), Access(NEW)),
         ({}, a_config(soperator__context="west"), Access(None, "west")),
     ],
 )
-def test_what_was_recorded_is_reached_with_the_newest_access_that_is_known(
+def test_recorded_credentials_are_renewed_by_those_of_the_stack_for_the_same_server_alone(
     recorded: dict[str, str], config: Config, expected: Access
 ) -> None:
     assert access(with_newest_access(recorded, config), config) == expected

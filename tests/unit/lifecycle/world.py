@@ -133,6 +133,9 @@ class World:
 
     # -- what the code under test calls -------------------------------------------------------------------------
 
+    def __str__(self) -> str:
+        return "https://world"
+
     def get(self, path: str) -> Json | None:
         self._count()
         return copy.deepcopy(self.objects.get(path))

@@ -8,6 +8,8 @@ import pulumi
 from pulumi.dynamic import (
     CheckFailure,
     CheckResult,
+    Config,
+    ConfigureRequest,
     CreateResult,
     DiffResult,
     ReadResult,
@@ -22,6 +24,11 @@ PATIENCE_SECONDS = 60
 
 class ThingProvider(ResourceProvider):
     """Works on a folder: `log` in it has a line for each call."""
+
+    _config: Config | None = None
+
+    def configure(self, req: ConfigureRequest) -> None:
+        self._config = req.config
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         wrong = news.get("wrong")
@@ -46,6 +53,10 @@ class ThingProvider(ResourceProvider):
         return UpdateResult({**news, "made": f"{news['name']}-made"})
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        if props.get("tells"):
+            _log(
+                Path(props["folder"]), f"read {props['name']} with {self._config and self._config.get(props['tells'])}"
+            )
         if (Path(props["folder"]) / f"gone-{props['name']}").exists():
             return ReadResult("", {})
         return ReadResult(id_, props)

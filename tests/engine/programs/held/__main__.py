@@ -25,6 +25,8 @@ class Cluster(SlurmCluster):
         spec, connection = parse_cluster(description), Connection()
         if config.get_bool("with_kubeconfig"):
             connection = Connection(Path(os.environ["KUBECONFIG"]).read_text())
+        elif config.get("with_context"):
+            connection = Connection(context=config.get("with_context"))
         pulumi.ComponentResource.__init__(self, "soperator-pulumi:index:SlurmCluster", name, {}, opts)
         scope = self._surroundings(name, spec, connection, what_it_stands_on(opts))
         self.prerequisites = self._check_prerequisites(name, scope, spec, connection)

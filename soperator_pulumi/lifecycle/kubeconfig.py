@@ -1,0 +1,124 @@
+"""How a client reaches a cluster, from a kubeconfig or a pod's own service account; no error holds a secret.
+
+The library reads kubeconfigs. Its own errors may quote entries, and what a program has printed that it ran.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.config.dateutil import parse_rfc3339
+from kubernetes.config.exec_provider import ExecProvider
+from kubernetes.config.kube_config import (
+    KUBE_CONFIG_DEFAULT_LOCATION,
+    ConfigNode,
+    FileOrData,
+    KubeConfigLoader,
+    KubeConfigMerger,
+)
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.connection import Access, is_content
+from soperator_pulumi.lifecycle.kube import Json
+
+_MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
+"""What the library raises where a kubeconfig is not as it must be."""
+
+_KubeConfigLoader: Any = KubeConfigLoader  # its methods have no types
+
+
+def client_settings(access: Access) -> client.Configuration:
+    """Return the client's settings for a cluster.
+
+    Raises:
+        KubernetesError: no cluster can be read from the kubeconfig, or its exec plugin gives no credentials.
+    """
+    settings = client.Configuration()
+    where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
+    try:
+        if access.kubeconfig is None and _in_a_pod():
+            config.load_incluster_config(client_configuration=settings)
+        else:
+            _Loader(_content(access.kubeconfig), access.context, config_base_path=None).load_and_set(settings)
+    except _MALFORMED as error:
+        raise KubernetesError(
+            f"{where}: no cluster can be read from it: {_why_not_read(error)}. "
+            "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
+        ) from error
+    return settings
+
+
+class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
+    """The library's, except that an exec plugin that fails is an error: the library goes on without credentials."""
+
+    def load_and_set(self, client_configuration: client.Configuration) -> None:
+        for kind, entry in (("cluster", self._cluster), ("user", self._user)):
+            if entry is not None and not (isinstance(entry, ConfigNode) and isinstance(entry.value, dict)):
+                raise config.ConfigException(f"the {kind} of the context is not a mapping")
+        super().load_and_set(client_configuration)
+
+    def _load_from_exec_plugin(self) -> bool:
+        """Take the credentials that a plugin prints. Called again when they have expired."""
+        if "exec" not in self._user:
+            return False
+        try:
+            self._take(ExecProvider(self._user["exec"], self._get_base_path(self._cluster.path), self._cluster).run())
+        except (*_MALFORMED, subprocess.SubprocessError) as error:
+            raise KubernetesError(
+                f"The exec plugin of the kubeconfig gives no credentials: {_why_not_read(error)}. Its output may hold "
+                "secrets and is not shown: run `kubectl get namespaces` with this kubeconfig to see it. Log in again "
+                "where that is needed, and run again."
+            ) from None
+        return True
+
+    def _take(self, status: Json) -> None:
+        """Take a token, or a certificate and its key, from `status` of an ExecCredential."""
+        if token := status.get("token"):
+            self.token = f"Bearer {token}"
+        else:
+            self.cert_file, self.key_file = (
+                FileOrData(status, None, data_key_name=key, base64_file_content=False).as_file()
+                for key in ("clientCertificateData", "clientKeyData")
+            )
+            if not (self.cert_file and self.key_file):
+                raise config.ConfigException("exec: it printed neither a token nor a certificate with its key")
+        if "expirationTimestamp" in status:
+            self.expiry = parse_rfc3339(status["expirationTimestamp"])
+
+
+def _content(kubeconfig: str | None) -> Json | ConfigNode:
+    """Return what a kubeconfig says: its content is given, or a path, or nothing for the ambient one."""
+    if kubeconfig is not None and is_content(kubeconfig):
+        given = yaml.safe_load(kubeconfig)
+        if not isinstance(given, dict):
+            raise config.ConfigException("its content is not a mapping")
+        return given
+    # The library looks at KUBECONFIG when it is imported, and not again.
+    path = kubeconfig or os.environ.get("KUBECONFIG") or KUBE_CONFIG_DEFAULT_LOCATION
+    found: ConfigNode | None = KubeConfigMerger(path).config
+    if found is None:
+        raise config.ConfigException("no configuration was found there")
+    return found
+
+
+def _why_not_read(error: Exception) -> str:
+    """Return what is wrong with a kubeconfig, without quoting it, or what a program has printed."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1} is not valid YAML"
+    if isinstance(error, yaml.YAMLError):
+        return "it is not valid YAML"
+    if isinstance(error, (AttributeError, TypeError)):
+        return "an entry of it is not what it must be: a mapping, a list or text"
+    if ended := re.match(r"(exec|cmd-path): process returned (-?\d+)", str(error)):
+        return f"the program ended with exit code {ended[2]}"
+    # After a brace the library quotes a whole entry.
+    return str(error).partition("{")[0].strip().rstrip(".")
+
+
+def _in_a_pod() -> bool:
+    known = os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists()
+    return not known and "KUBERNETES_SERVICE_HOST" in os.environ
