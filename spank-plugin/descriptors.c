@@ -71,7 +71,10 @@ static int replace_directory(int descriptor, int reading, void *context)
         return 0;
     if (fstat(descriptor, &status) < 0)
         return -1;
-    return S_ISDIR(status.st_mode) && dup3(*root, descriptor, O_CLOEXEC) < 0 ? -1 : 0;
+    if (!S_ISDIR(status.st_mode) || dup3(*root, descriptor, O_CLOEXEC) >= 0)
+        return 0;
+    /* EBADF: its number is above the limit of open files that the user has chosen (srun --propagate) */
+    return errno == EBADF ? close(descriptor) : -1;
 }
 
 int descriptors_replace_directories(struct failure *failure)

@@ -24,12 +24,13 @@
 #include "deadline.h"
 #include "descriptors.h"
 #include "enter.h"
+#include "headroom.h"
 #include "isolation.h"
 #include "leftovers.h"
+#include "other_jobs.h"
 #include "report.h"
 #include "srun_input.h"
 #include "tree.h"
-#include "victim.h"
 #include "view.h"
 
 SPANK_PLUGIN(jail, 1);
@@ -60,16 +61,14 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* From here to its epilog the end of another job of the user removes nothing. */
-static int note_job(spank_t spank, struct failure *failure)
+/* What a job of before has left may be being removed. */
+static int await_leftovers(spank_t spank, struct failure *failure)
 {
-    uint32_t job_id;
     uid_t user;
 
-    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
-        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's number and user");
-    return leftovers_note(user, job_id, failure);
+    if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's user");
+    return leftovers_await(user, failure);
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
@@ -79,7 +78,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        note_job(spank, &startup_failure) < 0 || deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 ||
+        await_leftovers(spank, &startup_failure) < 0 || deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
@@ -118,11 +117,13 @@ int slurm_spank_user_init(spank_t spank, int count, char **arguments)
 int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
+    uint32_t job_id;
 
-    (void)spank;
     (void)count;
     (void)arguments;
-    tasks++;
+    if (tasks++ == 0 && spank_get_item(spank, S_JOB_ID, &job_id) == ESPANK_SUCCESS &&
+        headroom_make("/sys/fs/cgroup", job_id, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
     if (isolation_fork(&isolation, false, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     return 0;
@@ -135,7 +136,7 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (victim_become(failure) < 0 || isolation_join(&isolation, failure) < 0 ||
+    if (isolation_join(&isolation, failure) < 0 ||
         descriptors_note(&shared_mounts, &config, failure) < 0 || enter_namespace(failure) < 0 ||
         (claim = claim_open(config.jail, failure)) < 0)
         return -1;
@@ -212,6 +213,11 @@ int slurm_spank_exit(spank_t spank, int count, char **arguments)
     return 0;
 }
 
+static bool is_last_job(uid_t user, void *job_id)
+{
+    return !other_jobs_here(user, *(const uint32_t *)job_id);
+}
+
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
@@ -223,7 +229,7 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
         slurm_error("jail: ask Slurm for the job that has ended");
-    else if (leftovers_remove(user, job_id, &failure) < 0)
+    else if (leftovers_remove(user, is_last_job, &job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     return 0; /* anything else drains the node, for what a user has left */
 }

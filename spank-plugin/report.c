@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MAX_PAUSE_SECONDS 4
+
 struct message {
     int taken; /* by the first task that fails so: all of a step fail for the same reason */
     int ready; /* once the rest is whole */
@@ -99,6 +101,17 @@ static int set_state(char *node, uint32_t state, char *reason)
     return -1;
 }
 
+/* Count again, patiently: all nodes may be asking now. */
+static int recount(char *here, struct census *census)
+{
+    for (unsigned int pause_seconds = 1; count(here, true, census) < 0; pause_seconds *= 2) {
+        if (pause_seconds > MAX_PAUSE_SECONDS)
+            return -1;
+        sleep(pause_seconds);
+    }
+    return 0;
+}
+
 static void drain_for_volume(char *node, char *reason)
 {
     static char none[] = "none";
@@ -111,8 +124,8 @@ static void drain_for_volume(char *node, char *reason)
                     census.nodes);
         return;
     }
-    if (set_state(node, NODE_STATE_DRAIN, reason) < 0 || count(node, true, &census) < 0)
-        return;
+    if (set_state(node, NODE_STATE_DRAIN, reason) < 0 || recount(node, &census) < 0)
+        return; /* the drain stays: a node more than allowed, where slurmctld has just accepted it and then is silent */
     if (census.here_for_volume && census.drained > allowed(&census))
         set_state(node, NODE_STATE_UNDRAIN, none);
 }

@@ -3,15 +3,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/random.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,48 +57,59 @@ void sweep_processes(void)
 
 struct place {
     int top;
-    dev_t device;
     uid_t user;
-    unsigned long moved; /* directories that were too deep, and now lie at the top */
+    bool moved; /* directories that were too deep, and now lie at the top */
 };
 
 static void sweep_level(struct place *place, int directory, int depth);
 
-/* A directory below MAX_DEPTH is moved to the top, where the next round finds it. */
+/* A directory below MAX_DEPTH is moved to the top, where the next round finds it. Nobody knows its name beforehand. */
 static void move_up(struct place *place, int directory, const char *name)
 {
     char new_name[64];
+    uint64_t random;
 
-    snprintf(new_name, sizeof(new_name), ".leftover-%d-%lu", (int)getpid(), place->moved);
-    if (renameat(directory, name, place->top, new_name) == 0)
-        place->moved++;
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return;
+    snprintf(new_name, sizeof(new_name), ".leftover-%016" PRIx64, random);
+    place->moved |= renameat(directory, name, place->top, new_name) == 0;
+}
+
+/* Open a directory on the same mount: what is mounted in it may be a volume of its own. */
+static int open_inner(int directory, const char *name)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+    };
+
+    return (int)syscall(SYS_openat2, directory, name, &how, sizeof(how));
 }
 
 static void sweep_entry(struct place *place, int directory, const char *name, int depth)
 {
     struct stat status;
+    bool own;
     int inner;
 
-    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || (depth == 0 && status.st_uid != place->user))
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return;
-    if (!S_ISDIR(status.st_mode)) {
-        unlinkat(directory, name, 0);
+    own = status.st_uid == place->user;
+    if (own && unlinkat(directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0) == 0)
         return;
-    }
-    if (unlinkat(directory, name, AT_REMOVEDIR) == 0)
-        return;
-    if (fchmodat(directory, name, 0700, 0) < 0 && errno != EPERM) /* EPERM: of another user, perhaps open all the same */
+    if (!S_ISDIR(status.st_mode) || (own && fchmodat(directory, name, 0700, 0) < 0))
         return;
     if (depth >= MAX_DEPTH) {
-        move_up(place, directory, name);
+        if (own)
+            move_up(place, directory, name);
         return;
     }
-    if ((inner = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+    if ((inner = open_inner(directory, name)) < 0)
         return;
-    if (fstat(inner, &status) == 0 && status.st_dev == place->device)
-        sweep_level(place, inner, depth + 1);
+    sweep_level(place, inner, depth + 1);
     close(inner);
-    unlinkat(directory, name, AT_REMOVEDIR);
+    if (own)
+        unlinkat(directory, name, AT_REMOVEDIR);
 }
 
 static void sweep_level(struct place *place, int directory, int depth)
@@ -117,16 +132,11 @@ static void sweep_level(struct place *place, int directory, int depth)
 void sweep_directory(int directory, uid_t user)
 {
     struct place place = {.top = directory, .user = user};
-    struct stat status;
-    unsigned long before;
 
-    if (fstat(directory, &status) < 0)
-        return;
-    place.device = status.st_dev;
     for (int i = 0; i < MAX_ROUNDS; i++) {
-        before = place.moved;
+        place.moved = false;
         sweep_level(&place, directory, 0);
-        if (place.moved == before)
+        if (!place.moved)
             return;
     }
 }
@@ -137,7 +147,7 @@ static bool is_of(const struct ipc_perm *owner, uid_t user)
 }
 
 /* The index of the last object in use, of each kind, is what the *_INFO calls return (shmctl(2), semctl(2), msgctl(2)). */
-void sweep_ipc(uid_t user)
+bool sweep_ipc(uid_t user, bool remove)
 {
     union {
         struct semid_ds *status;
@@ -149,20 +159,31 @@ void sweep_ipc(uid_t user)
     struct semid_ds set;
     struct msginfo messages;
     struct msqid_ds queue;
+    bool found = false;
     int id, last;
 
     last = shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&shared);
     for (int i = 0; i <= last; i++)
-        if ((id = shmctl(i, SHM_STAT_ANY, &segment)) >= 0 && is_of(&segment.shm_perm, user))
-            shmctl(id, IPC_RMID, NULL);
+        if ((id = shmctl(i, SHM_STAT_ANY, &segment)) >= 0 && is_of(&segment.shm_perm, user)) {
+            found = true;
+            if (remove)
+                shmctl(id, IPC_RMID, NULL);
+        }
     argument.info = &semaphores;
     last = semctl(0, 0, SEM_INFO, argument);
     argument.status = &set;
     for (int i = 0; i <= last; i++)
-        if ((id = semctl(i, 0, SEM_STAT_ANY, argument)) >= 0 && is_of(&set.sem_perm, user))
-            semctl(id, 0, IPC_RMID);
+        if ((id = semctl(i, 0, SEM_STAT_ANY, argument)) >= 0 && is_of(&set.sem_perm, user)) {
+            found = true;
+            if (remove)
+                semctl(id, 0, IPC_RMID);
+        }
     last = msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&messages);
     for (int i = 0; i <= last; i++)
-        if ((id = msgctl(i, MSG_STAT_ANY, &queue)) >= 0 && is_of(&queue.msg_perm, user))
-            msgctl(id, IPC_RMID, NULL);
+        if ((id = msgctl(i, MSG_STAT_ANY, &queue)) >= 0 && is_of(&queue.msg_perm, user)) {
+            found = true;
+            if (remove)
+                msgctl(id, IPC_RMID, NULL);
+        }
+    return found;
 }

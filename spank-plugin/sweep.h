@@ -5,15 +5,22 @@
 #ifndef JAIL_SWEEP_H
 #define JAIL_SWEEP_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Kill all processes that the caller may signal, but itself; wait up to two seconds until they are gone. */
 void sweep_processes(void);
 
-/* Remove entries of the open directory that belong to `user`, with all that is in them on the same file system. */
+/*
+ * Remove what belongs to `user` below the open directory, in directories of others as well, as far as the user gets. What
+ * others have put into the user's own directories stays, and so do these. No other mount is entered.
+ */
 void sweep_directory(int directory, uid_t user);
 
-/* Remove System V shared memory, semaphores and message queues that `user` owns or has made, in the own namespace. */
-void sweep_ipc(uid_t user);
+/*
+ * Find System V shared memory, semaphores and message queues that `user` owns or has made, in the own namespace, and
+ * remove them where `remove` is set. Returns whether there were any.
+ */
+bool sweep_ipc(uid_t user, bool remove);
 
 #endif

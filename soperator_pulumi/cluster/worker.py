@@ -86,6 +86,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         places,
         jail_binds(spec, SubmountRole.WORKER),
         processes=node_set.process_limit,
+        memory_mib=worker_memory_mib(node_set),
         lock_memory=node_set.lock_memory,
         cgroups=CGROUPS if constrained else None,
     )

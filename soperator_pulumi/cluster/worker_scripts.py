@@ -80,6 +80,7 @@ def start_script(
     binds: Sequence[str],
     *,
     processes: int,
+    memory_mib: int,
     lock_memory: bool = False,
     cgroups: str | None = None,
 ) -> str:
@@ -87,8 +88,7 @@ def start_script(
 
     Before that it makes devices read-only and every volume one from which nothing is executed, and notes what a job
     on this node sees of its volumes: a pod that has not been replaced since the spec changed goes on with what it has.
-    It notes, too, in which of them nothing is to stay of a user whose last job has ended. Jobs that a slurmd of before
-    had noted ended with it.
+    It notes, too, in which of them nothing is to stay of a user whose last job has ended.
 
     A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
 
@@ -97,6 +97,7 @@ def start_script(
         places: The volumes.
         binds: What a job sees of the container, as arguments of the plugin.
         processes: How many processes a user may have. slurmd and its steps, as root's, do not count; jobs inherit it.
+        memory_mib: What all jobs on the node get together, where cgroups limit it.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
         cgroups: Where the machine's cgroups are; None where it has none.
     """
@@ -106,7 +107,6 @@ def start_script(
     note = (
         f"printf '%s\\n' {' '.join(binds)} > {layout.JAIL_BINDS}\n"
         f"printf '%s\\n' {' '.join([*own, _MESSAGE_QUEUES])} > {layout.JAIL_OWN}\n"
-        f"rm -rf {layout.JAIL_JOBS}\n"
     )
     limits = f"prlimit --nproc={processes}:{processes}"
     if lock_memory:
@@ -118,7 +118,7 @@ def start_script(
     start = f"exec {limits} env LD_PRELOAD={layout.OPEN_AS_USER} {slurmd}"
     # Twice in parentheses: no child of slurmd, which would never reap it.
     join = f"newcomer={_marker(owner, Operation.POD_START)}\n( (\n{JOIN}) >/dev/null 2>&1 & )\n"
-    narrow = worker_cgroups.narrow(cgroups) if cgroups else ""
+    narrow = worker_cgroups.narrow(memory_mib, cgroups) if cgroups else ""
     before = _CLOSE + _CLOSE_DEVICES + "".join(remounts) + note
     return before + ASK + narrow + _WEIGH + renew_record(owner, controller) + join + start
 

@@ -62,9 +62,6 @@ JAIL_OWN = f"{RUN_DIR}/jail-own"
 JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
 """What a job sees at /sys/fs/cgroup where the machine's cgroups are there in a worker's container."""
 
-JAIL_JOBS = f"{RUN_DIR}/jail-jobs"
-"""Where the plugin notes which users have jobs on a node."""
-
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """What makes the view of a tree for sshd."""
 

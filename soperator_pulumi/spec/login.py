@@ -52,8 +52,9 @@ class LoginSpec(Scheduled):
     docs: Url = "https://slurm.schedmd.com/quickstart.html"
     """Where the users of the cluster find out how it is used, which they are told at login. Default: Slurm's own."""
     max_processes: Annotated[int, whole(64, 4_194_304)] = 2048
-    """How many processes and threads a user may have in sessions on a login node (RLIMIT_NPROC; the kernel counts them
-    for all pods of a machine together, so jobs on the same machine count)."""
+    """How many processes and threads a user may have in sessions on a login node (RLIMIT_NPROC). The kernel counts them
+    for all pods of a machine together: where login nodes and workers share machines, set more than the node sets'
+    `max_processes`, or who has large jobs there cannot log in."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )

@@ -24,6 +24,19 @@
 #define DEEP 500
 
 static struct failure failure;
+static bool last = true;
+
+static bool is_last(uid_t user, void *unused)
+{
+    (void)user;
+    CHECK(unused == NULL);
+    return last;
+}
+
+static int remove_of(uid_t user)
+{
+    return leftovers_remove(user, is_last, NULL, &failure);
+}
 
 /* A node with one directory of its own. */
 static void make_node(void)
@@ -43,6 +56,12 @@ static int as_user(int (*function)(void *), void *argument)
         _exit(function(argument));
     }
     return test_await(child);
+}
+
+/* As in a container: its processes are those that it can signal. */
+static void see_own_processes(void)
+{
+    CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0);
 }
 
 static int leave(void *unused)
@@ -92,10 +111,10 @@ static int in_node(int (*function)(void *))
 static int end_the_last_job(void *unused)
 {
     (void)unused;
-    CHECK(leftovers_note(USER_ID, 7, &failure) == 0);
+    CHECK(leftovers_await(USER_ID, &failure) == 0);
     CHECK(as_user(leave, NULL) == 0);
     CHECK(has_left());
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(!has_left());
     return 0;
 }
@@ -108,14 +127,14 @@ TEST(a_users_leftovers_go_with_the_last_job)
 static int end_one_of_two_jobs(void *unused)
 {
     (void)unused;
-    CHECK(leftovers_note(USER_ID, 7, &failure) == 0 && leftovers_note(USER_ID, 8, &failure) == 0);
-    CHECK(leftovers_note(USER_ID, 8, &failure) == 0); /* its second step */
     CHECK(as_user(leave, NULL) == 0);
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    last = false;
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(has_left());
-    CHECK(leftovers_remove(USER_ID + 1, 9, &failure) == 0);
+    last = true;
+    CHECK(remove_of(USER_ID + 1) == 0);
     CHECK(has_left());
-    CHECK(leftovers_remove(USER_ID, 8, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(!has_left());
     return 0;
 }
@@ -136,7 +155,7 @@ static int keep_what_others_have(void *unused)
     CHECK(chown("/home/kept", USER_ID, USER_ID) == 0);
     CHECK(shmget(11, SEGMENT_BYTES, IPC_CREAT) >= 0);
     CHECK(as_user(leave, NULL) == 0);
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(!has_left());
     CHECK(stat(OWN "/of-root", &status) == 0 && stat(OWN "/of-root-too", &status) == 0);
     CHECK(stat("/home/kept", &status) == 0 && shmget(11, 0, 0) >= 0);
@@ -146,6 +165,86 @@ static int keep_what_others_have(void *unused)
 TEST(what_is_of_others_and_what_links_lead_to_stays)
 {
     CHECK(in_node(keep_what_others_have) == 0);
+}
+
+static int leave_in_each_others_directories(void *unused)
+{
+    (void)unused;
+    CHECK(mkdir(OWN "/own", 0777) == 0 && chmod(OWN "/own", 01777) == 0);
+    world_write(OWN "/own/own-file", "x");
+    world_write(OWN "/others/own-file", "x");
+    CHECK(mkdir(OWN "/others/own", 0700) == 0);
+    return 0;
+}
+
+static int keep_what_others_have_in_its_directories(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    CHECK(mkdir(OWN "/others", 0777) == 0 && chmod(OWN "/others", 01777) == 0);
+    CHECK(chown(OWN "/others", USER_ID + 1, USER_ID + 1) == 0);
+    CHECK(as_user(leave_in_each_others_directories, NULL) == 0);
+    world_write(OWN "/own/others", "x");
+    CHECK(chown(OWN "/own/others", USER_ID + 1, USER_ID + 1) == 0);
+    CHECK(remove_of(USER_ID) == 0);
+    CHECK(stat(OWN "/own/others", &status) == 0 && stat(OWN "/others", &status) == 0);
+    CHECK(stat(OWN "/own/own-file", &status) == -1 && stat(OWN "/others/own-file", &status) == -1);
+    CHECK(stat(OWN "/others/own", &status) == -1);
+    return 0;
+}
+
+TEST(users_who_share_a_directory_keep_what_is_theirs_and_no_more)
+{
+    CHECK(in_node(keep_what_others_have_in_its_directories) == 0);
+}
+
+static int leave_a_volume(void *unused)
+{
+    (void)unused;
+    CHECK(mkdir(OWN "/volume", 0777) == 0);
+    return 0;
+}
+
+static int keep_what_is_mounted(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    CHECK(as_user(leave_a_volume, NULL) == 0);
+    CHECK(mkdir("/run/kept", 0777) == 0 && chown("/run/kept", USER_ID, USER_ID) == 0);
+    world_write("/run/kept/file", "x");
+    CHECK(chown("/run/kept/file", USER_ID, USER_ID) == 0);
+    CHECK(mount("/run/kept", OWN "/volume", NULL, MS_BIND, NULL) == 0);
+    CHECK(remove_of(USER_ID) == 0);
+    CHECK(stat("/run/kept/file", &status) == 0);
+    return 0;
+}
+
+TEST(what_is_mounted_in_a_directory_stays_though_it_is_of_the_same_file_system)
+{
+    CHECK(in_node(keep_what_is_mounted) == 0);
+}
+
+static bool is_not_to_be_asked(uid_t user, void *unused)
+{
+    (void)user;
+    (void)unused;
+    CHECK(false);
+    return true;
+}
+
+static int end_a_job_that_leaves_nothing(void *unused)
+{
+    (void)unused;
+    see_own_processes();
+    CHECK(leftovers_remove(USER_ID, is_not_to_be_asked, NULL, &failure) == 0);
+    return 0;
+}
+
+TEST(slurmctld_is_not_asked_where_nothing_is_left)
+{
+    CHECK(in_node(end_a_job_that_leaves_nothing) == 0);
 }
 
 static int nest(void *unused)
@@ -161,7 +260,7 @@ static int remove_a_deep_tree(void *unused)
 {
     (void)unused;
     CHECK(as_user(nest, NULL) == 0);
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(rmdir(OWN) == 0);
     return 0;
 }
@@ -184,18 +283,12 @@ static int run_away(void *unused)
     return 0;
 }
 
-/* As in a container: its processes are those that it can signal. */
-static void see_own_processes(void)
-{
-    CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0);
-}
-
 static int kill_what_ran_away(void *unused)
 {
     (void)unused;
     see_own_processes();
     CHECK(as_user(run_away, NULL) == 0);
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     /* it is this process's child now, as the first one of the namespace */
     CHECK(waitpid(-1, NULL, 0) > 0);
     return 0;
@@ -250,7 +343,7 @@ static int remove_without_a_list(void *unused)
     CHECK(unlink(LEFTOVERS_PLACES) == 0);
     world_write(OWN "/file", "x");
     CHECK(chown(OWN "/file", USER_ID, USER_ID) == 0);
-    CHECK(leftovers_remove(USER_ID, 7, &failure) == 0);
+    CHECK(remove_of(USER_ID) == 0);
     CHECK(stat(OWN "/file", &status) == 0);
     return 0;
 }
@@ -266,7 +359,7 @@ static int end_a_job_of_root(void *unused)
 
     (void)unused;
     world_write(OWN "/file", "x");
-    CHECK(leftovers_remove(0, 7, &failure) == 0);
+    CHECK(remove_of(0) == 0);
     CHECK(stat(OWN "/file", &status) == 0);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +139,53 @@ void slurm_free_node_info_msg(node_info_msg_t *found)
     (void)found;
 }
 
+/* What slurmctld has of the user's jobs besides the one that ends. */
+static struct {
+    bool answers;
+    uint32_t state;
+    const char *nodes;
+} other_job = {.answers = true, .state = JOB_PENDING};
+
+void slurm_init(const char *path)
+{
+    CHECK(path == NULL);
+}
+
+int slurm_load_job_user(job_info_msg_t **found, uint32_t user, uint16_t flags)
+{
+    static slurm_job_info_t jobs[2];
+    static job_info_msg_t message = {.record_count = 2, .job_array = jobs};
+    static char name[64];
+
+    (void)flags;
+    CHECK(user == USER_ID && gethostname(name, sizeof(name)) == 0);
+    jobs[0] = (slurm_job_info_t){.job_id = 12, .job_state = JOB_RUNNING, .nodes = name};
+    jobs[1] = (slurm_job_info_t){
+        .job_id = 13, .job_state = other_job.state, .nodes = other_job.nodes ? strdup(other_job.nodes) : name};
+    *found = &message;
+    return other_job.answers ? 0 : -1;
+}
+
+void slurm_free_job_info_msg(job_info_msg_t *found)
+{
+    (void)found;
+}
+
+struct hostlist *slurm_hostlist_create(const char *list)
+{
+    return (struct hostlist *)(void *)strdup(list);
+}
+
+int slurm_hostlist_find(struct hostlist *list, const char *name)
+{
+    return strcmp((const char *)(void *)list, name) == 0 ? 0 : -1;
+}
+
+void slurm_hostlist_destroy(struct hostlist *list)
+{
+    free((void *)list);
+}
+
 char *slurm_strerror(int error)
 {
     return strerror(error);
@@ -221,7 +269,6 @@ static int is_in_the_jail(void)
     char directory[64];
 
     CHECK(world_holds("/etc/name", TREE));
-    CHECK(world_holds("/proc/self/oom_score_adj", "1000\n"));
     CHECK(getcwd(directory, sizeof(directory)) && strcmp(directory, "/home/user") == 0);
     CHECK(getuid() == USER_ID && mount("x", "/home", "tmpfs", 0, NULL) == -1 && errno == EPERM);
     return 7;
@@ -235,17 +282,45 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
     CHECK(told->updates == 0 && told->error[0] == '\0');
 }
 
-TEST(a_job_is_noted_from_its_first_step_to_its_epilog)
+/* Whether a file of the user's is there after the epilog of the user's job 12. */
+static bool stays_after_the_end(void)
 {
     struct stat status;
 
+    CHECK(mkdir("/run/own", 01777) == 0 || errno == EEXIST);
+    world_write("/run/slurm/jail-own", "/run/own\n");
+    world_write("/run/own/left", "x");
+    CHECK(chown("/run/own", USER_ID, USER_ID) == 0 && chown("/run/own/left", USER_ID, USER_ID) == 0);
+    CHECK(slurm_spank_job_epilog(NULL, 0, NULL) == 0);
+    CHECK(told->error[0] == '\0');
+    return stat("/run/own/left", &status) == 0;
+}
+
+TEST(what_is_left_goes_with_the_users_last_job_on_this_node)
+{
     world_make();
     go_home(0700);
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
-    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == 0);
-    CHECK(slurm_spank_job_epilog(NULL, 0, NULL) == 0);
-    CHECK(stat("/run/slurm/jail-jobs/4711/12", &status) == -1 && errno == ENOENT);
-    CHECK(told->error[0] == '\0');
+    CHECK(!stays_after_the_end());
+    other_job.state = JOB_COMPLETE | JOB_COMPLETING;
+    CHECK(!stays_after_the_end());
+    other_job.state = JOB_RUNNING;
+    other_job.nodes = "another";
+    CHECK(!stays_after_the_end());
+}
+
+TEST(what_is_left_stays_while_the_user_has_another_job_here_or_nobody_can_tell)
+{
+    world_make();
+    go_home(0700);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    other_job.state = JOB_RUNNING;
+    CHECK(stays_after_the_end());
+    other_job.state = JOB_SUSPENDED;
+    CHECK(stays_after_the_end());
+    other_job.state = JOB_PENDING;
+    other_job.answers = false;
+    CHECK(stays_after_the_end());
 }
 
 static int is_alone_in_the_jail(void)
@@ -446,6 +521,25 @@ TEST(a_file_outside_of_the_jail_is_refused_and_drains_nothing)
     is_refused(0, "/dev/zero", O_RDONLY, "standard input is a device");
     is_refused(0, "/home/user/pipe", O_RDWR, "standard input is a named pipe");
     CHECK(world_holds("/run/secret", "of the container"));
+}
+
+static int has_no_directory(void)
+{
+    CHECK(fcntl(60, F_GETFD) == -1);
+    return 7;
+}
+
+TEST(a_limit_of_open_files_leaves_no_directory_of_the_container_open_and_drains_nothing)
+{
+    const struct rlimit few = {40, 40};
+    int directory;
+
+    world_make();
+    go_home(0700);
+    CHECK((directory = open("/run", O_RDONLY | O_DIRECTORY)) >= 0 && dup2(directory, 60) == 60);
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    CHECK(step(ARGUMENTS, has_no_directory) == 7);
+    CHECK(told->updates == 0);
 }
 
 static int inherits_nothing_of_the_container(void)

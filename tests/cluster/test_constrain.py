@@ -8,6 +8,7 @@ from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked,
 from tests.cluster.greed import FILL_TMP, forks
 from tests.cluster.slurm import JAIL, QUICK, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -91,9 +92,10 @@ def test_a_constrained_job_stays_in_the_devices_cgroup_of_its_pod(constrained: S
 def test_a_job_can_read_its_own_limit(constrained: Slurm) -> None:
     """Runtimes of languages do, to be no larger than their job."""
     own = "$(grep :memory: /proc/self/cgroup | cut -d: -f3)"
-    limit = constrained.ssh(f"srun --mem=64M sh -c 'cat /sys/fs/cgroup/memory{own}/../memory.limit_in_bytes'").stdout
+    limits = f"cd /sys/fs/cgroup/memory{own}/.. && cat memory.limit_in_bytes ../memory.limit_in_bytes"
+    step, job = map(int, constrained.ssh(f"srun --mem=64M sh -c '{limits}'").stdout.split())
 
-    assert int(limit) == 64 * 2**20
+    assert (step, job) == (56 * 2**20, 64 * 2**20), "slurmstepd has the rest"
 
 
 def test_slurmd_writes_to_its_nodes_cgroups_and_to_no_others(constrained: Slurm) -> None:
@@ -106,11 +108,33 @@ mkdir /sys/fs/cgroup/memory/slurm_real-0/own && rmdir /sys/fs/cgroup/memory/slur
     assert constrained.exec("real-0", "slurmd", "sh", "-c", program) == "own\n"
 
 
-def test_the_kernel_takes_a_job_before_slurmstepd(constrained: Slurm) -> None:
-    """Both are in the step's memory cgroup, and what lies in /tmp makes no process larger."""
-    said = constrained.ssh("srun sh -c 'cat /proc/self/oom_score_adj'").stdout
+def test_a_step_that_ends_takes_its_cgroups_away_and_says_nothing(constrained: Slurm) -> None:
+    cgroups = "find /sys/fs/cgroup/*/slurm_real-0 -type d -name 'step_*' -o -type d -name 'job_*'"
 
-    assert said == "1000\n"
+    def left() -> set[str]:
+        return set(constrained.exec("real-0", "slurmd", "sh", "-c", cgroups).splitlines())
+
+    wait_until(lambda: "COMPLETING" not in constrained.node_state("real-0"), what="no job is ending")
+    before = left()
+    said = constrained.ssh("srun --mem=32M true")
+
+    assert said.stderr.replace("srun: job", "").count("error") == 0, said.stderr
+    wait_until(lambda: left() == before, what="the step's cgroups are gone")
+
+
+def test_all_jobs_of_a_node_have_the_memory_of_its_pod(constrained: Slurm) -> None:
+    limit = constrained.exec("real-0", "slurmd", "cat", "/sys/fs/cgroup/memory/slurm_real-0/memory.limit_in_bytes")
+
+    assert int(limit) == 512 * 2**20
+
+
+def test_a_job_whose_memory_is_out_is_ended_by_its_slurmstepd(constrained: Slurm) -> None:
+    """What it has written stays when the kernel has killed all of its processes; slurmstepd is not among them."""
+    program = "echo 0 > /proc/self/oom_score_adj; head -c 4G /dev/zero > /dev/shm/fill; exec sleep 600"
+    said = constrained.ssh(f"timeout 120 srun --mem=200M sh -c '{program}'", user="greedy", check=False)
+
+    assert "Out Of Memory" in said.stderr
+    assert constrained.ssh("srun hostname").stdout == "real-0\n"
 
 
 GREED = {

@@ -37,6 +37,15 @@ def test_what_a_user_has_left_stays_while_another_job_of_the_user_is_on_the_node
     wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
 
 
+def test_what_a_job_has_been_sent_stays_though_it_has_had_no_step_yet(slurm: Slurm) -> None:
+    other_job = "salloc -Q -w cpu-0 srun true"
+    program = f"sbcast -f sent /tmp/sent; {other_job}; sleep 1; srun cat /tmp/sent"
+    said = slurm.ssh(f"echo kept > sent; salloc -Q -w cpu-0 sh -c '{program}'", user="greedy").stdout
+
+    assert said == "kept\n"
+    wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
+
+
 def test_a_user_who_forks_without_end_stops_at_the_limit_and_others_go_on(slurm: Slurm) -> None:
     """The limit is one of the user, whatever number of jobs."""
     daemon = slurm.exec("big-0", "slurmd", "pidof", "slurmd")

@@ -130,7 +130,9 @@ class Worker:
 
     def start_script(self) -> str:
         """Return the script with its places in a folder of the test's."""
-        script = start_script(OWNER, [scratch("tmp", "/tmp")], ["/tmp"], processes=4096, cgroups=self.cgroups)
+        script = start_script(
+            OWNER, [scratch("tmp", "/tmp")], ["/tmp"], processes=4096, memory_mib=512, cgroups=self.cgroups
+        )
         for place in ("/run/slurm", "/run", "/opt/slurm/lib", "/proc/self"):
             script = script.replace(f" {place}/", f" {self.root}/")
         return script
@@ -254,12 +256,15 @@ def test_slurmd_finds_its_nodes_own_cgroups_writable_and_the_machines_read_only(
     seen = worker.root / "jail-cgroups"
     assert mounts == [
         *(f"--bind {cgroups}/cpu,cpuacct/slurm_cpu-4 {where}/cpu,cpuacct/slurm_cpu-4" for where in (cgroups, seen)),
+        f"--bind {cgroups}/cpu,cpuacct/cgroup.procs {cgroups}/cpu,cpuacct/cgroup.procs",
         f"-o remount,bind,ro {cgroups}/cpu,cpuacct",
         *(f"--bind {cgroups}/memory/slurm_cpu-4 {where}/memory/slurm_cpu-4" for where in (cgroups, seen)),
+        f"--bind {cgroups}/memory/cgroup.procs {cgroups}/memory/cgroup.procs",
         f"-o remount,bind,ro {cgroups}/memory",
         f"-o remount,bind,ro {cgroups}/pids",
         f"-o remount,bind,ro {cgroups}",
     ]
+    assert (cgroups / "memory" / "slurm_cpu-4" / "memory.limit_in_bytes").read_text() == f"{512 * 2**20}\n"
     assert (seen / "cpuacct").readlink().name == "cpu,cpuacct"
 
 

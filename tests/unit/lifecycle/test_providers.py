@@ -28,6 +28,7 @@ from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
+from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
 from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
@@ -125,7 +126,13 @@ def created(world: World) -> dict[str, Any]:
     assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
     assert made.id == ID
     assert made.outs is not None
+    end_run()
     return made.outs
+
+
+def end_run() -> None:
+    """Have the next operation be another process's."""
+    CREATED.clear()
 
 
 def test_files_that_are_in_force_are_no_change(world: World) -> None:
@@ -316,6 +323,7 @@ def test_a_config_map_that_was_made_again_outlives_the_resource_that_it_replaces
     assert successor.id != ID
     ConfigFilesProvider().delete(ID, old)
     assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
+    end_run()
     ConfigFilesProvider().delete(str(successor.id), successor.outs or {})
     assert CONFIG_MAP not in world.objects
 
@@ -336,6 +344,7 @@ def test_a_successor_whose_files_are_refused_leaves_the_config_map_to_the_old_re
     with pytest.raises(ConfigRefusedError):
         ConfigFilesProvider().create({**CONFIG_FILES, **sshd, "files": {"sshd_config": "Bogus yes"}})
     assert world.objects[CONFIG_MAP]["metadata"]["annotations"]["soperator-pulumi/resource"] == made.id
+    end_run()
     ConfigFilesProvider().delete(ID, made.outs or {})
     assert CONFIG_MAP not in world.objects
 
