@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
-from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube_api import Cluster
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube_api import Cluster
 from tools import images, target
 from tools.kube import binaries
 from tools.target import Target

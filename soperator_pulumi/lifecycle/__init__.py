@@ -8,24 +8,24 @@ Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
-from soperator_pulumi.lifecycle.configuration.files import AfterSync, Reader
-from soperator_pulumi.lifecycle.configuration.slurmctld import SLURM_CONFIG_MAP
 from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuard
-from soperator_pulumi.lifecycle.nodes.live_node_set import (
-    IDENTITY_ANNOTATION,
-    NODE_SET_LABEL,
-    OWNER_LABEL,
-    POLICY_ANNOTATION,
-)
-from soperator_pulumi.lifecycle.nodes.upkeep import TEMPLATE_ANNOTATION
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSets
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated
+from soperator_pulumi.operations.configuration.files import AfterSync, Reader
+from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP
+from soperator_pulumi.operations.nodes.live_node_set import (
+    IDENTITY_ANNOTATION,
+    NODE_SET_LABEL,
+    OWNER_LABEL,
+    POLICY_ANNOTATION,
+)
+from soperator_pulumi.operations.nodes.reconcile import TEMPLATE_ANNOTATION
 
 __all__ = [
     "IDENTITY_ANNOTATION",

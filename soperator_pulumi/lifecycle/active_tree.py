@@ -12,12 +12,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.jail.live_jail import LiveJail
-from soperator_pulumi.lifecycle.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.jail.live_jail import LiveJail
+from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
+from soperator_pulumi.operations.progress import MachineClock, say
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values

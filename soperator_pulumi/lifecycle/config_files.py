@@ -11,16 +11,16 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.configuration.activations import Nothing, Sshd
-from soperator_pulumi.lifecycle.configuration.files import AfterSync, DesiredFiles, Reader, differences
-from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
-from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider, place_of
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
+from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, Reader, differences
+from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
+from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.progress import MachineClock, say
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""

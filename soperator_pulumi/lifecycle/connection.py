@@ -1,13 +1,13 @@
-"""To which Kubernetes cluster a resource of ours belongs, and how its provider finds it again."""
+"""Inputs that name the Kubernetes cluster of a resource of ours, and how its provider finds it again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
 from pulumi.dynamic import Config
+
+from soperator_pulumi.operations.access import Access
 
 KUBECONFIG = "kubeconfig"
 CONTEXT = "context"
@@ -35,17 +35,6 @@ class Connection:
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
 
-@dataclass(frozen=True)
-class Access:
-    """The same, known: what a provider connects with. None of both is the ambient KUBECONFIG."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Access(context={self.context!r})"  # a kubeconfig holds credentials
-
-
 def access(props: Mapping[str, Any], config: Config | None) -> Access:
     """Return how to reach the cluster of a resource with these inputs or outputs.
 
@@ -64,29 +53,10 @@ def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> di
     that names the same API server. A cluster that was given access to another one keeps it: a program may have several.
     """
     configured, known = _configured(config, "soperator"), _said(recorded)
-    server = _server(configured)
-    if not server or server != _server(known):
+    server = configured.server()
+    if not server or server != known.server():
         return {**recorded}
     return {**recorded, KUBECONFIG: configured.kubeconfig, CONTEXT: configured.context}
-
-
-def is_content(kubeconfig: str) -> bool:
-    """Return True for the content of a file rather than a path: JSON may stand in one line."""
-    return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
-
-
-def _server(said: Access) -> str:
-    """Return the address of the API server that a kubeconfig leads to; empty where none can be read from it."""
-    if said.kubeconfig is None:
-        return ""
-    try:
-        path = Path(said.kubeconfig).expanduser()
-        content = yaml.safe_load(said.kubeconfig if is_content(said.kubeconfig) else path.read_text())
-        contexts = {each["name"]: each["context"]["cluster"] for each in content["contexts"]}
-        clusters = {each["name"]: each["cluster"]["server"] for each in content["clusters"]}
-        return str(clusters[contexts[said.context or content["current-context"]]]).rstrip("/")
-    except (yaml.YAMLError, OSError, LookupError, TypeError, ValueError, RuntimeError):
-        return ""
 
 
 def _said(values: Mapping[str, Any]) -> Access:

@@ -6,12 +6,12 @@ from typing import Any
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.holder import hold, release, require_held
-from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
-from soperator_pulumi.lifecycle.nodes.live_node_set import OWNER_LABEL
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.holder import hold, release, require_held
+from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
+from soperator_pulumi.operations.nodes.live_node_set import OWNER_LABEL
+from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.marker import Operation
 
 

@@ -8,11 +8,11 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.nodes.surplus import Surplus, Wanted
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.nodes.scale_down import Surplus, Wanted
+from soperator_pulumi.operations.progress import MachineClock, say
 
 
 class NodeDrainProvider(PlacedProvider):

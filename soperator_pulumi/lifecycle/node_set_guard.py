@@ -14,13 +14,13 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.holder import require_held
-from soperator_pulumi.lifecycle.nodes.emptying import empty
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.holder import require_held
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.drain_all import empty
+from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.marker import Operation
 
 _STATEFUL_SET = "stateful_set"

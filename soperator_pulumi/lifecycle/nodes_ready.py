@@ -9,18 +9,18 @@ from pydantic import Field
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.nodes.joining import Joining
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.nodes.records import Records
-from soperator_pulumi.lifecycle.nodes.rolling import Rolling
-from soperator_pulumi.lifecycle.nodes.upkeep import Drift, Upkeep
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.reconcile import Drift, Upkeep
+from soperator_pulumi.operations.nodes.registration import Joining
+from soperator_pulumi.operations.nodes.rolling_update import Rolling
+from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
 from soperator_pulumi.spec.share import Share

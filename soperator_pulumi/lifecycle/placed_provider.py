@@ -5,10 +5,10 @@ from typing import Any
 from pulumi.dynamic import CheckFailure, CheckResult
 
 from soperator_pulumi.errors import KubernetesError, SpecError
-from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.nodes.place import Place, cluster_of, controller_lost, namespace_path
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes.cluster_ref import Place, cluster_of, controller_lost, namespace_path
 
 
 class PlacedProvider(LiveProvider):

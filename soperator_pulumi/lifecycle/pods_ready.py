@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.rollout import Rollout
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.rollout import Rollout
 
 TIMEOUT_SECONDS = 600
 """As Pulumi waits for a StatefulSet by default; pulls a large image and brings up a machine of most clouds."""

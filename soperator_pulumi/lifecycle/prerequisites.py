@@ -10,17 +10,17 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
-from soperator_pulumi.lifecycle.holder import hold, holder
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.surroundings import (
+from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.holder import hold, holder
+from soperator_pulumi.operations.preflight import (
     Reference,
     Surroundings,
     closed_api_servers,
     problems,
     ssh_host_public_key,
 )
-from soperator_pulumi.lifecycle.unknown import has_unknown
 
 _PUBLIC_KEY = "ssh_host_public_key"
 _FINGERPRINT = "ssh_host_fingerprint"

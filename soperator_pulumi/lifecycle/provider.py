@@ -21,12 +21,13 @@ from pulumi.dynamic import (
 )
 
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Access, access, with_newest_access
-from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.progress import MachineClock
-from soperator_pulumi.lifecycle.recent import Recent
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.progress import MachineClock
+from soperator_pulumi.operations.recent import Recent
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -224,6 +225,6 @@ def _told() -> str:
 def _cluster(access: Access) -> Kube:
     """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
     # The program needs no client of Kubernetes, and imports the provider's class to register its resources.
-    from soperator_pulumi.lifecycle.kube_api import Cluster  # noqa: PLC0415
+    from soperator_pulumi.operations.kube_api import Cluster  # noqa: PLC0415
 
     return Cluster(access)

@@ -8,18 +8,18 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, SlurmError, SpecError, TransportError
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.configuration.files import LiveFiles
-from soperator_pulumi.lifecycle.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
-from soperator_pulumi.lifecycle.kube import Kube, config_map_path
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.nodes.emptying import Emptied, empty
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
-from soperator_pulumi.lifecycle.nodes.place import cluster_of, controller_lost
-from soperator_pulumi.lifecycle.nodes.records import Records
 from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
-from soperator_pulumi.lifecycle.progress import Clock, MachineClock, Say, say
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.configuration.files import LiveFiles
+from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
+from soperator_pulumi.operations.kube import Kube, config_map_path
+from soperator_pulumi.operations.nodes.cluster_ref import cluster_of, controller_lost
+from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.progress import Clock, MachineClock, Say, say
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.marker import Operation
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pulumi.dynamic import CreateResult
 
-from soperator_pulumi.lifecycle.progress import say
+from soperator_pulumi.operations.progress import say
 
 Create = Callable[[Any, dict[str, Any]], CreateResult]
 Delete = Callable[[Any, str, dict[str, Any]], None]

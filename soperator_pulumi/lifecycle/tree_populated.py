@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.jail.jobs import Following
-from soperator_pulumi.lifecycle.jail.trees import how_much, result_of
-from soperator_pulumi.lifecycle.progress import MachineClock, say
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
+from soperator_pulumi.operations.jail.jobs import Following
+from soperator_pulumi.operations.jail.trees import how_much, result_of
+from soperator_pulumi.operations.progress import MachineClock, say
 
 CONTAINER = "populate"
 """The container of the Job that fills the tree."""

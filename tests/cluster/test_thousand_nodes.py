@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import NodesNotDeletedError, UnknownNodeError
-from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube_api import Cluster
-from soperator_pulumi.lifecycle.nodes.draining import Draining
-from soperator_pulumi.lifecycle.nodes.records import Records
-from soperator_pulumi.lifecycle.progress import MachineClock
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.nodes.draining import Draining
+from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.progress import MachineClock
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving

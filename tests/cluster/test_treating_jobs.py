@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube_api import Cluster
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.states import Job
 from tests.cluster.slurm import Slurm

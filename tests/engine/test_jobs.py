@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.jail.jobs import Following
-from soperator_pulumi.lifecycle.kube_api import Cluster
-from soperator_pulumi.lifecycle.progress import MachineClock
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.jail.jobs import Following
+from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.progress import MachineClock
 from tests.engine.conftest import Stack
 from tests.engine.test_awaits import container
 from tests.waiting import wait_until

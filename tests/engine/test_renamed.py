@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from soperator_pulumi.lifecycle import holder
+from soperator_pulumi.operations import holder
 from tests.engine.conftest import Stack
 from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.lifecycle.nodes.putting_back import way_out
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.plan import plan
@@ -109,7 +109,7 @@ def test_the_page_shows_what_is_printed(what: str) -> None:
 
 
 def test_the_order_of_a_rolling_update_is_said_in_these_words() -> None:
-    source = (paths.ROOT / "soperator_pulumi/lifecycle/nodes/rolling.py").read_text()
+    source = (paths.ROOT / "soperator_pulumi/operations/nodes/rolling_update.py").read_text()
 
     assert all(words in source for words in re.findall(r"At most | at a time \(.*?\): |, then ", WAVES))
 

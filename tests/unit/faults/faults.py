@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from soperator_pulumi.errors import KubernetesError, TransportError
-from soperator_pulumi.lifecycle.kube import Json
+from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults import outside
 from tests.unit.faults.programs import expand

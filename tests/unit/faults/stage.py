@@ -11,13 +11,13 @@ from unittest import mock
 
 from soperator_pulumi import lifecycle
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
-from soperator_pulumi.lifecycle.kube import Kube
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
+from soperator_pulumi.operations.kube import Kube
 from tests.unit.faults.faults import Faults, FaultyKube
 
 PROVIDERS: Mapping[str, type[LiveProvider]] = {

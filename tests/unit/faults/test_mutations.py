@@ -11,12 +11,12 @@ import pytest
 from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
-from soperator_pulumi.lifecycle.nodes import records, renewal
-from soperator_pulumi.lifecycle.nodes.freeing import Freeing
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack
-from soperator_pulumi.lifecycle.nodes.records import Records
-from soperator_pulumi.lifecycle.nodes.surplus import Surplus
+from soperator_pulumi.operations.nodes import node_cleanup, renewal
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.drain_run import Freeing
+from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.scale_down import Surplus
+from soperator_pulumi.operations.nodes.undrain import PuttingBack
 from soperator_pulumi.slurm import free, parsing, plan
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, Operation
@@ -60,7 +60,7 @@ def _any_marker_is_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_else_drains(patch: pytest.MonkeyPatch) -> None:
-    for module in (plan, records, renewal):
+    for module in (plan, node_cleanup, renewal):
         patch.setattr(module, "drained_by_another", lambda _node, _owner: False)
 
 

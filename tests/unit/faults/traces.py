@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from unittest import mock
 
 from soperator_pulumi.errors import DrainError, SoperatorError
-from soperator_pulumi.lifecycle.nodes.drain_override import SOPERATOR_DRAIN
-from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
+from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
+from soperator_pulumi.operations.nodes.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.share import Share
 from tests.unit.faults import outside

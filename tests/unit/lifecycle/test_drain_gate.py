@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.lifecycle.nodes.emptying import Emptied
+from soperator_pulumi.operations.nodes.drain_all import Emptied
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Access
-from soperator_pulumi.lifecycle.kube import config_map_path
-from soperator_pulumi.lifecycle.kube_api import Cluster
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube import config_map_path
+from soperator_pulumi.operations.kube_api import Cluster
 
 Reply = tuple[int, Any]
 

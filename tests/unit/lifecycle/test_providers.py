@@ -18,11 +18,10 @@ from soperator_pulumi.cluster.host_key import host_key
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
-from soperator_pulumi.lifecycle.connection import Access, access, with_newest_access
+from soperator_pulumi.lifecycle.connection import access, with_newest_access
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
-from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
@@ -30,6 +29,8 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
 from tests.unit.lifecycle.test_rollout import LOGIN, PATH, a_stateful_set
 from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
-from soperator_pulumi.lifecycle.configuration.activations import Nothing, Sshd
-from soperator_pulumi.lifecycle.configuration.files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
-from soperator_pulumi.lifecycle.configuration.slurmctld import Slurmctld
-from soperator_pulumi.lifecycle.configuration.transaction import Activation, Transaction
+from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
+from soperator_pulumi.operations.configuration.files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
+from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
+from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, KilledError, World
 
 BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"

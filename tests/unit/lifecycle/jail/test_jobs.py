@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.lifecycle.jail.jobs import Following, Job
+from soperator_pulumi.operations.jail.jobs import Following, Job
 from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
 from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
 

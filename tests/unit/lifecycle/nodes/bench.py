@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.lifecycle.nodes.draining import Draining
-from soperator_pulumi.lifecycle.nodes.freeing import Freed
+from soperator_pulumi.operations.nodes.drain_run import Freed
+from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Marker, Operation

@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of, unheeded
+from soperator_pulumi.operations.nodes.drain_override import policy_of, unheeded
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 RECORDED = DrainSpec.model_validate({"timeout": "30m", "not_requeueable": "cancel"}).model_dump(mode="json")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.lifecycle.nodes.freeing import Freed
-from soperator_pulumi.lifecycle.nodes.putting_back import way_out
+from soperator_pulumi.operations.nodes.drain_run import Freed
+from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost

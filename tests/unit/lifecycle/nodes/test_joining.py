@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.lifecycle.nodes.draining import slurm_of
-from soperator_pulumi.lifecycle.nodes.joining import Joining
-from soperator_pulumi.lifecycle.nodes.place import Place
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.draining import slurm_of
+from soperator_pulumi.operations.nodes.registration import Joining
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, World
 
 CPU = {**SELECTOR, "app.kubernetes.io/component": "worker", "soperator-pulumi/node-set": "cpu"}

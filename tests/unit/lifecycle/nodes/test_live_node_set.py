@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.lifecycle.kube import stateful_sets_path
-from soperator_pulumi.lifecycle.nodes.live_node_set import (
+from soperator_pulumi.operations.kube import stateful_sets_path
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.live_node_set import (
     IDENTITY_ANNOTATION,
     NODE_SET_LABEL,
     OWNER_LABEL,
@@ -14,7 +15,6 @@ from soperator_pulumi.lifecycle.nodes.live_node_set import (
     find_node_sets,
     find_policies,
 )
-from soperator_pulumi.lifecycle.nodes.place import Place
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 

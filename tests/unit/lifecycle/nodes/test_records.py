@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.lifecycle.nodes.records import Records
+from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer

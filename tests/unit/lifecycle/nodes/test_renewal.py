@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.lifecycle.nodes.joining import Roll
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.nodes.renewal import Renewal
-from soperator_pulumi.lifecycle.pods import Pod
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.operations.nodes.registration import Roll
+from soperator_pulumi.operations.nodes.renewal import Renewal
+from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.states import Job, Node
 from soperator_pulumi.spec.share import Share

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.pods import Pod, find_pods
+from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.spec.drain import DrainSpec
 

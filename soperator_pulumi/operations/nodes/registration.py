@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
-from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_POD
-from soperator_pulumi.lifecycle.kube import Kube, pods_path
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.pods import Pod
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD
+from soperator_pulumi.operations.kube import Kube, pods_path
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.marker import Marker, drain_of_ours
 from soperator_pulumi.slurm.states import Node

@@ -6,8 +6,8 @@ and ask the same of Slurm and of the namespace; the SDK's server has four thread
 
 from collections.abc import Mapping
 
-from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, LOG_LINES, Json, Kube
-from soperator_pulumi.lifecycle.progress import Clock
+from soperator_pulumi.operations.kube import FIELD_MANAGER, LOG_LINES, Json, Kube
+from soperator_pulumi.operations.progress import Clock
 from soperator_pulumi.slurm.shared_answers import SharedAnswers
 from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Transport

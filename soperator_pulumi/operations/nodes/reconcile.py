@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.nodes.joining import Joining, Roll
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.nodes.records import Records, kept_lines
-from soperator_pulumi.lifecycle.nodes.rolling import Rolling
-from soperator_pulumi.lifecycle.progress import until
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.operations.nodes.node_cleanup import Records, kept_lines
+from soperator_pulumi.operations.nodes.registration import Joining, Roll
+from soperator_pulumi.operations.nodes.rolling_update import Rolling
+from soperator_pulumi.operations.progress import until
 from soperator_pulumi.slurm.hostlist import compress
 
 _STOP_SECONDS = 60

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.lifecycle.jail.jobs import Following, Job, Outcome, job_path
-from soperator_pulumi.lifecycle.jail.trees import Tree, read_trees
-from soperator_pulumi.lifecycle.kube import Json, Kube, config_map_path
-from soperator_pulumi.lifecycle.pods import Pod, find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
+from soperator_pulumi.operations.jail.jobs import Following, Job, Outcome, job_path
+from soperator_pulumi.operations.jail.trees import Tree, read_trees
+from soperator_pulumi.operations.kube import Json, Kube, config_map_path
+from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.transport import Transport

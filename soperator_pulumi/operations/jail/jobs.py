@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.lifecycle.kube import FIELD_MANAGER, Json, Kube
-from soperator_pulumi.lifecycle.pods import Pod, find_pods, newest_warning
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, Kube
+from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
+from soperator_pulumi.operations.progress import Clock, Say, until
 
 STUCK_SECONDS = 600
 """For how long a pod may wait for what seldom comes by itself: a machine of most clouds is there by then."""

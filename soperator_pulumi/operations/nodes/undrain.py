@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.progress import Clock, until
+from soperator_pulumi.operations.progress import Clock, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving

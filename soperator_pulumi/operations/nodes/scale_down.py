@@ -4,14 +4,14 @@ from functools import partial
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.lifecycle.nodes.draining import Draining, Freed, slurm_of
-from soperator_pulumi.lifecycle.nodes.emptying import LOOKS, empty
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.nodes.records import Records
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.drain_all import LOOKS, empty
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.draining import Draining, Freed, slurm_of
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
+from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.kube import Kube, pods_path
-from soperator_pulumi.lifecycle.nodes.putting_back import leave_to_pods
+from soperator_pulumi.operations.kube import Kube, pods_path
+from soperator_pulumi.operations.nodes.undrain import leave_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.marker import drain_of_ours, drained_by_another

@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError
-from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
-from soperator_pulumi.lifecycle.kube import Kube, pods_path, stateful_sets_path
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of
-from soperator_pulumi.lifecycle.nodes.draining import Draining, slurm_of
-from soperator_pulumi.lifecycle.nodes.freeing import ANSWER_SECONDS
-from soperator_pulumi.lifecycle.nodes.live_node_set import LiveNodeSet, find_node_sets
-from soperator_pulumi.lifecycle.nodes.place import CONTROLLER_LOST, Place, controller_lost, namespace_path
-from soperator_pulumi.lifecycle.pods import Pod
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
+from soperator_pulumi.operations.kube import Kube, pods_path, stateful_sets_path
+from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, Place, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
+from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
+from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation

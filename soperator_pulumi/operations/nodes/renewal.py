@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from soperator_pulumi.lifecycle.nodes.joining import Roll
-from soperator_pulumi.lifecycle.nodes.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.operations.nodes.registration import Roll
 from soperator_pulumi.slurm.marker import Marker, Operation, drained_by_another
 from soperator_pulumi.slurm.states import Job
 from soperator_pulumi.slurm.waves import next_wave

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.kube import Kube, stateful_sets_path
-from soperator_pulumi.lifecycle.pods import Pod, find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.kube import Kube, stateful_sets_path
+from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.render.reload import Change, Effect, changes
 from soperator_pulumi.render.trial import trial_files
 from soperator_pulumi.slurm.client import SlurmClient

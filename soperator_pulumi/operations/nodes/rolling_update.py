@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.nodes.draining import Draining
-from soperator_pulumi.lifecycle.nodes.freeing import ANSWER_SECONDS
-from soperator_pulumi.lifecycle.nodes.joining import Joining, Roll, named
-from soperator_pulumi.lifecycle.nodes.live_node_set import WORKER_CONTAINER
-from soperator_pulumi.lifecycle.nodes.putting_back import PUT_BACK_SECONDS
-from soperator_pulumi.lifecycle.nodes.renewal import Renewal
-from soperator_pulumi.lifecycle.progress import until
+from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
+from soperator_pulumi.operations.nodes.draining import Draining
+from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.operations.nodes.registration import Joining, Roll, named
+from soperator_pulumi.operations.nodes.renewal import Renewal
+from soperator_pulumi.operations.nodes.undrain import PUT_BACK_SECONDS
+from soperator_pulumi.operations.progress import until
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.leaving import Leaving
 from soperator_pulumi.slurm.marker import Operation

@@ -17,8 +17,8 @@ from soperator_pulumi.errors import (
     TransportError,
     UnknownNodeError,
 )
-from soperator_pulumi.lifecycle.nodes.putting_back import PuttingBack, way_out
-from soperator_pulumi.lifecycle.progress import Clock, Say
+from soperator_pulumi.operations.nodes.undrain import PuttingBack, way_out
+from soperator_pulumi.operations.progress import Clock, Say
 from soperator_pulumi.slurm import plan_text
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import compress, in_order

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from soperator_pulumi.lifecycle.kube import Json, config_map_path
+from soperator_pulumi.operations.kube import Json, config_map_path
 
 IN_FORCE = "soperator-pulumi/in-force"
 """Annotation of the ConfigMap: digest of the files that the daemons were last told to read, and did not refuse.

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError, Problem
-from soperator_pulumi.lifecycle import holder
-from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
+from soperator_pulumi.operations import holder
+from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError, Problem, SpecError
-from soperator_pulumi.lifecycle.kube import Kube
+from soperator_pulumi.operations.kube import Kube
 
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
 """Environment variable that names the clusters whose controller, or whole namespace, is gone for good: `hpc`."""

@@ -22,8 +22,8 @@ from kubernetes.config.kube_config import (
 )
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Access, is_content
-from soperator_pulumi.lifecycle.kube import Json
+from soperator_pulumi.operations.access import Access, is_content
+from soperator_pulumi.operations.kube import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
 """What the library raises where a kubeconfig is not as it must be."""

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SoperatorError, TransportError
-from soperator_pulumi.lifecycle.configuration.files import AfterSync, DesiredFiles, LiveFiles, Reader, digest_of_sums
-from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.pods import Pod, find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, LiveFiles, Reader, digest_of_sums
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.operations.progress import Clock, Say, until
 
 SYNC_SECONDS = 180
 """Without our asking a kubelet takes up to 90 s (measured); with it less than one."""

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.lifecycle.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.lifecycle.kube import Kube
-from soperator_pulumi.lifecycle.nodes.drain_override import policy_of, unheeded
-from soperator_pulumi.lifecycle.nodes.freeing import Freed, Freeing
-from soperator_pulumi.lifecycle.nodes.live_node_set import find_policies
-from soperator_pulumi.lifecycle.nodes.place import Place
-from soperator_pulumi.lifecycle.nodes.putting_back import by_reason_before, leave_to_pods, resume
-from soperator_pulumi.lifecycle.pods import find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say, wall_time
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.drain_override import policy_of, unheeded
+from soperator_pulumi.operations.nodes.drain_run import Freed, Freeing
+from soperator_pulumi.operations.nodes.live_node_set import find_policies
+from soperator_pulumi.operations.nodes.undrain import by_reason_before, leave_to_pods, resume
+from soperator_pulumi.operations.pods import find_pods
+from soperator_pulumi.operations.progress import Clock, Say, wall_time
 from soperator_pulumi.slurm import plan_text
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.leaving import Leaving

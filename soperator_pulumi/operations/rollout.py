@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.lifecycle.kube import Json, Kube, stateful_sets_path
-from soperator_pulumi.lifecycle.pods import find_pods
-from soperator_pulumi.lifecycle.progress import Clock, Say, until
+from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
+from soperator_pulumi.operations.pods import find_pods
+from soperator_pulumi.operations.progress import Clock, Say, until
 
 _TELL_SECONDS = 10
 _TOLD = 10

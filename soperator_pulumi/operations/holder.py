@@ -7,7 +7,7 @@ which is the same cluster. By the mark the old one knows that it was superseded.
 from collections.abc import Mapping
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.lifecycle.kube import Kube, config_map_path
+from soperator_pulumi.operations.kube import Kube, config_map_path
 
 MARK = "soperator-pulumi"
 """Name of the ConfigMap that is the mark: who may write ConfigMaps may need no more than that in a namespace."""
