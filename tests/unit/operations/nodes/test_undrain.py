@@ -7,7 +7,7 @@ import pytest
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.lifecycle.nodes.bench import NAMES, Bench, a_policy, lost, ours
+from tests.unit.operations.nodes.bench import NAMES, Bench, a_policy, lost, ours
 
 
 def test_nodes_that_are_not_free_in_time_are_all_back_in_service(bench: Bench) -> None:

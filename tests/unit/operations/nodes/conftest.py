@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.lifecycle.nodes.bench import Bench
+from tests.unit.operations.nodes.bench import Bench
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from soperator_pulumi.operations.nodes.drain_run import Freed
 from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost
+from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost
 
 
 def test_idle_nodes_are_free_after_four_calls_of_scontrol(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.slurm.marker import Operation
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.lifecycle.nodes.bench import Bench, a_policy, leaving, lost, ours
+from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost, ours
 
 
 def test_a_slurmctld_that_restarts_in_the_middle_is_waited_for_and_that_is_said(bench: Bench) -> None:
