@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.descriptions import field_descriptions
 from soperator_pulumi.spec.duration import duration_text
+from soperator_pulumi.spec.int_or_percent import Share
 from soperator_pulumi.spec.ports import Ports
-from soperator_pulumi.spec.share import Share
 from tools import paths
 
 FILE = paths.ROOT / "docs" / "configuration.md"

@@ -6,12 +6,12 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarAr
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, prepare, requirements
 from soperator_pulumi.cluster.disruption import never_evicted
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.options import NOT_AWAITED, Scope
-from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout

@@ -3,7 +3,7 @@
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
 
-from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.scope import Scope
 
 
 def never_evicted(name: str, scope: Scope, component: str, node_set: str | None = None) -> PodDisruptionBudget:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import Connection, DrainGate, RemovedNodeSets
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.spec.cluster import ClusterSpec

@@ -25,6 +25,7 @@ from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
@@ -36,9 +37,8 @@ from soperator_pulumi.cluster.containers import (
     requirements,
 )
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.options import NOT_AWAITED, SKIP_AWAIT, Scope
-from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.temporary import directories, login_memory_mib
 from soperator_pulumi.cluster.users import merged_users, users_sidecar

@@ -3,8 +3,8 @@
 from pulumi_kubernetes.core.v1 import Namespace, Service, ServiceSpecArgs
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from soperator_pulumi.cluster.options import SKIP_AWAIT, SLURM_LABEL, Scope
 from soperator_pulumi.cluster.pods import NODES_SERVICE
+from soperator_pulumi.cluster.scope import SKIP_AWAIT, SLURM_LABEL, Scope
 from soperator_pulumi.cluster.storage import kept
 from soperator_pulumi.spec.cluster import ClusterSpec
 

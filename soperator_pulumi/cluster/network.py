@@ -37,8 +37,8 @@ from pulumi_kubernetes.networking.v1 import (
 )
 
 from soperator_pulumi.cluster.admin import ADMIN
-from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.populate import POPULATE, SWITCH
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.render import egress, layout
 from soperator_pulumi.render.egress import Block
 from soperator_pulumi.spec.cluster import ClusterSpec

@@ -18,10 +18,10 @@ from pulumi_kubernetes.core.v1 import (
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.options import Scope
-from soperator_pulumi.cluster.parts import Parts
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 

@@ -20,8 +20,8 @@ from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import BURSTABLE
 from soperator_pulumi.cluster.jail_tools import task
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.options import Scope
 from soperator_pulumi.cluster.pods import pod_metadata, pod_spec
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import source_name, tree_id

@@ -9,7 +9,7 @@ from pulumi_kubernetes.core.v1 import Secret
 
 from soperator_pulumi.cluster.host_key import SEED_BYTES, HostKey, host_key
 from soperator_pulumi.cluster.mounts import SecretFile
-from soperator_pulumi.cluster.options import Scope
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import Prerequisites
 from soperator_pulumi.spec.secrets import SecretsSpec
 

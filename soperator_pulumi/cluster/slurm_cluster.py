@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 
 from soperator_pulumi.cluster.admin import AdminShell
 from soperator_pulumi.cluster.args import SlurmClusterArgs
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.configuration import create_configuration
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
@@ -17,10 +18,9 @@ from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.options import PART_OF, Scope, owner_of, urn_of, what_it_stands_on
-from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.program import take_name
 from soperator_pulumi.cluster.references import references
+from soperator_pulumi.cluster.scope import PART_OF, Scope, owner_of, urn_of, what_it_stands_on
 from soperator_pulumi.cluster.secrets import create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
 from soperator_pulumi.errors import SpecError

@@ -12,7 +12,7 @@ from pulumi_kubernetes.core.v1 import (
     VolumeResourceRequirementsArgs,
 )
 
-from soperator_pulumi.cluster.options import SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
 from soperator_pulumi.spec.storage import VolumeSpec
 
 JAIL_CLAIM = "jail"

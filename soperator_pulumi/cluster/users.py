@@ -3,9 +3,9 @@
 from pulumi_kubernetes.core.v1 import ContainerArgs
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import BURSTABLE, asks, hardened, requirements
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.render import layout
 
 USERS_CONFIG_MAP = "users"

@@ -14,6 +14,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
@@ -26,7 +27,6 @@ from soperator_pulumi.cluster.containers import (
     requirements,
 )
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.parts import Parts
 from soperator_pulumi.cluster.pods import Role
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.cluster.temporary import directories, worker_memory_mib

@@ -7,7 +7,7 @@ before slurmd registers, and so made anew.
 
 import shlex
 
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
 ASK = """\
 node=$(hostname)

@@ -16,7 +16,7 @@ from soperator_pulumi.cluster.containers import LAST_WORDS
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.worker_record import ASK, renew_record
 from soperator_pulumi.render import layout
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
 PROCESSES = "/proc"
 

@@ -12,7 +12,7 @@ from soperator_pulumi.operations.holder import hold, release, require_held
 from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
 from soperator_pulumi.operations.nodes.live_node_set import OWNER_LABEL
 from soperator_pulumi.operations.progress import MachineClock, say
-from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.drain.reason import Operation
 
 
 class DrainGateProvider(PlacedProvider):

@@ -21,7 +21,7 @@ from soperator_pulumi.operations.holder import require_held
 from soperator_pulumi.operations.nodes.cluster_ref import Place
 from soperator_pulumi.operations.nodes.drain_all import empty
 from soperator_pulumi.operations.progress import MachineClock, say
-from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.drain.reason import Operation
 
 _STATEFUL_SET = "stateful_set"
 """Input that is not known where the StatefulSet is replaced."""

@@ -20,8 +20,8 @@ from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
 from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.operations.progress import Clock, MachineClock, Say, say
+from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.marker import Operation
 
 _FORMER = "former"
 

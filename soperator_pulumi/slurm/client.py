@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import NodesNotDeletedError, TransportError
 from soperator_pulumi.slurm.hostlist import compress, in_order
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_nodes, read_reservations, read_table_time
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
-from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _READ_PAUSES_SECONDS = (1.0, 3.0)

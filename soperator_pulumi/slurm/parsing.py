@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from soperator_pulumi.errors import SlurmError
 from soperator_pulumi.slurm.hostlist import expand
-from soperator_pulumi.slurm.states import Job, Node, Reservation
+from soperator_pulumi.slurm.models import Job, Node, Reservation
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, StrictBool, model_validator
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Model, broken_rules, refused
 from soperator_pulumi.spec.duration import Duration, duration_text, lasting
+from soperator_pulumi.spec.int_or_percent import Share
 from soperator_pulumi.spec.parse import parse
 from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.share import Share
 
 _YEAR = timedelta(days=365)
 

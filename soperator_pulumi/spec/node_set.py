@@ -10,11 +10,11 @@ from pydantic import StrictBool
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.base import Matches, number, whole
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
+from soperator_pulumi.spec.int_or_percent import Share
 from soperator_pulumi.spec.names import SlurmName
 from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.quantity import PodResources
 from soperator_pulumi.spec.scheduling import Scheduled
-from soperator_pulumi.spec.share import Share
 
 MIB_PER_GIB = 1024
 

@@ -14,9 +14,9 @@ from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.operations.progress import MachineClock
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.cluster.slurm import Slurm

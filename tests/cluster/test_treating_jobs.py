@@ -7,7 +7,7 @@ import pytest
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.models import Job
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
 

@@ -8,11 +8,11 @@ import yaml
 
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.undrain import way_out
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import plan
-from soperator_pulumi.slurm.plan_text import aborted, preview, progress
-from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.drain.plan import plan
+from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from soperator_pulumi.spec.duration import duration_text

@@ -13,9 +13,9 @@ from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Operation
 
 LOOKS = 10
 """How often nodes that have come meanwhile are freed as well, before a run gives up."""

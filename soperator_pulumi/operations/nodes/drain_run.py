@@ -19,15 +19,15 @@ from soperator_pulumi.errors import (
 )
 from soperator_pulumi.operations.nodes.undrain import PuttingBack, way_out
 from soperator_pulumi.operations.progress import Clock, Say
-from soperator_pulumi.slurm import plan_text
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.drain import plan_text
+from soperator_pulumi.slurm.drain.formatting import counted
+from soperator_pulumi.slurm.drain.plan import Plan, plan, shared
+from soperator_pulumi.slurm.drain.reason import Marker
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker
-from soperator_pulumi.slurm.plan import Plan, plan, shared
-from soperator_pulumi.slurm.states import Reservation, Snapshot
-from soperator_pulumi.slurm.time_out import longest_wait_seconds
-from soperator_pulumi.slurm.words import counted
+from soperator_pulumi.slurm.models import Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300

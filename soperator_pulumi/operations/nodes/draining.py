@@ -15,13 +15,13 @@ from soperator_pulumi.operations.nodes.live_node_set import find_policies
 from soperator_pulumi.operations.nodes.undrain import by_reason_before, leave_to_pods, resume
 from soperator_pulumi.operations.pods import find_pods
 from soperator_pulumi.operations.progress import Clock, Say, wall_time
-from soperator_pulumi.slurm import plan_text
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import plan, shared
-from soperator_pulumi.slurm.plan import put_back as to_put_back
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.drain import plan_text
+from soperator_pulumi.slurm.drain.plan import plan, shared
+from soperator_pulumi.slurm.drain.plan import put_back as to_put_back
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 __all__ = ["Draining", "Freed"]

@@ -9,7 +9,7 @@ from typing import Any
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.nodes.cluster_ref import Place
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.slurm.leaving import Leaving
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"

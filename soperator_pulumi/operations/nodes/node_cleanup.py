@@ -7,9 +7,9 @@ from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportE
 from soperator_pulumi.operations.kube import Kube, pods_path
 from soperator_pulumi.operations.nodes.undrain import leave_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.drain.reason import drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.marker import drain_of_ours, drained_by_another
-from soperator_pulumi.slurm.states import Node, Snapshot
+from soperator_pulumi.slurm.models import Node, Snapshot
 
 _ATTEMPTS = 3
 _POD_THERE = "its pod is there"

@@ -11,8 +11,8 @@ from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.marker import Marker, drain_of_ours
-from soperator_pulumi.slurm.states import Node
+from soperator_pulumi.slurm.drain.reason import Marker, drain_of_ours
+from soperator_pulumi.slurm.models import Node
 
 _COUNTED_SECONDS = 60
 _TELL_SECONDS = 10

@@ -6,10 +6,10 @@ from functools import cached_property
 
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.registration import Roll
-from soperator_pulumi.slurm.marker import Marker, Operation, drained_by_another
-from soperator_pulumi.slurm.states import Job
-from soperator_pulumi.slurm.waves import next_wave
-from soperator_pulumi.spec.share import Share
+from soperator_pulumi.slurm.drain.reason import Marker, Operation, drained_by_another
+from soperator_pulumi.slurm.drain.waves import next_wave
+from soperator_pulumi.slurm.models import Job
+from soperator_pulumi.spec.int_or_percent import Share
 
 _PASSING = frozenset({"NOT_RESPONDING"})
 """A node that was put back into service shows this for some seconds, until slurmctld has asked its slurmd again."""

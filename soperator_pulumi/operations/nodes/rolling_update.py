@@ -15,12 +15,12 @@ from soperator_pulumi.operations.nodes.registration import Joining, Roll, named
 from soperator_pulumi.operations.nodes.renewal import Renewal
 from soperator_pulumi.operations.nodes.undrain import PUT_BACK_SECONDS
 from soperator_pulumi.operations.progress import until
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Operation
-from soperator_pulumi.slurm.states import Job
+from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
-from soperator_pulumi.spec.share import Share
+from soperator_pulumi.spec.int_or_percent import Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
 """Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down

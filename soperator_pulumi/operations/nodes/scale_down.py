@@ -12,11 +12,11 @@ from soperator_pulumi.operations.nodes.draining import Draining, Freed, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.slurm.drain.plan import put_back
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Operation
-from soperator_pulumi.slurm.plan import put_back
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.models import Snapshot
 
 TAKEN_BACK = frozenset({Operation.SCALE_DOWN, Operation.REMOVAL, Operation.DESTROY})
 """Operations that are over when a node is wanted again."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.operations.progress import Clock, until
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.drain.plan import put_back as to_put_back
+from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours
-from soperator_pulumi.slurm.plan import put_back as to_put_back
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.models import Snapshot
 
 PUT_BACK_SECONDS = 120
 """How long it is tried: slurmctld may just be restarting."""

@@ -8,7 +8,7 @@ import pytest
 from soperator_pulumi.cluster.mounts import scratch
 from soperator_pulumi.cluster.worker_record import ASK
 from soperator_pulumi.cluster.worker_scripts import JOIN, NEWCOMER_SECONDS, start_script, started_script, stop_script
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
 OWNER = "project.test.hpc"
 CONF = "Feature=cpu,ib CPUs=4 RealMemory=1024"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.cluster import worker_scripts
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
 

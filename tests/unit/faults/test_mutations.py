@@ -17,10 +17,11 @@ from soperator_pulumi.operations.nodes.drain_run import Freeing
 from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.operations.nodes.scale_down import Surplus
 from soperator_pulumi.operations.nodes.undrain import PuttingBack
-from soperator_pulumi.slurm import free, parsing, plan
+from soperator_pulumi.slurm import parsing
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.states import Snapshot
+from soperator_pulumi.slurm.drain import checks, plan
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.models import Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from tests.unit.faults import stage
 from tests.unit.faults.invariants import ViolationError
@@ -39,7 +40,7 @@ def on_stage() -> Iterator[None]:
 
 
 def _without_rule(name: str) -> Mutate:
-    return lambda patch: patch.delitem(free.RULES, name)
+    return lambda patch: patch.delitem(checks.RULES, name)
 
 
 def _patient(on_timeout: OnTimeout = OnTimeout.WAIT, seconds: int = 120, **more: Any) -> DrainSpec:

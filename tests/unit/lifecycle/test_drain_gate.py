@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
 from soperator_pulumi.operations.nodes.drain_all import Emptied
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.kubernetes import OWNER

@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.kubernetes import OWNER

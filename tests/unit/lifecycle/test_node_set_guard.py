@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError, NotReadyError
 from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.kubernetes import OWNER
 from tests.unit.lifecycle.model import Model, a_model

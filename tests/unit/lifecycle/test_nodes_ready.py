@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN
 from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Set
 from tests.unit.lifecycle.model import NAME, Model, a_model
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.change_impact import Effect, changes
 from soperator_pulumi.render.jail import active_tree, jail_binds, login_arguments, plugstack_conf, submounts, tree_id
-from soperator_pulumi.render.reload import Effect, changes
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.submount import SubmountRole

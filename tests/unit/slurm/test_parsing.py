@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.slurm.models import Job, Node, Reservation
 from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_reservations, read_table_time
-from soperator_pulumi.slurm.states import Job, Node, Reservation
 
 RECORDED = Path(__file__).parent / "recorded"
 VERSIONS = ("24.11", "26.05")

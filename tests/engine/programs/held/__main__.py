@@ -12,7 +12,7 @@ from soperator_pulumi import SlurmCluster, parse_cluster
 from soperator_pulumi.cluster.leaving import create_drain_gate
 from soperator_pulumi.cluster.namespace import create_namespace
 from soperator_pulumi.cluster.network import create_network_policies
-from soperator_pulumi.cluster.options import NOT_AWAITED, OLD_ONE_FIRST, Scope, what_it_stands_on
+from soperator_pulumi.cluster.scope import NOT_AWAITED, OLD_ONE_FIRST, Scope, what_it_stands_on
 from soperator_pulumi.lifecycle import Connection, NodeSetGuard
 
 config = pulumi.Config()

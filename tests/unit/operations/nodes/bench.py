@@ -8,8 +8,8 @@ from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.nodes.drain_run import Freed
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import Job

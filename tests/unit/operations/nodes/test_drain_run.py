@@ -9,7 +9,7 @@ import pytest
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.operations.nodes.drain_run import Freed
 from soperator_pulumi.operations.nodes.undrain import way_out
-from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost
 

@@ -7,7 +7,7 @@ import pytest
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.nodes.node_cleanup import Records
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.marker import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults.faults import FaultyKube
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER

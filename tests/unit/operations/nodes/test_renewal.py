@@ -10,9 +10,9 @@ from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.registration import Roll
 from soperator_pulumi.operations.nodes.renewal import Renewal
 from soperator_pulumi.operations.pods import Pod
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.states import Job, Node
-from soperator_pulumi.spec.share import Share
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.models import Job, Node
+from soperator_pulumi.spec.int_or_percent import Share
 
 OWNER = "hpc"
 OURS = str(Marker(OWNER, Operation.ROLLING_UPDATE, "0f0f0f"))

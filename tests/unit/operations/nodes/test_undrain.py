@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.slurm.marker import Operation
+from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.operations.nodes.bench import NAMES, Bench, a_policy, lost, ours
 

@@ -4,21 +4,11 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.plan import plan
-from soperator_pulumi.slurm.plan_text import aborted, preview, progress
-from soperator_pulumi.slurm.states import Job, Node, Snapshot
-from tests.unit.slurm.planner.situation import (
-    EARLIER,
-    HOUR,
-    NOW,
-    RUN,
-    job,
-    leaving,
-    node,
-    reservation,
-    snapshot,
-)
+from soperator_pulumi.slurm.drain.plan import plan
+from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Job, Node, Snapshot
+from tests.unit.slurm.drain.situation import EARLIER, HOUR, NOW, RUN, job, leaving, node, reservation, snapshot
 
 TO_1420 = 80 * 60
 

@@ -5,8 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.waves import next_wave
-from soperator_pulumi.spec.share import Share
+from soperator_pulumi.slurm.drain.waves import next_wave
+from soperator_pulumi.spec.int_or_percent import Share
 
 NODES = [f"gpu-{ordinal}" for ordinal in range(10)]
 TENTH, THREE = Share(10, percent=True), Share(3)

@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import Plan, plan, put_back
-from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.drain.plan import Plan, plan, put_back
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.slurm.planner.situation import EARLIER, HOUR, NOW, OWNER, RUN, job, reservation, snapshot
+from tests.unit.slurm.drain.situation import EARLIER, HOUR, NOW, OWNER, RUN, job, reservation, snapshot
 
 NAMES = [f"{node_set}-{ordinal}" for node_set in ("cpu", "gpu") for ordinal in range(4)]
 HOURS = st.sampled_from([0, 0.5, 1, 2, 3, 200])

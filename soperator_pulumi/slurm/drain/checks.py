@@ -7,8 +7,8 @@ answer from before our own drain are no proof.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from soperator_pulumi.slurm.marker import Marker, drain_of_ours
-from soperator_pulumi.slurm.states import Job, Node
+from soperator_pulumi.slurm.drain.reason import Marker, drain_of_ours
+from soperator_pulumi.slurm.models import Job, Node
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from soperator_pulumi.slurm.states import Node
+from soperator_pulumi.slurm.models import Node
 
 _RUN = re.compile(r"[0-9a-f]{6}")
 _APPENDED = r"(?: : Not responding)*"  # by slurmctld, to a drained node whose slurmd has been silent for SlurmdTimeout

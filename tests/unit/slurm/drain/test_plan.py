@@ -1,8 +1,8 @@
 """What is done at one look: who is drained, who is free, who waits for whom."""
 
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import put_back
-from tests.unit.slurm.planner.situation import (
+from soperator_pulumi.slurm.drain.plan import put_back
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from tests.unit.slurm.drain.situation import (
     EARLIER,
     HOUR,
     NOW,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
 
+from soperator_pulumi.slurm.drain.formatting import counted, ending, lasting, listed, named, span
+from soperator_pulumi.slurm.drain.plan import Plan
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.plan import Plan
-from soperator_pulumi.slurm.states import Job, Node, Snapshot
-from soperator_pulumi.slurm.time_out import TREATED_SECONDS, longest_wait_seconds
-from soperator_pulumi.slurm.words import counted, ending, lasting, listed, named, span
+from soperator_pulumi.slurm.models import Job, Node, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 _LINES = 20

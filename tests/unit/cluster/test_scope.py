@@ -6,7 +6,7 @@ import pulumi
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.cluster.options import owner_of
+from soperator_pulumi.cluster.scope import owner_of
 from soperator_pulumi.testing import deploy
 
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")

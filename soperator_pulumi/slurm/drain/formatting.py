@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
-from soperator_pulumi.slurm.states import Job, Reservation
+from soperator_pulumi.slurm.models import Job, Reservation
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 

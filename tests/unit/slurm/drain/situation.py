@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.plan import Plan, plan
-from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.drain.plan import Plan, plan
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 OWNER = "hpc"

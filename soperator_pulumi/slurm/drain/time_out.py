@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.states import Job
-from soperator_pulumi.slurm.words import counted, named, span
+from soperator_pulumi.slurm.drain.formatting import counted, named, span
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 TREATED_SECONDS = 300

@@ -2,10 +2,10 @@
 
 import pytest
 
-from soperator_pulumi.slurm.free import RULES, Evidence, why_not_free
-from soperator_pulumi.slurm.marker import Marker, Operation
-from soperator_pulumi.slurm.states import Job, Node
-from tests.unit.slurm.planner.situation import EARLIER, OWNER, RUN, job, node
+from soperator_pulumi.slurm.drain.checks import RULES, Evidence, why_not_free
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.models import Job, Node
+from tests.unit.slurm.drain.situation import EARLIER, OWNER, RUN, job, node
 
 
 def evidence(found: Node | None, *jobs: Job, never_started: bool = False) -> Evidence:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from soperator_pulumi.render.reload import PARAMETER_EFFECTS, Change, Effect, changes
+from soperator_pulumi.render.change_impact import PARAMETER_EFFECTS, Change, Effect, changes
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.slurm_parameters import OWNED_PARAMETERS, PARAMETERS

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
-from soperator_pulumi.slurm.states import Node
+from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.models import Node
 
 RUNS = st.text("0123456789abcdef", min_size=6, max_size=6)
 OWNERS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1)

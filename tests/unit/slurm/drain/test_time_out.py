@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.plan import Plan
-from soperator_pulumi.slurm.states import Job
-from soperator_pulumi.slurm.time_out import SETTLE_SECONDS, TREATED_SECONDS, longest_wait_seconds
+from soperator_pulumi.slurm.drain.plan import Plan
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.time_out import SETTLE_SECONDS, TREATED_SECONDS, longest_wait_seconds
+from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.slurm.planner.situation import HOUR, RUN, job, leaving, node, planned
+from tests.unit.slurm.drain.situation import HOUR, RUN, job, leaving, node, planned
 
 RUNNING = job(1, "gpu-1", ends_in=HOUR)
 INTERACTIVE = job(2, "gpu-1", name="bash", requeueable=False)

@@ -4,8 +4,8 @@ from datetime import UTC, timedelta, timezone
 
 import pytest
 
-from soperator_pulumi.slurm.words import lasting, listed, moment, span
-from tests.unit.slurm.planner.situation import HOUR, NOW, reservation
+from soperator_pulumi.slurm.drain.formatting import lasting, listed, moment, span
+from tests.unit.slurm.drain.situation import HOUR, NOW, reservation
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from soperator_pulumi.slurm.free import Evidence, why_not_free
+from soperator_pulumi.slurm.drain.checks import Evidence, why_not_free
+from soperator_pulumi.slurm.drain.formatting import named
+from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.time_out import Beside, Held, Treatment, verdict
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.leaving import Leaving
-from soperator_pulumi.slurm.marker import Marker, Operation, drain_of_ours, drained_by_another
-from soperator_pulumi.slurm.states import Job, Node, Reservation, Snapshot
-from soperator_pulumi.slurm.time_out import Beside, Held, Treatment, verdict
-from soperator_pulumi.slurm.words import named
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, Reaction
 
 T = TypeVar("T")
