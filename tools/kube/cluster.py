@@ -12,11 +12,11 @@ from tools.console import UserError, say, step
 from tools.kube import (
     addons,
     binaries,
+    cleanup,
     configs,
     files,
     firewall,
     kernel,
-    leftovers,
     locks,
     machine,
     mounts,
@@ -28,9 +28,9 @@ from tools.kube import (
 )
 from tools.kube.cgroups import Cgroup
 from tools.kube.debs import CNI_PLUGINS, PROGRAMS, cni_plugins, tool
-from tools.kube.parts import KUBECONFIGS, Programs, identities, waves
 from tools.kube.pki import Pki
 from tools.kube.process import output
+from tools.kube.services import KUBECONFIGS, Programs, identities, waves
 from tools.kube.settings import Settings
 from tools.kube.supervisor import Part, Supervisor
 from tools.kube.sysctls import FORWARDING, Sysctls
@@ -191,7 +191,7 @@ class EmbeddedKubernetes:
         """Make what servers stand on: folders, kernel settings, cgroup, bridge, NAT."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._sysctls.remember()
-        leftovers.remember(self._cgroups_before)
+        cleanup.remember(self._cgroups_before)
         kernel.load_modules()
         if not network.is_up(self.settings):
             # Nothing that a killed run or a restart of the machine left can still work without the bridge.
@@ -244,7 +244,7 @@ class EmbeddedKubernetes:
         nft.apply(firewall.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
         gone = [
             *network.down(self.settings),
-            *leftovers.remove(self.settings, self._cgroups_before),
+            *cleanup.remove(self.settings, self._cgroups_before),
             f"{self._cgroup.remove()} cgroups",
         ]
         for what in gone:

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from jail_tools import beneath, files
+from jail_tools import files, resolve_beneath
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
 from jail_tools.progress import say
@@ -23,7 +23,7 @@ def remove_tree(tree: Tree) -> None:
         with files.opened(tree.jail / "trees", files.FOLDER) as trees:
             _empty_and_remove(trees, tree.name)
         with files.opened(tree.meta, files.FOLDER) as meta:
-            for name in beneath.names(meta):
+            for name in resolve_beneath.names(meta):
                 if name != tree.removing.name:
                     _remove(meta, name)
         tree.removing.unlink()
@@ -46,13 +46,13 @@ def _empty_and_remove(parent: int, name: str) -> None:
         return
     try:
         number = 0
-        while names := beneath.names(top):
+        while names := resolve_beneath.names(top):
             for each in names:
                 if _remove_unless_full(top, each):
                     continue
                 inside = os.open(each, files.FOLDER, dir_fd=top)
                 try:
-                    for deeper in beneath.names(inside):
+                    for deeper in resolve_beneath.names(inside):
                         if not _remove_unless_full(inside, deeper):
                             number += 1
                             os.rename(deeper, f".removing-{number}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=top)
@@ -67,7 +67,7 @@ def _empty_and_remove(parent: int, name: str) -> None:
 def _remove_unless_full(folder: int, name: str) -> bool:
     """Remove a file or an empty directory; return False for a directory that is not empty."""
     if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        beneath.discard(folder, name)
+        resolve_beneath.discard(folder, name)
         try:
             os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:

@@ -16,7 +16,7 @@ from jail_tools.errors import RefusedError
 from jail_tools.layout import Tree, tree_of
 from jail_tools.populating.marker import only_one
 from jail_tools.removal import remove_tree
-from jail_tools.switching.handover import Policy, switch
+from jail_tools.switching.tree_switch import Policy, switch
 
 
 @pytest.fixture

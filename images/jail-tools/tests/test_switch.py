@@ -25,11 +25,11 @@ from jail_testing.jails import (
 
 from jail_tools import claim
 from jail_tools.accounts import etc
-from jail_tools.accounts.roster import Accounts
+from jail_tools.accounts.account_resolution import Accounts
 from jail_tools.accounts.tables import Kind
 from jail_tools.errors import RefusedError, TryAgainError
 from jail_tools.layout import Tree, tree_of
-from jail_tools.switching.handover import Policy, switch
+from jail_tools.switching.tree_switch import Policy, switch
 
 NEWER = {
     "etc/os-release": "ID=debian\nVERSION=next\n",

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jail_tools import beneath, files
-from jail_tools.accounts import roster
-from jail_tools.accounts.roster import Accounts
+from jail_tools import files, resolve_beneath
+from jail_tools.accounts import account_resolution
+from jail_tools.accounts.account_resolution import Accounts
 from jail_tools.accounts.tables import Kind, Record, Table, parse
-from jail_tools.beneath import Owned
 from jail_tools.errors import TryAgainError
 from jail_tools.layout import Tree
+from jail_tools.resolve_beneath import Owned
 
 LOCK_SECONDS = 15
 """How long lckpwdf(3) waits for the lock."""
@@ -52,7 +52,7 @@ def read(root: int) -> Files:
     Raises:
         OSError: one is no regular file, is too large or can't be read; `filename` says which.
     """
-    found = {kind: beneath.read(root, f"etc/{kind.file_name}") for kind in Kind}
+    found = {kind: resolve_beneath.read(root, f"etc/{kind.file_name}") for kind in Kind}
     owned = {kind: file or _NEW_FILES[kind] for kind, file in found.items()}
     tables = {kind: parse(kind, file.content) for kind, file in owned.items()}
     return Files(tables, owned, frozenset(kind for kind, file in found.items() if file is None))
@@ -65,7 +65,9 @@ def write(root: int, old: Files, tables: Mapping[Kind, Table]) -> None:
     """
     for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD):
         if tables[kind] != old.tables[kind]:
-            beneath.replace(root, f"etc/{kind.file_name}", replace(old.owned[kind], content=tables[kind].format()))
+            resolve_beneath.replace(
+                root, f"etc/{kind.file_name}", replace(old.owned[kind], content=tables[kind].format())
+            )
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def locked(root: int, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
         TryAgainError: another program held it for all of `wait_seconds`.
         OSError: the tree has no etc, or something else than a file in the lock's place.
     """
-    with beneath.directory(root, "etc") as folder:
+    with resolve_beneath.directory(root, "etc") as folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         lock = os.open(".pwd.lock", flags, 0o600, dir_fd=folder)
     try:
@@ -95,15 +97,15 @@ def keep_declared(tree: Tree, declared: Accounts, wait_seconds: float = LOCK_SEC
         TryAgainError: the tree's lock is held.
         OSError: a file of the tree can't be read or written.
     """
-    with beneath.directory(str(tree.root)) as root:
+    with resolve_beneath.directory(str(tree.root)) as root:
         managed = read_managed(tree)
-        wanted = roster.for_tree(declared, managed, read(root).tables)
+        wanted = account_resolution.for_tree(declared, managed, read(root).tables)
         if wanted.managed == managed and wanted.tables == read(root).tables:
             return wanted.problems
         with locked(root, wait_seconds):
             old = read(root)
-            wanted = roster.for_tree(declared, managed, old.tables)
-            write_managed(tree, roster.before(managed, wanted.managed))
+            wanted = account_resolution.for_tree(declared, managed, old.tables)
+            write_managed(tree, account_resolution.before(managed, wanted.managed))
             write(root, old, wanted.tables)
             write_managed(tree, wanted.managed)
         return wanted.problems

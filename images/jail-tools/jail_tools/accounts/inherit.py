@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jail_tools.accounts import merge
-from jail_tools.accounts.roster import Accounts
+from jail_tools.accounts.account_resolution import Accounts
 from jail_tools.accounts.tables import Kind, Record, identity, is_user
 
 FOLLOWING = ("gshadow", "subuid", "subgid")

@@ -9,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-from jail_tools import beneath
+from jail_tools import resolve_beneath
 from jail_tools.errors import RefusedError
 from jail_tools.progress import say
 
@@ -42,7 +42,7 @@ def make_links(root: Path, tree: Path) -> list[str]:
     if not tree.is_dir():
         raise RefusedError(f"{tree} is no directory: the tree is not mounted in this pod.")
     made = []
-    for name in sorted(beneath.names(tree)):
+    for name in sorted(resolve_beneath.names(tree)):
         link = root / name
         if not os.path.lexists(link):
             there = tree / name

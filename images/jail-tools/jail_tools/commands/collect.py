@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from jail_tools import beneath, claim, files, layout
+from jail_tools import claim, files, layout, resolve_beneath
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.progress import say
 from jail_tools.removal import remove_tree
@@ -88,7 +88,7 @@ def _finish_removals(jail: Path) -> list[str]:
     for tree in found:
         remove_tree(tree)
     for tree in trees:
-        if not os.path.lexists(tree.root) and tree.meta.is_dir() and not beneath.names(tree.meta):
+        if not os.path.lexists(tree.root) and tree.meta.is_dir() and not resolve_beneath.names(tree.meta):
             tree.meta.rmdir()  # a removal was killed just before its end
     return [tree.name for tree in found]
 

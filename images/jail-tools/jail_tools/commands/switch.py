@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jail_tools import layout
 from jail_tools.progress import say
-from jail_tools.switching.handover import Policy, switch
+from jail_tools.switching.tree_switch import Policy, switch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

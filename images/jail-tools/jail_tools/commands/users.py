@@ -9,7 +9,7 @@ import signal
 import threading
 from pathlib import Path
 
-from jail_tools.accounts.keeper import Keeper
+from jail_tools.accounts.account_sync import Keeper
 
 POLL_SECONDS = 1.0
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from jail_tools import beneath
-from jail_tools.beneath import Owned
+from jail_tools import resolve_beneath
 from jail_tools.files import split
+from jail_tools.resolve_beneath import Owned
 from jail_tools.switching import changes, packages
 from jail_tools.switching.changes import Change, How, PackageChange, Report
 from jail_tools.switching.packages import Package
@@ -62,8 +62,8 @@ def plan(report: Report, old: int, new: int) -> Plan:
         if reason:
             reasons.append(reason)
         elif _wanted(change, new):
-            for parent in beneath.parents(change.path):
-                if parent not in wanted and beneath.lookup(new, parent) is None:
+            for parent in resolve_beneath.parents(change.path):
+                if parent not in wanted and resolve_beneath.lookup(new, parent) is None:
                     wanted[parent] = Change(How.ADDED, _entry(old, parent))
             wanted[change.path] = change
     return Plan(tuple(wanted.values()), lists, tuple(reasons))
@@ -79,7 +79,7 @@ def carry(plan: Plan, old: int, new: int, tell: Callable[[int], None]) -> None:
         _carry_one(change.entry, old, new)
         tell(1)
     for path, file in plan.lists.items():
-        beneath.replace(new, path, file)
+        resolve_beneath.replace(new, path, file)
 
 
 def _has_package(change: PackageChange, there: Mapping[str, Package]) -> bool:
@@ -91,13 +91,13 @@ def _has_package(change: PackageChange, there: Mapping[str, Package]) -> bool:
 
 def _has(change: Change, old: int, new: int) -> bool:
     """Tell whether the new tree is already as users have made the old one."""
-    there = beneath.lookup(new, change.path)
+    there = resolve_beneath.lookup(new, change.path)
     if change.how is How.REMOVED or there is None:
         return change.how is How.REMOVED and there is None
     parent, name = split(change.path)
     entry = change.entry
     try:
-        with beneath.directory(old, parent) as ours, beneath.directory(new, parent) as theirs:
+        with resolve_beneath.directory(old, parent) as ours, resolve_beneath.directory(new, parent) as theirs:
             if entry.kind is Kind.FILE:
                 entry = entry._replace(sha256=changes.checksum(ours, name, entry), mtime_ns=there.st_mtime_ns + 1)
             return changes.same(entry, theirs, name)
@@ -110,11 +110,11 @@ def _in_the_way(change: Change, new: int) -> str | None:
     path = change.path
     if change.entry.kind is Kind.FIFO:
         return f"/{path}: is a FIFO, which is not carried over: remove it"
-    for parent in beneath.parents(path):
-        there = beneath.lookup(new, parent)
+    for parent in resolve_beneath.parents(path):
+        there = resolve_beneath.lookup(new, parent)
         if there is not None and not _is_directory(there):
             return f"/{path}: /{parent} is no directory in the new tree"
-    there = beneath.lookup(new, path)
+    there = resolve_beneath.lookup(new, path)
     if there is None:
         return None
     if _is_directory(there):
@@ -127,7 +127,7 @@ def _in_the_way(change: Change, new: int) -> str | None:
 def _wanted(change: Change, new: int) -> bool:
     """Tell whether there is something to do: a directory that the new tree has otherwise keeps its mode and owner."""
     is_directory = change.entry.kind is Kind.DIRECTORY
-    return not is_directory or beneath.lookup(new, change.path) is None or _as_populated(change, new)
+    return not is_directory or resolve_beneath.lookup(new, change.path) is None or _as_populated(change, new)
 
 
 def _as_populated(change: Change, new: int) -> bool:
@@ -135,7 +135,7 @@ def _as_populated(change: Change, new: int) -> bool:
     if change.was is None:
         return False
     parent, name = split(change.path)
-    with beneath.directory(new, parent) as at:
+    with resolve_beneath.directory(new, parent) as at:
         return changes.same(change.was, at, name)
 
 
@@ -143,7 +143,7 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
     """Return the packages that the new tree has new enough, and dpkg's files with the others added."""
     newer: set[str] = set()
     carried: dict[str, Package] = {}
-    file = beneath.read(new, packages.STATUS)
+    file = resolve_beneath.read(new, packages.STATUS)
     known = packages.parse(file.content) if file else {}
     there = packages.installed(known)
     for change in report.packages:
@@ -168,7 +168,7 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
     if not carried or file is None:
         return newer, {}
     lists = {packages.STATUS: replace(file, content=packages.format_status(merged.values()))}
-    ours, theirs = beneath.read(old, packages.TRIGGERS), beneath.read(new, packages.TRIGGERS)
+    ours, theirs = resolve_beneath.read(old, packages.TRIGGERS), resolve_beneath.read(new, packages.TRIGGERS)
     if ours is not None and theirs is not None:
         triggers = packages.merge_triggers(ours.content, theirs.content, carried.values())
         lists[packages.TRIGGERS] = replace(theirs, content=triggers)
@@ -177,13 +177,13 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
 
 def _carry_one(entry: Entry, old: int, new: int) -> None:
     parent, name = split(entry.path)
-    with beneath.directory(old, parent) as source, beneath.directory(new, parent) as target:
+    with resolve_beneath.directory(old, parent) as source, resolve_beneath.directory(new, parent) as target:
         if entry.kind is Kind.DIRECTORY:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=target)
             write_attributes(target, name, entry._replace(xattrs=read_xattrs(path_of(source, name))))
             return
-        with beneath.new_name(target, name) as made:
+        with resolve_beneath.new_name(target, name) as made:
             if entry.kind is Kind.SYMLINK:
                 os.symlink(entry.target, made, dir_fd=target)
                 write_attributes(target, made, entry)
@@ -210,7 +210,7 @@ def _copy_file(source: int, name: str, target: int, made: str) -> None:
 
 def _entry(root: int, path: str) -> Entry:
     parent, name = split(path)
-    with beneath.directory(root, parent) as at:
+    with resolve_beneath.directory(root, parent) as at:
         return entry_of(path, os.stat(name, dir_fd=at, follow_symlinks=False))
 
 
@@ -219,7 +219,7 @@ def _is_directory(status: os.stat_result) -> bool:
 
 
 def _status(root: int) -> dict[str, Package]:
-    file = beneath.read(root, packages.STATUS)
+    file = resolve_beneath.read(root, packages.STATUS)
     return packages.parse(file.content) if file else {}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from jail_tools import beneath
+from jail_tools import resolve_beneath
 from jail_tools.layout import Tree
 from jail_tools.switching import packages
 from jail_tools.switching.packages import Package
@@ -129,7 +129,7 @@ def find(tree: Tree, root: int, tell: Callable[[int], None]) -> Report:
 def is_left_out(path: str) -> bool:
     """Tell whether a path, or a directory above it, is not compared."""
     parts = path.split("/")
-    if not LEFT_OUT_NAMES.isdisjoint(parts) or beneath.is_new_name(parts[-1]):
+    if not LEFT_OUT_NAMES.isdisjoint(parts) or resolve_beneath.is_new_name(parts[-1]):
         return True
     return any("/".join(parts[:length]) in LEFT_OUT for length in range(1, len(parts) + 1))
 
@@ -200,7 +200,7 @@ def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -
 def _without_mount_points(found: list[Change]) -> list[Change]:
     """Leave out empty directories as a job's or a session's view makes them where it mounts something."""
     kept = {change.path for change in found if not _like_a_mount_point(change)}
-    kept |= {parent for path in kept for parent in beneath.parents(path)}
+    kept |= {parent for path in kept for parent in resolve_beneath.parents(path)}
     return [change for change in found if change.path in kept]
 
 
@@ -211,7 +211,7 @@ def _like_a_mount_point(change: Change) -> bool:
 
 
 def _package_changes(tree: Tree, root: int) -> Iterable[PackageChange]:
-    status = beneath.read(root, packages.STATUS)
+    status = resolve_beneath.read(root, packages.STATUS)
     if status is None or not tree.dpkg_status.exists():
         return
     was = packages.installed(packages.parse(tree.dpkg_status.read_bytes()))
@@ -229,13 +229,13 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
     found: dict[str, str] = {}
     for package in brought:
         for path in package.lists:
-            listed = beneath.read(root, path)
+            listed = resolve_beneath.read(root, path)
             for line in listed.content.decode("utf-8", "surrogateescape").splitlines() if listed else ():
                 top, slash, rest = line.lstrip("/").partition("/")
                 found[merged.get(top, top) + slash + rest] = package.key
     stems = {stem: package.key for package in brought for stem in (package.name, package.key)}
-    with beneath.maybe_directory(root, packages.INFO) as info:
-        for name in beneath.names(info) if info is not None else ():
+    with resolve_beneath.maybe_directory(root, packages.INFO) as info:
+        for name in resolve_beneath.names(info) if info is not None else ():
             stem = name.rpartition(".")[0]
             if stem in stems:
                 found[f"{packages.INFO}/{name}"] = stems[stem]
@@ -245,7 +245,7 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
 def _merged_directories(root: int) -> dict[str, str]:
     """Return which of /bin, /lib ... are links into /usr: dpkg's lists name files by the old path."""
     found = {}
-    for name in beneath.names(root):
+    for name in resolve_beneath.names(root):
         if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
             target = os.readlink(name, dir_fd=root).lstrip("/")
             if target == f"usr/{name}":

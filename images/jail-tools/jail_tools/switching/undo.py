@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from jail_tools import beneath, claim, files
+from jail_tools import claim, files, resolve_beneath
 from jail_tools.files import split
 from jail_tools.layout import Tree
 from jail_tools.progress import say
@@ -37,7 +37,7 @@ class Undo:
         plan: list[dict[str, object]] = []
         with files.opened(self._folder, files.FOLDER) as aside:
             for number, path in enumerate(dict.fromkeys(paths)):
-                was = beneath.lookup(root, path)
+                was = resolve_beneath.lookup(root, path)
                 if was is None:
                     plan.append({"path": path, "was": "nothing"})
                 elif stat.S_ISDIR(was.st_mode):
@@ -45,7 +45,7 @@ class Undo:
                     plan.append({"path": path, "was": "directory", "mode": mode, "uid": was.st_uid, "gid": was.st_gid})
                 else:
                     parent, name = split(path)
-                    with beneath.directory(root, parent) as at:
+                    with resolve_beneath.directory(root, parent) as at:
                         os.link(name, str(number), src_dir_fd=at, dst_dir_fd=aside, follow_symlinks=False)
                     plan.append({"path": path, "was": "file", "aside": str(number)})
         files.write_atomically(self._plan, [json.dumps(plan).encode()])
@@ -60,7 +60,7 @@ class Undo:
         with files.opened(self._folder, files.FOLDER) as aside:
             for step in reversed(json.loads(self._plan.read_text())):
                 parent, name = split(step["path"])
-                with beneath.maybe_directory(root, parent) as at:
+                with resolve_beneath.maybe_directory(root, parent) as at:
                     if at is not None:
                         _undo(step, at, name, aside)
         self.forget()
@@ -71,7 +71,7 @@ class Undo:
 
 
 def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
-    beneath.discard(at, beneath.name_of_new(name))
+    resolve_beneath.discard(at, resolve_beneath.name_of_new(name))
     if step["was"] == "directory":
         os.chown(name, int(str(step["uid"])), int(str(step["gid"])), dir_fd=at, follow_symlinks=False)
         os.chmod(name, int(str(step["mode"])), dir_fd=at)
@@ -79,7 +79,7 @@ def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
         with suppress(FileNotFoundError):
             os.rename(str(step["aside"]), name, src_dir_fd=aside, dst_dir_fd=at)
     else:
-        beneath.discard(at, name)
+        resolve_beneath.discard(at, name)
 
 
 def repair(jail: Path) -> None:
@@ -92,5 +92,5 @@ def repair(jail: Path) -> None:
             continue
         say(f"switch: tree {tree.name} is put back to what it was before a switch that did not end")
         if tree.root.is_dir():
-            with beneath.directory(str(tree.root)) as root:
+            with resolve_beneath.directory(str(tree.root)) as root:
                 undo.roll_back(root)

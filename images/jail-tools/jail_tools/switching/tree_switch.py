@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from jail_tools import beneath, claim, files
-from jail_tools.accounts import etc, roster
+from jail_tools import claim, files, resolve_beneath
+from jail_tools.accounts import account_resolution, etc
 from jail_tools.accounts.inherit import FOLLOWING, Inherited, Sides, follow, inherit
 from jail_tools.accounts.tables import Kind, Record, Table, parse
-from jail_tools.beneath import Owned
 from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
 from jail_tools.layout import Tree
 from jail_tools.progress import Progress, say
+from jail_tools.resolve_beneath import Owned
 from jail_tools.switching import carry, changes
 from jail_tools.switching.undo import Undo, repair
 
@@ -91,8 +91,8 @@ def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
         pair = Pair(
             old,
             new,
-            stack.enter_context(beneath.directory(str(old.root))),
-            stack.enter_context(beneath.directory(str(new.root))),
+            stack.enter_context(resolve_beneath.directory(str(old.root))),
+            stack.enter_context(resolve_beneath.directory(str(new.root))),
         )
         report = _look(pair)
         say_report(report, old, policy)
@@ -109,20 +109,20 @@ def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
         plan = carry.plan(report, pair.old_root, pair.new_root)
     new_files = etc.read(pair.new_root)
     old_managed, new_managed = etc.read_managed(old), etc.read_managed(new)
-    mine = roster.without(etc.read(pair.old_root).accounts, old_managed)
-    inherited = _inherit(pair, mine, roster.without(new_files.accounts, new_managed), policy)
+    mine = account_resolution.without(etc.read(pair.old_root).accounts, old_managed)
+    inherited = _inherit(pair, mine, account_resolution.without(new_files.accounts, new_managed), policy)
     _refuse(pair, report, (*plan.reasons, *inherited.reasons), policy)
 
-    declared = roster.for_tree(old_managed, new_managed, _with_inherited(new_files, inherited, new_managed))
+    declared = account_resolution.for_tree(old_managed, new_managed, _with_inherited(new_files, inherited, new_managed))
     following = _following(inherited, pair)
     paths = (*plan.paths, *(f"etc/{kind.file_name}" for kind in Kind), *following)
     with _undone_on_failure(new, pair.new_root, paths):
         progress = Progress("switch: carried over", files=len(plan.files))
         carry.carry(plan, pair.old_root, pair.new_root, _counting(progress))
-        etc.write_managed(new, roster.before(new_managed, declared.managed))
+        etc.write_managed(new, account_resolution.before(new_managed, declared.managed))
         etc.write(pair.new_root, new_files, declared.tables)
         for path, file in following.items():
-            beneath.replace(pair.new_root, path, file)
+            resolve_beneath.replace(pair.new_root, path, file)
         _note_left(old, mine)
         files.flush_volume(new.root)
         claim.set_active(new)
@@ -213,7 +213,7 @@ def _inherit(
     return inherit(sides, system_accounts=policy is Policy.CARRY_OVER)
 
 
-def _with_inherited(new: etc.Files, inherited: Inherited, managed: roster.Accounts) -> dict[Kind, Table]:
+def _with_inherited(new: etc.Files, inherited: Inherited, managed: account_resolution.Accounts) -> dict[Kind, Table]:
     """Return the new tree's files with what comes over; what we put there before stays for now."""
     return {
         kind: table.with_records(
@@ -236,7 +236,7 @@ def _following(inherited: Inherited, pair: Pair) -> dict[str, Owned]:
     found = {}
     for name in FOLLOWING:
         path = f"etc/{name}"
-        old, new = beneath.read(pair.old_root, path), beneath.read(pair.new_root, path)
+        old, new = resolve_beneath.read(pair.old_root, path), resolve_beneath.read(pair.new_root, path)
         if old is None or new is None:
             continue
         content = follow(inherited.added, old.content, new.content)

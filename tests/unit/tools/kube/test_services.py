@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.kube import debs, parts
+from tools.kube import debs, services
 from tools.kube.debs import Tool
-from tools.kube.parts import Programs
+from tools.kube.services import Programs
 from tools.kube.settings import Settings
 from tools.kube.supervisor import Part
 
@@ -17,8 +17,8 @@ PROGRAMS = Programs(kubernetes=Path("/k"), etcd=Path("/e"), coredns=Path("/c"), 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     libraries = {"LD_LIBRARY_PATH": "/debs/usr/lib", "PERL5LIB": "/debs/perl", "PATH": "/debs/usr/bin:/home/me/bin"}
-    monkeypatch.setattr(parts, "tool", lambda name: Tool(name, Path("/debs/usr/sbin") / name, libraries))
-    return {part.name: part for wave in parts.waves(SETTINGS, PROGRAMS) for part in wave}
+    monkeypatch.setattr(services, "tool", lambda name: Tool(name, Path("/debs/usr/sbin") / name, libraries))
+    return {part.name: part for wave in services.waves(SETTINGS, PROGRAMS) for part in wave}
 
 
 def arguments(part: Part) -> list[str]:
@@ -48,11 +48,11 @@ def test_servers_are_told_where_to_listen(servers: dict[str, Part], name: str, f
 
 def test_every_kubeconfig_is_somebodys(servers: dict[str, Part]) -> None:
     assert servers
-    assert set(parts.KUBECONFIGS) <= set(parts.identities(SETTINGS))
+    assert set(services.KUBECONFIGS) <= set(services.identities(SETTINGS))
 
 
 def test_the_api_server_has_the_names_by_which_pods_call_it() -> None:
-    names = parts.identities(SETTINGS)["apiserver"].names
+    names = services.identities(SETTINGS)["apiserver"].names
     assert {"kubernetes.default", "kubernetes.default.svc.cluster.local", "10.96.0.1", "10.244.0.1"} <= set(names)
 
 
@@ -61,7 +61,7 @@ def test_servers_get_nothing_of_the_shell_that_starts_them(
 ) -> None:
     before = {name: part.environment for name, part in servers.items()}
     monkeypatch.setenv("PATH", "/somewhere/else")
-    again = {part.name: part.environment for wave in parts.waves(SETTINGS, PROGRAMS) for part in wave}
+    again = {part.name: part.environment for wave in services.waves(SETTINGS, PROGRAMS) for part in wave}
     assert again == before
     assert all("/home/me" not in value for environment in again.values() for value in environment.values())
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail_tools.accounts.roster import Accounts, before, for_daemons, for_tree
+from jail_tools.accounts.account_resolution import Accounts, before, for_daemons, for_tree
 from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user
 
 NAMES = st.sampled_from(["alice", "bob", "eve", "zoe"])

@@ -4,12 +4,12 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jail_tools import beneath, claim
-from jail_tools.accounts import etc, roster
+from jail_tools import claim, resolve_beneath
+from jail_tools.accounts import account_resolution, etc
 from jail_tools.accounts.tables import Kind, Record, Table, parse
-from jail_tools.beneath import Owned
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
+from jail_tools.resolve_beneath import Owned
 
 SUMS = "declared.sha256"
 """What was merged: one line of sha256sum(1) for each declared file. Written last: who finds it finds the accounts."""
@@ -46,7 +46,7 @@ class Keeper:
         seen = (sums, tree, managed, accounts)
         if seen == self._seen:
             return
-        known = roster.for_daemons(declared, accounts, managed)
+        known = account_resolution.for_daemons(declared, accounts, managed)
         self._write_out(known.accounts, sums)
         problems += known.problems
         done = len(problems) == len(known.problems)
@@ -94,7 +94,7 @@ class Keeper:
         """Read which accounts we put there, then all that the tree has: so none of ours counts as its own."""
         try:
             managed = etc.read_managed(tree)
-            with beneath.directory(str(tree.root)) as root:
+            with resolve_beneath.directory(str(tree.root)) as root:
                 self._tree = (managed, etc.read(root).accounts)
         except OSError as error:
             problems.append(
@@ -110,10 +110,10 @@ class Keeper:
             for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD)
         }
         modes = {kind.file_name: mode for kind, mode in _MODES.items()}
-        with beneath.directory(str(self.out)) as out:
+        with resolve_beneath.directory(str(self.out)) as out:
             for name, content in {**wanted, SUMS: sums}.items():
                 if self._written.get(name) != content:
-                    beneath.replace(out, name, Owned(content, modes.get(name, 0o644)), chown=False)
+                    resolve_beneath.replace(out, name, Owned(content, modes.get(name, 0o644)), chown=False)
                     self._written[name] = content
 
     def _say(self, problems: list[str]) -> None:
