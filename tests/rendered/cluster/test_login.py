@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import Deployment, Secret, deploy
-from tests.rendered.clusters import SEED, a_deployment, a_spec, provided
+from tests.rendered.cluster.clusters import SEED, a_deployment, a_spec, provided
 
 
 def exported(spec: Mapping[str, Any], service: Mapping[str, Any] | None = None) -> Deployment:

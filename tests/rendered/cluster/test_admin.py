@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rendered.clusters import a_deployment, capabilities_of, containers_of, mounts_of, pod_of, volume_of
+from tests.rendered.cluster.clusters import a_deployment, capabilities_of, containers_of, mounts_of, pod_of, volume_of
 
 TREE = "0123456789ab"
 

@@ -8,7 +8,7 @@ import pytest
 
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import Deployment, deploy
-from tests.rendered.clusters import (
+from tests.rendered.cluster.clusters import (
     a_deployment,
     a_spec,
     all_pods,

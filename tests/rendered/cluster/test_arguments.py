@@ -7,7 +7,7 @@ import pytest
 from soperator_pulumi import ClusterSpec, SlurmCluster, parse_cluster
 from soperator_pulumi.cluster import ClusterArgumentsError, InvalidClusterError
 from soperator_pulumi.testing import Deployment, Secret, deploy
-from tests.rendered.clusters import a_spec, provided
+from tests.rendered.cluster.clusters import a_spec, provided
 
 KUBECONFIG = "apiVersion: v1\nkind: Config\n"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.rendered.clusters import (
+from tests.rendered.cluster.clusters import (
     IMAGES,
     PODS,
     a_deployment,

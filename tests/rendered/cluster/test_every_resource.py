@@ -6,7 +6,7 @@ from soperator_pulumi import SlurmCluster
 from soperator_pulumi.cluster import ClusterArgumentsError
 from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
-from tests.rendered.clusters import (
+from tests.rendered.cluster.clusters import (
     PODS,
     a_deployment,
     a_spec,

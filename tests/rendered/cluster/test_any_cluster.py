@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from soperator_pulumi import ClusterSpec, SlurmCluster
 from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, deploy
-from tests.rendered.clusters import provided
+from tests.rendered.cluster.clusters import provided
 from tests.strategies import cluster_specs
 
 MAX_LABEL = 63

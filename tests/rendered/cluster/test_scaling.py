@@ -9,7 +9,7 @@ import pytest
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, POLICY_ANNOTATION, TEMPLATE_ANNOTATION
 from soperator_pulumi.testing import Deployment, deploy
-from tests.rendered.clusters import a_deployment, a_spec, containers_of, pod_of, provided
+from tests.rendered.cluster.clusters import a_deployment, a_spec, containers_of, pod_of, provided
 
 TWO = [{"name": "cpu", "cpus": 4, "memory_gib": 8}, {"name": "big", "cpus": 64, "memory_gib": 512}]
 

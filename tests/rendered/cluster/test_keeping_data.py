@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi.testing import Deployment, Recorded
-from tests.rendered.clusters import a_deployment, all_pods
+from tests.rendered.cluster.clusters import a_deployment, all_pods
 
 
 def one(deployment: Deployment, name: str) -> Recorded:

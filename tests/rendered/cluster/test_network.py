@@ -3,7 +3,7 @@
 from typing import Any
 
 from soperator_pulumi.testing import Deployment
-from tests.rendered.clusters import API_SERVERS, a_deployment
+from tests.rendered.cluster.clusters import API_SERVERS, a_deployment
 
 SRUN = (60001, 63000)
 

@@ -9,7 +9,7 @@ import pytest
 
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
-from tests.rendered.clusters import a_deployment, a_spec, provided
+from tests.rendered.cluster.clusters import a_deployment, a_spec, provided
 
 KUBECONFIG = "apiVersion: v1\nclusters: []\n"
 

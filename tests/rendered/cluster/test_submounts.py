@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.testing import Deployment
-from tests.rendered.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of, volume_of
+from tests.rendered.cluster.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of, volume_of
 
 DATA = {"path": "/data", "existing_claim": "datasets", "sub_path": "public", "read_only": True}
 LOCAL = {"path": "/mnt/local", "host_path": "/mnt/nvme", "roles": ["worker"]}

@@ -4,7 +4,7 @@ A change here makes Pulumi replace resources in every cluster that exists: it ne
 """
 
 from soperator_pulumi.testing import Recorded
-from tests.rendered.clusters import a_deployment
+from tests.rendered.cluster.clusters import a_deployment
 
 EXPECTED = """\
 hpc                                   soperator-pulumi:index:SlurmCluster
