@@ -14,8 +14,8 @@ from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import active_tree
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.submount import SubmountRole
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 ADMIN = "admin"
 """Name of the StatefulSet and of its container, and component label of its pod."""

@@ -20,7 +20,7 @@ from pulumi_kubernetes.core.v1 import (
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.mounts import Mount, SecretFile
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 MUNGE_UID = 64031
 

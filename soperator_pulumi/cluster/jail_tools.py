@@ -9,7 +9,7 @@ from soperator_pulumi.cluster.containers import hardened, requirements
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.quantity import PodResources
+from soperator_pulumi.spec.types.quantity import PodResources
 
 COPYING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
 """What root needs to make a tree whose files have any owner, mode and file capability."""

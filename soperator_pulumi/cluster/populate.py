@@ -27,7 +27,7 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import source_name, tree_id
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.jail import TarballSource
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 POPULATE = "jail-populate"
 """Component label of the pods that fill a tree, and with the tree's id the name of the Job."""

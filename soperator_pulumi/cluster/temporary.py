@@ -9,7 +9,7 @@ from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.quantity import PodResources, amount
+from soperator_pulumi.spec.types.quantity import PodResources, amount
 
 _TEMPORARY_SHARE, _SHARED_MEMORY_SHARE = 4, 2
 """Of a pod's memory, /tmp gets a quarter and /dev/shm half, what Linux gives it by default. A quarter is left when both

@@ -37,9 +37,9 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.submount import SubmountRole
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
 """What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast

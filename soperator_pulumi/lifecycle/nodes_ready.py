@@ -23,7 +23,7 @@ from soperator_pulumi.operations.nodes.rolling_update import Rolling
 from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 _NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})
 

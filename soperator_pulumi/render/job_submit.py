@@ -7,8 +7,8 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import ALWAYS_BOUND, submounts
 from soperator_pulumi.render.text import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.paths import UNREACHABLE, holds
 from soperator_pulumi.spec.submount import SubmountRole
+from soperator_pulumi.spec.types.paths import UNREACHABLE, holds
 
 _SCRIPT = resources.files(__package__).joinpath("job_submit.lua").read_text()
 

@@ -1,6 +1,6 @@
 """Names, ports and paths on which the files, the pods and the images agree."""
 
-from soperator_pulumi.spec import paths
+from soperator_pulumi.spec.types import paths
 
 CONTROLLER_HOST = "controller-0"
 """Host name of the pod that runs slurmctld."""

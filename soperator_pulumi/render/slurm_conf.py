@@ -10,8 +10,8 @@ from soperator_pulumi.render.text import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
-from soperator_pulumi.spec.quantity import amount
 from soperator_pulumi.spec.slurm import Constrain
+from soperator_pulumi.spec.types.quantity import amount
 
 _MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": "", "JobSubmitPlugins": "lua"}
 """Comma-separated lists of which we need an entry: the user's entries are added to it."""

@@ -5,22 +5,23 @@ from collections.abc import Iterator
 from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec import drain, jail, login, node_set, partition, quantity, scheduling, storage, submount, user
-from soperator_pulumi.spec.base import Model, broken_rules
+from soperator_pulumi.spec import drain, jail, login, node_set, partition, scheduling, storage, submount, user
 from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
-from soperator_pulumi.spec.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
 from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.parse import parse
-from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
 from soperator_pulumi.spec.slurm import SlurmSpec
 from soperator_pulumi.spec.storage import StorageSpec
+from soperator_pulumi.spec.types import quantity
+from soperator_pulumi.spec.types.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
+from soperator_pulumi.spec.validation.base import Model, broken_rules
+from soperator_pulumi.spec.validation.parse import parse
+from soperator_pulumi.spec.validation.partial import known
 
 _OUR_PREFIXES = ("app.kubernetes.io/", "soperator-pulumi/", "pulumi.com/")
 

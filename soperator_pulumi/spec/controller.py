@@ -1,7 +1,7 @@
 """The controller: slurmctld, which holds the queue and decides."""
 
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 
 class ControllerSpec(Scheduled):

@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import AfterValidator, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model, broken_rules, refused
-from soperator_pulumi.spec.duration import Duration, duration_text, lasting
-from soperator_pulumi.spec.int_or_percent import Share
-from soperator_pulumi.spec.parse import parse
-from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.types.duration import Duration, duration_text, lasting
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.validation.base import Model, broken_rules, refused
+from soperator_pulumi.spec.validation.parse import parse
+from soperator_pulumi.spec.validation.partial import known
 
 _YEAR = timedelta(days=365)
 

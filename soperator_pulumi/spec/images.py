@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from soperator_pulumi.spec.base import Matches, Model
-from soperator_pulumi.spec.deferred import Maybe
-from soperator_pulumi.spec.names import ObjectName
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.validation.base import Matches, Model
 
 ImageReference = Annotated[
     str,

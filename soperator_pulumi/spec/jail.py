@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from pydantic import StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Matches, Model, whole
-from soperator_pulumi.spec.deferred import Maybe
 from soperator_pulumi.spec.images import ImageReference, ImagesSpec
-from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import JailVolume
 from soperator_pulumi.spec.submount import SubmountSpec
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.validation.base import Matches, Model, whole
+from soperator_pulumi.spec.validation.partial import known
 
 TreeId = Annotated[str, Matches(r"[0-9a-f]{12}", "needs the id of a tree: 12 digits from 0-9a-f, an output of `up`.")]
 """Name of a tree in the jail's volume: the beginning of a hash of what it was filled from."""

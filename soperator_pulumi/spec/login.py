@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.addresses import Cidr
-from soperator_pulumi.spec.base import Matches, whole
-from soperator_pulumi.spec.names import LabelKey
-from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.types.addresses import Cidr
+from soperator_pulumi.spec.types.names import LabelKey
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.validation.base import Matches, whole
+from soperator_pulumi.spec.validation.partial import known
 
 
 class ServiceType(StrEnum):

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from soperator_pulumi.spec.addresses import Cidr, cidr
-from soperator_pulumi.spec.base import Model
-from soperator_pulumi.spec.ports import Ports
+from soperator_pulumi.spec.types.addresses import Cidr, cidr
+from soperator_pulumi.spec.types.ports import Ports
+from soperator_pulumi.spec.validation.base import Model
 
 
 class Destination(StrEnum):

@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Matches, number, whole
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
-from soperator_pulumi.spec.int_or_percent import Share
-from soperator_pulumi.spec.names import SlurmName
-from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.quantity import PodResources
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.types.names import SlurmName
+from soperator_pulumi.spec.types.quantity import PodResources
+from soperator_pulumi.spec.validation.base import Matches, number, whole
+from soperator_pulumi.spec.validation.partial import known
 
 MIB_PER_GIB = 1024
 

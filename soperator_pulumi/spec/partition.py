@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model
-from soperator_pulumi.spec.names import SlurmName
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.partial import known
 from soperator_pulumi.spec.slurm_conf import PartitionOptions
+from soperator_pulumi.spec.types.names import SlurmName
+from soperator_pulumi.spec.validation.base import Model
+from soperator_pulumi.spec.validation.partial import known
 
 
 class PartitionSpec(Model):

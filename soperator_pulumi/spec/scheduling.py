@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model, refused, whole
-from soperator_pulumi.spec.names import LabelKey, LabelValue, ObjectName
-from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.types.names import LabelKey, LabelValue, ObjectName
+from soperator_pulumi.spec.validation.base import Model, refused, whole
+from soperator_pulumi.spec.validation.partial import known
 
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 _WHEN = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from soperator_pulumi.spec.base import Matches, Model
-from soperator_pulumi.spec.deferred import Maybe
-from soperator_pulumi.spec.names import ObjectName
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.validation.base import Matches, Model
 
 SecretKey = Annotated[
     str, Matches(r"[A-Za-z0-9._-]+", "needs the name of a Secret's key: letters, digits, '-', '_', '.'.", 253)

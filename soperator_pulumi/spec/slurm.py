@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator_pulumi.spec.base import Model, whole
 from soperator_pulumi.spec.slurm_conf import SlurmConfExtra
+from soperator_pulumi.spec.validation.base import Model, whole
 
 MAX_NODES = 65_536
 

@@ -8,7 +8,6 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import refused_parts, refused_quietly
 from soperator_pulumi.spec.slurm_parameters import (
     FORBIDDEN_ENTRIES,
     OWNED_PARAMETERS,
@@ -17,6 +16,7 @@ from soperator_pulumi.spec.slurm_parameters import (
     PARTITION_OPTIONS,
     Kind,
 )
+from soperator_pulumi.spec.validation.base import refused_parts, refused_quietly
 
 _SHAPES = {
     Kind.NUMBER: re.compile(r"\d{1,19}|UNLIMITED|INFINITE", re.IGNORECASE),

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model, whole
-from soperator_pulumi.spec.deferred import Maybe
-from soperator_pulumi.spec.names import ObjectName
-from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.validation.base import Model, whole
+from soperator_pulumi.spec.validation.partial import known
 
 MAX_GIB = 1_048_576
 """Largest size of a volume, 1 PiB: beyond it a figure in another unit is more likely."""

@@ -7,15 +7,23 @@ from typing import Annotated
 from pydantic import StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Matches, Model, number, whole
-from soperator_pulumi.spec.deferred import Maybe
 from soperator_pulumi.spec.login import LoginSpec
-from soperator_pulumi.spec.names import ObjectName
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.paths import HOMES, SHARED_MEMORY, SPOOL, TEMPORARY, AbsolutePath, holds, jail_path_problem
-from soperator_pulumi.spec.quantity import amount
 from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.types.paths import (
+    HOMES,
+    SHARED_MEMORY,
+    SPOOL,
+    TEMPORARY,
+    AbsolutePath,
+    holds,
+    jail_path_problem,
+)
+from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.spec.validation.base import Matches, Model, number, whole
+from soperator_pulumi.spec.validation.partial import known
 
 SubPath = Annotated[
     str,

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Matches, Model, refused, whole
-from soperator_pulumi.spec.partial import known
-from soperator_pulumi.spec.ssh_key import SshPublicKey
 from soperator_pulumi.spec.system_accounts import SYSTEM_NAMES
+from soperator_pulumi.spec.types.ssh_key import SshPublicKey
+from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
+from soperator_pulumi.spec.validation.partial import known
 
 _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
 """Debian's policy (9.2.2) for ids of people: from 1000; 65534 is nobody, 65535 and 4294967295 are -1 of 16 and of

@@ -15,7 +15,7 @@ from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
-from soperator_pulumi.spec.duration import duration_text
+from soperator_pulumi.spec.types.duration import duration_text
 from tools import paths
 
 DOCS = paths.ROOT / "docs"

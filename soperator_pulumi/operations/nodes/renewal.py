@@ -9,7 +9,7 @@ from soperator_pulumi.operations.nodes.registration import Roll
 from soperator_pulumi.slurm.drain.reason import Marker, Operation, drained_by_another
 from soperator_pulumi.slurm.drain.waves import next_wave
 from soperator_pulumi.slurm.models import Job
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 _PASSING = frozenset({"NOT_RESPONDING"})
 """A node that was put back into service shows this for some seconds, until slurmctld has asked its slurmd again."""

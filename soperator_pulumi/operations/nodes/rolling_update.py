@@ -20,7 +20,7 @@ from soperator_pulumi.slurm.drain.request import Leaving
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
 """Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 
 def next_wave(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
 from tests.unit.faults.slurmctld import Job, Slurmctld
 

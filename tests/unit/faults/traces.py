@@ -9,7 +9,7 @@ from soperator_pulumi.errors import DrainError, SoperatorError
 from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
 from soperator_pulumi.operations.nodes.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.spec.drain import DrainSpec
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 from tests.unit.faults import outside
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import ALL, QUIET, Choices, Faults, KilledError

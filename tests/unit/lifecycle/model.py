@@ -9,7 +9,7 @@ import pytest
 
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 from tests.unit.faults.engine import Engine, NodeSet, Program
 from tests.unit.faults.faults import Choices, Faults, KilledError
 from tests.unit.faults.kubernetes import Pod

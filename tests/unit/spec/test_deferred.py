@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
-from soperator_pulumi.spec.deferred import Maybe
+from soperator_pulumi.spec.types.deferred import Maybe
 from tests.strategies import IMAGES, a_cluster
 
 Small = Annotated[int, Field(ge=0, le=9)]

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout, RollingUpdateSpec, parse_drain
-from soperator_pulumi.spec.duration import Duration, duration_text
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.duration import Duration, duration_text
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 _duration: TypeAdapter[timedelta] = TypeAdapter(Duration)
 _share: TypeAdapter[Share] = TypeAdapter(Share)

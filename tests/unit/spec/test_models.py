@@ -9,25 +9,25 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from soperator_pulumi.spec import args
-from soperator_pulumi.spec.base import Model
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
 from soperator_pulumi.spec.controller import ControllerSpec
-from soperator_pulumi.spec.descriptions import field_descriptions
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailIsolation, JailSource, JailSpec, PopulateSpec, TarballSource
 from soperator_pulumi.spec.login import LoginSpec, ServiceType
 from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.partial import model_in, partial
 from soperator_pulumi.spec.partition import PartitionSpec
-from soperator_pulumi.spec.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.scheduling import Scheduled, Toleration
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretsSpec, SshHostKeyRef
 from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec
 from soperator_pulumi.spec.submount import SubmountSpec
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
+from soperator_pulumi.spec.validation.base import Model
+from soperator_pulumi.spec.validation.descriptions import field_descriptions
+from soperator_pulumi.spec.validation.partial import model_in, partial
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 from pydantic import TypeAdapter, ValidationError
 
-from soperator_pulumi.spec.quantity import CpuQuantity, MemoryQuantity, amount
+from soperator_pulumi.spec.types.quantity import CpuQuantity, MemoryQuantity, amount
 
 _cpu: TypeAdapter[str] = TypeAdapter(CpuQuantity)
 _memory: TypeAdapter[str] = TypeAdapter(MemoryQuantity)

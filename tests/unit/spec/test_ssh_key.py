@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from soperator_pulumi.spec.ssh_key import SshPublicKey
+from soperator_pulumi.spec.types.ssh_key import SshPublicKey
 
 _checker: TypeAdapter[str] = TypeAdapter(SshPublicKey)
 

@@ -12,7 +12,7 @@ from soperator_pulumi.operations.nodes.renewal import Renewal
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.models import Job, Node
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 OWNER = "hpc"
 OURS = str(Marker(OWNER, Operation.ROLLING_UPDATE, "0f0f0f"))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.slurm.drain.waves import next_wave
-from soperator_pulumi.spec.int_or_percent import Share
+from soperator_pulumi.spec.types.int_or_percent import Share
 
 NODES = [f"gpu-{ordinal}" for ordinal in range(10)]
 TENTH, THREE = Share(10, percent=True), Share(3)

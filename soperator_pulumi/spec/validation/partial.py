@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from soperator_pulumi.spec.base import Model
+from soperator_pulumi.spec.validation.base import Model
 
 M = TypeVar("M", bound=Model)
 

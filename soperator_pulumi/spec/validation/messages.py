@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from pydantic_core import ErrorDetails
 
-from soperator_pulumi.spec.base import REFUSED, REFUSED_QUIETLY
+from soperator_pulumi.spec.validation.base import REFUSED, REFUSED_QUIETLY
 
 _MAX_SHOWN = 64
 _NEVER_SHOWN = {"ssh_keys", "secrets", "pull_secrets", "extra", "options", "annotations", "service_annotations"}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from soperator_pulumi.spec.base import Matches
+from soperator_pulumi.spec.validation.base import Matches
 
 AbsolutePath = Annotated[
     str,

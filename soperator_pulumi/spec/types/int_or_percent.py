@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from soperator_pulumi.spec.base import refused
+from soperator_pulumi.spec.validation.base import refused
 
 _PERCENT = re.compile(r"(?P<number>\d{1,3})%")
 _WHOLE = 100

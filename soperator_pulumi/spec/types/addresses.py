@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from soperator_pulumi.spec.base import refused
+from soperator_pulumi.spec.validation.base import refused
 
 WANTED = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/32".'
 

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.spec.base import BROKEN_RULES, REFUSED_PARTS, Model
-from soperator_pulumi.spec.messages import meant_key, problem_text, shown
-from soperator_pulumi.spec.partial import model_in, partial
+from soperator_pulumi.spec.validation.base import BROKEN_RULES, REFUSED_PARTS, Model
+from soperator_pulumi.spec.validation.messages import meant_key, problem_text, shown
+from soperator_pulumi.spec.validation.partial import model_in, partial
 
 M = TypeVar("M", bound=Model)
 

@@ -12,7 +12,7 @@ from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.spec.messages import problem_text
+from soperator_pulumi.spec.validation.messages import problem_text
 
 T = TypeVar("T")
 

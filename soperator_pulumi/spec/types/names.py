@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from soperator_pulumi.spec.base import Matches
+from soperator_pulumi.spec.validation.base import Matches
 
 _LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 

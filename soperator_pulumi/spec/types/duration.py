@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
-from soperator_pulumi.spec.base import refused
+from soperator_pulumi.spec.validation.base import refused
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 _DURATION = re.compile("".join(rf"(?:(?P<{unit}>\d{{1,7}}){unit})?" for unit in _UNITS))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from soperator_pulumi.spec.base import refused_quietly
+from soperator_pulumi.spec.validation.base import refused_quietly
 
 _MIN_RSA_BITS = 2048
 _ED25519_BYTES = 32

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.base import Model, refused
-from soperator_pulumi.spec.partial import known
+from soperator_pulumi.spec.validation.base import Model, refused
+from soperator_pulumi.spec.validation.partial import known
 
 _QUANTITY = re.compile(r"(?P<number>\d+(\.\d*)?|\.\d+)(?P<unit>m|[kMGTPE]i?|Ki|[eE][+-]?\d{1,2})?")
 _FACTORS = {"": Decimal(1), "m": Decimal("0.001"), "k": Decimal(1000)} | {

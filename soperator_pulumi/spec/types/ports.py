@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from soperator_pulumi.spec.base import refused
+from soperator_pulumi.spec.validation.base import refused
 
 LAST_PORT = 65_535
 _RANGE = re.compile(r"(?P<first>\d{1,5})(-(?P<last>\d{1,5}))?")

@@ -1,0 +1,1 @@
+"""Types of fields: text that people write, checked and understood."""
