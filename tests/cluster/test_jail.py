@@ -49,12 +49,20 @@ def test_a_file_written_by_a_job_is_read_on_another_node_and_at_the_login(slurm:
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/mnt/local", "/dev/shm"])
-def test_a_local_folder_outlives_the_job_on_its_node(slurm: Slurm, folder: str) -> None:
-    slurm.ssh(f"srun -w cpu-0 sh -c 'echo local > {folder}/of-alice'")
+def test_a_local_folder_is_of_its_node_for_all_steps_of_a_job(slurm: Slurm, folder: str) -> None:
+    one, other = "srun -N1 -w cpu-0", "srun -N1 -w cpu-1"
+    steps = f'{one} sh -c "echo local > {folder}/of-alice"; {one} cat {folder}/of-alice; {other} cat {folder}/of-alice'
+    said = slurm.ssh(f"salloc -Q -N2 -w cpu-[0-1] sh -c '{steps}'", check=False)
 
-    assert slurm.ssh(f"srun -w cpu-0 cat {folder}/of-alice").stdout == "local\n"
-    assert slurm.ssh(f"srun -w cpu-1 cat {folder}/of-alice", check=False).returncode != 0
-    slurm.ssh(f"srun -w cpu-0 rm {folder}/of-alice")
+    assert said.stdout == "local\n"
+    assert f"cat: {folder}/of-alice: No such file or directory" in said.stderr
+    slurm.ssh(f"srun -w cpu-0 rm -f {folder}/of-alice")
+
+
+def test_a_folder_of_the_machine_outlives_the_job(slurm: Slurm) -> None:
+    slurm.ssh("srun -w cpu-0 sh -c 'echo local > /mnt/local/of-alice'")
+
+    assert slurm.ssh("srun -w cpu-0 sh -c 'cat /mnt/local/of-alice; rm /mnt/local/of-alice'").stdout == "local\n"
 
 
 def test_output_goes_to_a_submount(slurm: Slurm) -> None:
