@@ -48,3 +48,11 @@ def test_every_message_that_the_next_day_explains_is_one() -> None:
     for message in messages:
         for phrase in filter(None, (part.strip(" ,.") for part in message.split("..."))):
             assert phrase in spoken, phrase
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    page = (paths.ROOT / "docs" / "architecture.md").read_text()
+    names = {name for name in re.findall(r"`([\w./-]+(?:\.py|\.h|/))`", page) if not name.startswith("/")}
+    folders = [paths.ROOT, paths.ROOT / "soperator_pulumi", *(paths.ROOT / "soperator_pulumi").rglob("*/")]
+    assert len(names) > 20
+    assert {name for name in names if not any((folder / name).exists() for folder in folders)} == set()
