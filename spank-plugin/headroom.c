@@ -30,7 +30,7 @@ static bool find_step(uint32_t job_id, char path[PATH_MAX])
         if ((found = strstr(line, CONTROLLER)))
             found += strlen(CONTROLLER);
     fclose(cgroups);
-    if (!found || !(found = strstr(found, step) ? found : NULL))
+    if (!found || !strstr(found, step))
         return false;
     found[strcspn(found, "\n")] = '\0';
     return snprintf(path, PATH_MAX, "%s", found) < PATH_MAX;

@@ -136,9 +136,8 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
     struct tree tree;
     int claim, root, result;
 
-    if (isolation_join(&isolation, failure) < 0 ||
-        descriptors_note(&shared_mounts, &config, failure) < 0 || enter_namespace(failure) < 0 ||
-        (claim = claim_open(config.jail, failure)) < 0)
+    if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0 ||
+        enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
         return -1;
     result = tree_of_job(claim, job_id, &tree, failure);
     close(claim);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,24 +32,24 @@ static int is_of(int process, int reading, void *user)
     return found ? FOUND : 0;
 }
 
+static bool may_hold(uid_t user, const struct stat *entry)
+{
+    return entry->st_uid == user ||
+           (S_ISDIR(entry->st_mode) && entry->st_uid != 0 && (entry->st_mode & (S_IWGRP | S_IWOTH)));
+}
+
 static bool is_in(uid_t user, int place)
 {
-    int copy = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+    DIR *listing = sweep_list(place);
     struct dirent *entry = NULL;
     struct stat status;
     bool found = false;
 
-    if (!listing) {
-        if (copy >= 0)
-            close(copy);
+    if (!listing)
         return true;
-    }
     while (!found && (errno = 0, entry = readdir(listing)))
-        if (entry->d_name[0] != '.' || (entry->d_name[1] != '\0' && (entry->d_name[1] != '.' || entry->d_name[2] != '\0')))
-            found = fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    (status.st_uid == user ||
-                     (S_ISDIR(status.st_mode) && status.st_uid != 0 && (status.st_mode & (S_IWGRP | S_IWOTH))));
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            found = fstatat(place, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && may_hold(user, &status);
     found |= !entry && errno != 0;
     closedir(listing);
     return found;

@@ -112,17 +112,23 @@ static void sweep_entry(struct place *place, int directory, const char *name, in
         unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-static void sweep_level(struct place *place, int directory, int depth)
+DIR *sweep_list(int directory)
 {
     int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!listing && copy >= 0)
+        close(copy);
+    return listing;
+}
+
+static void sweep_level(struct place *place, int directory, int depth)
+{
+    DIR *listing = sweep_list(directory);
     struct dirent *entry;
 
-    if (!listing) {
-        if (copy >= 0)
-            close(copy);
+    if (!listing)
         return;
-    }
     while ((entry = readdir(listing)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             sweep_entry(place, directory, entry->d_name, depth);

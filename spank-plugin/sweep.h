@@ -5,8 +5,12 @@
 #ifndef JAIL_SWEEP_H
 #define JAIL_SWEEP_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
+
+/* List an open directory, from its beginning; NULL where it cannot be. */
+DIR *sweep_list(int directory);
 
 /* Kill all processes that the caller may signal, but itself; wait up to two seconds until they are gone. */
 void sweep_processes(void);

@@ -7,7 +7,8 @@ cgroups (src/plugins/cgroup/v1/cgroup_v1.c). Whoever is root with SYS_ADMIN in t
 keeps mistakes in, not an attacker.
 
 The node's part has the pod's memory as its limit, as it is outside of the pod's own cgroup: what jobs have left in
-directories in memory counts there when they have ended.
+directories in memory counts there when they have ended. After a restart of the container more may be in use, and the
+kernel refuses the limit: the one of before holds.
 
 With cgroup v2 Slurm hands out controllers from the root of the only hierarchy down, and moves processes across it: what
 is above its own part stays writable.

@@ -1,4 +1,4 @@
-"""What all our dynamic resources share, as a program registers them."""
+"""The base of all our dynamic resources, as a program registers them."""
 
 from collections.abc import Mapping
 from typing import Any

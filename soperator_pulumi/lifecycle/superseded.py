@@ -21,7 +21,7 @@ _ABOUT = ("namespace_uid", "component", "stateful_set")
 """Properties that tell what a resource is about, besides its id: others of that id are no successors."""
 
 CREATED: set[tuple[str, ...]] = set()
-"""What this process has created."""
+"""Resources that this process has created."""
 
 
 def noting_successor(create: Create) -> Create:

@@ -26,7 +26,7 @@ from soperator_pulumi.operations.access import Access, is_content
 from soperator_pulumi.operations.kube import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
-"""What the library raises where a kubeconfig is not as it must be."""
+"""Errors of the library for a kubeconfig that is not as it must be."""
 
 _KubeConfigLoader: Any = KubeConfigLoader  # its methods have no types
 

@@ -73,7 +73,7 @@ class Place(BaseModel):
         return live
 
     def given_up(self, kube: Kube) -> bool:
-        """Whether there is no such namespace, and the user has named the cluster as one that is gone for good.
+        """Return True where there is no such namespace, and the user has named the cluster as gone for good.
 
         Raises:
             KubernetesError: the cluster cannot be reached.

@@ -69,12 +69,12 @@ def _by_cluster(cluster: str) -> dict[str, dict[str, Any]]:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
         content = None
-    example = f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'"
     if not isinstance(content, dict) or not all(isinstance(each, dict) for each in content.values()):
-        text = f"needs the name of a cluster, and keys of a node set's drain that count for it: {example}."
-        raise SpecError(SOPERATOR_DRAIN, [Problem("", text)])
+        example = f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'"
+        needs = f"needs the name of a cluster, and keys of a node set's drain that count for it: {example}."
+        raise SpecError(SOPERATOR_DRAIN, [Problem("", needs)])
     others = [each for each in content if not isinstance(each, str)]
     if others:
-        text = f"got {others[0]!r} as the name of a cluster, as YAML reads some words and numbers. Put it into quotes."
-        raise SpecError(SOPERATOR_DRAIN, [Problem("", text)])
+        got = f"got {others[0]!r} as the name of a cluster, as YAML reads some words and numbers. Put it into quotes."
+        raise SpecError(SOPERATOR_DRAIN, [Problem("", got)])
     return content

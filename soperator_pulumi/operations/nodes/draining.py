@@ -104,12 +104,11 @@ class Draining:
         """
         if not leaving:
             return []
-        note = unheeded(self._cluster)
         snapshot, now = self._slurm.snapshot(), self._now()
         others = self._policies() if shared(leaving, snapshot) else {}
         planned = plan(leaving, snapshot, self._marker(operation), elapsed_seconds=0, now=now, others=others)
         lines = plan_text.preview(planned, leaving, snapshot, now, cluster=self._cluster)
-        return [*lines, note] if note else lines
+        return [*lines, *filter(None, [unheeded(self._cluster)])]
 
     def free(
         self, leaving: Sequence[Leaving], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
@@ -174,7 +173,7 @@ class Draining:
             self._slurm.drain(some, str(replace(marker, before=before)))
 
     def leave_to_pods(self, names: Collection[str]) -> None:
-        """Have drains of ours be undone by the nodes' own pods: see `putting_back.leave_to_pods`."""
+        """Have drains of ours be undone by the nodes' own pods: see `undrain.leave_to_pods`."""
         leave_to_pods(self._slurm, names, self._owner)
 
     def _marker(self, operation: Operation) -> Marker:
