@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.live_jail import LiveJail
@@ -48,7 +48,7 @@ class Wanted(BaseModel):
     template: Annotated[dict[str, Any], BeforeValidator(_whole)]
 
 
-class ActiveTreeProvider(PlacedProvider):
+class ActiveTreeProvider(PinnedProvider):
     """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:

@@ -12,7 +12,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider, place_of
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider, cluster_ref_of
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
@@ -26,7 +26,7 @@ _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
 
 
-class ConfigFilesProvider(PlacedProvider):
+class ConfigFilesProvider(PinnedProvider):
     """Create, change and remove the ConfigMap."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -37,7 +37,7 @@ class ConfigFilesProvider(PlacedProvider):
         if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
             return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
         try:
-            live = _transaction(self.placed_kube(news), desired).live(desired)
+            live = _transaction(self.pinned_kube(news), desired).live(desired)
         except KubernetesError as error:
             say(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
@@ -66,7 +66,7 @@ class ConfigFilesProvider(PlacedProvider):
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
-        _transaction(self.placed_kube(props), desired).put(desired.by(id_))
+        _transaction(self.pinned_kube(props), desired).put(desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -75,10 +75,10 @@ class ConfigFilesProvider(PlacedProvider):
         Raises:
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
-        if place_of(props).given_up(self.kube(props)):
+        if cluster_ref_of(props).given_up(self.kube(props)):
             return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
-        live = _transaction(self.placed_kube(props), recorded).live(recorded)
+        live = _transaction(self.pinned_kube(props), recorded).live(recorded)
         if live is None:
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
@@ -86,7 +86,7 @@ class ConfigFilesProvider(PlacedProvider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction; what is recorded are the last files that went well."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.placed_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
+        _transaction(self.pinned_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:

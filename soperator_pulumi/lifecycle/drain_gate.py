@@ -6,16 +6,16 @@ from typing import Any
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import hold, release, require_held
-from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
+from soperator_pulumi.operations.nodes.drain_all import NodeSetsInputs, drain_all
 from soperator_pulumi.operations.nodes.live_node_set import OWNER_LABEL
 from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.drain.reason import Operation
 
 
-class DrainGateProvider(PlacedProvider):
+class DrainGateProvider(PinnedProvider):
     """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -25,7 +25,9 @@ class DrainGateProvider(PlacedProvider):
         """
         if has_unknown(news.get("namespace_uid")) and olds.get("namespace_uid"):
             return DiffResult(changes=True, replaces=["namespace_uid"], delete_before_replace=True)
-        return DiffResult(changes=has_unknown(news) or Emptied.of(news, olds) != Emptied.model_validate(olds))
+        return DiffResult(
+            changes=has_unknown(news) or NodeSetsInputs.of(news, olds) != NodeSetsInputs.model_validate(olds)
+        )
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Record the namespace, and hold the cluster."""
@@ -41,14 +43,14 @@ class DrainGateProvider(PlacedProvider):
         Raises:
             DrainError: they are not free, or another component holds the cluster: nothing of it must be deleted.
         """
-        place = Emptied.model_validate(props)
+        place = NodeSetsInputs.model_validate(props)
         kube = self.kube(props)
         require_held(kube, place.namespace, place.component, place.cluster)
-        empty(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
+        drain_all(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
         release(kube, place.namespace, place.component)
 
     def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        place, kube = Emptied.of(news, olds), self.kube(news)
+        place, kube = NodeSetsInputs.of(news, olds), self.kube(news)
         uid = place.uid(kube)
         if place.component:
             hold(kube, place.namespace, place.component, {**place.selector, OWNER_LABEL: place.owner})

@@ -8,14 +8,14 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.nodes.scale_down import Surplus, Wanted
+from soperator_pulumi.operations.nodes.scale_down import ScaleDown, Wanted
 from soperator_pulumi.operations.progress import MachineClock, say
 
 
-class NodeDrainProvider(PlacedProvider):
+class NodeDrainProvider(PinnedProvider):
     """Drain on create and update what the live node set has too many. Delete records of nodes whose pods are gone."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -24,7 +24,7 @@ class NodeDrainProvider(PlacedProvider):
             return DiffResult(changes=True)
         wanted, recorded = Wanted.of(news, olds), Wanted.model_validate(olds)
         try:
-            acts = Surplus(self.recent(news), wanted, recorded, say, MachineClock()).preview()
+            acts = ScaleDown(self.recent(news), wanted, recorded, say, MachineClock()).preview()
         except KubernetesError as error:
             say(f"{wanted.cluster}/{wanted.node_set}: its nodes cannot be looked at: {error}")
             acts = True
@@ -41,12 +41,12 @@ class NodeDrainProvider(PlacedProvider):
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """Remove the records of the nodes: the StatefulSet has been deleted before."""
         wanted = Wanted.model_validate(props)
-        Surplus(self.kube(props), wanted, wanted, say, MachineClock()).clean_up()
+        ScaleDown(self.kube(props), wanted, wanted, say, MachineClock()).clean_up()
 
     def _apply(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
         wanted = Wanted.of(news, olds)
         recorded = None if olds is None else Wanted.model_validate(olds)
-        uid, replicas = Surplus(self.kube(news), wanted, recorded, say, MachineClock()).free()
+        uid, replicas = ScaleDown(self.kube(news), wanted, recorded, say, MachineClock()).free()
         return {**news, "namespace_uid": uid, "replicas": replicas}
 
 

@@ -18,8 +18,8 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import require_held
-from soperator_pulumi.operations.nodes.cluster_ref import Place
-from soperator_pulumi.operations.nodes.drain_all import empty
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.drain_all import drain_all
 from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.drain.reason import Operation
 
@@ -40,7 +40,7 @@ class NodeSetGuardProvider(LiveProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Record."""
-        place = Place.model_validate(props)
+        place = ClusterRef.model_validate(props)
         return CreateResult(f"{place.namespace}/{props['node_set']}", {**props})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
@@ -54,9 +54,9 @@ class NodeSetGuardProvider(LiveProvider):
             DrainError: they are not free, or another component holds the cluster: its StatefulSet must not be deleted.
         """
         policies = {str(props["node_set"]): props.get("policy") or {}}
-        place, kube = Place.model_validate(props), self.kube(props)
+        place, kube = ClusterRef.model_validate(props), self.kube(props)
         require_held(kube, place.namespace, place.component, place.cluster)
-        empty(kube, place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
+        drain_all(kube, place, policies, Operation.REMOVAL, say=say, clock=MachineClock())
 
 
 class NodeSetGuard(LiveResource, module="soperator", name="NodeSetGuard"):

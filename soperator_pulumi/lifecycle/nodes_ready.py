@@ -12,14 +12,14 @@ from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connectio
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.operations.nodes.node_cleanup import Records
-from soperator_pulumi.operations.nodes.reconcile import Drift, Upkeep
-from soperator_pulumi.operations.nodes.registration import Joining
-from soperator_pulumi.operations.nodes.rolling_update import Rolling
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
+from soperator_pulumi.operations.nodes.reconcile import Drift, Reconciliation
+from soperator_pulumi.operations.nodes.registration import Registration
+from soperator_pulumi.operations.nodes.rolling_update import RollingUpdate
 from soperator_pulumi.operations.progress import MachineClock, say
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
@@ -28,7 +28,7 @@ from soperator_pulumi.spec.types.int_or_percent import Share
 _NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})
 
 
-class Wanted(Place):
+class Wanted(ClusterRef):
     """What a node set is to be. Numbers arrive as floats; what an older release recorded lacks the later fields."""
 
     owner: str = ""
@@ -93,21 +93,21 @@ class NodesReadyProvider(LiveProvider):
             say(line)
         return drift
 
-    def _upkeep(self, props: Mapping[str, Any], wanted: Wanted, slurm: SlurmClient) -> Upkeep:
+    def _upkeep(self, props: Mapping[str, Any], wanted: Wanted, slurm: SlurmClient) -> Reconciliation:
         kube, clock = self.kube(props), MachineClock()
         tolerated = wanted.max_unready.of(wanted.replicas)
-        joining = Joining(kube, wanted, wanted.node_set, wanted.replicas, slurm, say, clock)
-        return Upkeep(
-            joining,
-            Rolling(
-                joining,
+        registration = Registration(kube, wanted, wanted.node_set, wanted.replicas, slurm, say, clock)
+        return Reconciliation(
+            registration,
+            RollingUpdate(
+                registration,
                 Draining.at(kube, wanted, say, clock, slurm),
                 policy_of(wanted.cluster, wanted.policy),
                 wanted.rolling_update.max_unavailable,
                 wanted.timeout_seconds,
                 tolerated if wanted.wait_until_ready else wanted.replicas,
             ),
-            Records(kube, slurm, wanted.namespace, wanted.owner),
+            NodeCleanup(kube, slurm, wanted.namespace, wanted.owner),
             wanted.timeout_seconds,
             tolerated,
             wanted.wait_until_ready,

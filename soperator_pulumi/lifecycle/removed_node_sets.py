@@ -8,17 +8,17 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, SlurmError, SpecError, TransportError
 from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.files import LiveFiles
 from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
 from soperator_pulumi.operations.kube import Kube, config_map_path
 from soperator_pulumi.operations.nodes.cluster_ref import cluster_of, controller_lost
-from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
+from soperator_pulumi.operations.nodes.drain_all import NodeSetsInputs, drain_all
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
-from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import Clock, MachineClock, Say, say
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.hostlist import compress
@@ -26,7 +26,7 @@ from soperator_pulumi.slurm.hostlist import compress
 _FORMER = "former"
 
 
-class RemovedNodeSetsProvider(PlacedProvider):
+class RemovedNodeSetsProvider(PinnedProvider):
     """Drain on update the live node sets that are not wanted. Create and delete do nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -44,7 +44,7 @@ class RemovedNodeSetsProvider(PlacedProvider):
         """Compare with the live node sets, and print what will happen to those that are not wanted."""
         if has_unknown(news):
             return DiffResult(changes=True)
-        wanted, recorded = Emptied.of(news, olds), Emptied.model_validate(olds)
+        wanted, recorded = NodeSetsInputs.of(news, olds), NodeSetsInputs.model_validate(olds)
         try:
             removed = self._removed(news, wanted, olds).preview()
         except KubernetesError as error:
@@ -61,24 +61,26 @@ class RemovedNodeSetsProvider(PlacedProvider):
         return UpdateResult(self._free(news, olds))
 
     def _free(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        wanted = Emptied.of(news, olds)
+        wanted = NodeSetsInputs.of(news, olds)
         removed = self._removed(news, wanted, olds)
         uid = wanted.uid(removed.kube)
         removed.free()
         return {**news, "namespace_uid": uid, _FORMER: removed.remaining()}
 
-    def _removed(self, news: Mapping[str, Any], wanted: Emptied, olds: Mapping[str, Any] | None) -> "Removed":
+    def _removed(
+        self, news: Mapping[str, Any], wanted: NodeSetsInputs, olds: Mapping[str, Any] | None
+    ) -> "NodeSetRemoval":
         former = {} if olds is None else {**olds.get(_FORMER, {}), **olds["policies"]}
         gone = {name: policy for name, policy in former.items() if name not in wanted.policies}
-        return Removed(self.kube(news), wanted, gone, say, MachineClock(), news.get("slurm_files"))
+        return NodeSetRemoval(self.kube(news), wanted, gone, say, MachineClock(), news.get("slurm_files"))
 
 
 @dataclass(frozen=True)
-class Removed:
+class NodeSetRemoval:
     """The node sets that a cluster is no longer to have."""
 
     kube: Kube
-    wanted: Emptied
+    wanted: NodeSetsInputs
     former: Mapping[str, Mapping[str, Any]]
     """The policies of those that it had, by name: those of which nothing is left are not known any more."""
     say: Say
@@ -128,7 +130,9 @@ class Removed:
             if words := self._against(names):
                 raise ConfigRefusedError(f"{self.wanted.cluster}: no node of {compress(names)} is drained. {words}")
         staying = self.wanted.policies
-        empty(self.kube, self.wanted, self.former, Operation.REMOVAL, say=self.say, clock=self.clock, staying=staying)
+        drain_all(
+            self.kube, self.wanted, self.former, Operation.REMOVAL, say=self.say, clock=self.clock, staying=staying
+        )
         if not (left := self._left_over(self._found())):
             return
         try:
@@ -170,16 +174,16 @@ class Removed:
     def _left_over(self, found: Mapping[str, LiveNodeSet]) -> list[str]:
         """Return the records, of node sets that are gone, that can be removed; none while slurmctld does not answer."""
         gone = [name for name in self.former if name not in found]
-        records = self._records()
+        cleanup = self._records()
         try:
             nodes = self._nodes() if gone else []
             if not (left := [node for name in gone for node in self._of(name, nodes)]):
                 return []
-            snapshot = records.slurm.snapshot()
+            snapshot = cleanup.slurm.snapshot()
         except (SlurmError, TransportError):
             return []
         left = [name for name in left if name in snapshot.nodes]  # somebody may have removed one meanwhile
-        kept = records.kept(left, snapshot)
+        kept = cleanup.kept(left, snapshot)
         return [name for name in left if name not in kept]
 
     def _nodes(self) -> list[str]:
@@ -188,9 +192,9 @@ class Removed:
     def _of(self, node_set: str, nodes: Iterable[str]) -> list[str]:
         return [name for name in nodes if LiveNodeSet(node_set).ordinal(name) is not None]
 
-    def _records(self) -> Records:
+    def _records(self) -> NodeCleanup:
         slurm = slurm_of(self.kube, self.wanted, self.clock)
-        return Records(self.kube, slurm, namespace=self.wanted.namespace, owner=self.wanted.owner)
+        return NodeCleanup(self.kube, slurm, namespace=self.wanted.namespace, owner=self.wanted.owner)
 
 
 class RemovedNodeSets(AllNodeSets, module="soperator", name="RemovedNodeSets"):

@@ -11,7 +11,7 @@ from soperator_pulumi.lifecycle.connection import Connection
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.jail.jobs import Following
+from soperator_pulumi.operations.jail.jobs import JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.progress import MachineClock, say
 
@@ -53,7 +53,7 @@ class TreePopulatedProvider(LiveProvider):
     def _wait(self, props: dict[str, Any]) -> None:
         """Follow the Job to its end. One that had failed before is started again: the user has mended something."""
         wanted = Filled.model_validate(props)
-        job = Following(
+        job = JobFollower(
             self.kube(props),
             namespace=wanted.namespace,
             name=wanted.job,

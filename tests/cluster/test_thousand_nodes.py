@@ -11,11 +11,11 @@ from soperator_pulumi.errors import NodesNotDeletedError, UnknownNodeError
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import MachineClock
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
@@ -74,11 +74,11 @@ def many_of(names: Iterable[str]) -> list[str]:
 def free_and_forget(slurm: Slurm, cluster: Cluster, counted: Counted) -> dict[str, str]:
     """Do what a scale-down to no node does, with few calls; return why records stay."""
     client = SlurmClient(counted)
-    leaving = Leaving("many", NAMES, (), DrainSpec(), before=NODES, after=0)
+    leaving = DrainRequest("many", NAMES, (), DrainSpec(), before=NODES, after=0)
     draining = Draining(client, owner=OWNER, cluster="many", say=print, clock=MachineClock())
     assert draining.free([leaving], Operation.SCALE_DOWN).free == {*NAMES}
     assert counted.calls("scontrol") <= 4, counted.commands
-    kept = Records(cluster, client, slurm.namespace, OWNER).remove(NAMES).kept
+    kept = NodeCleanup(cluster, client, slurm.namespace, OWNER).remove(NAMES).kept
     leaves_them_to_their_pods = bool(kept)
     assert counted.calls("scontrol") <= 7 + leaves_them_to_their_pods, counted.commands
     return {**kept}

@@ -108,7 +108,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Following:
+class JobFollower:
     """One Job, looked at until it has ended."""
 
     kube: Kube
@@ -218,7 +218,7 @@ def _for_people(log: Iterable[str]) -> list[str]:
 class _Progress:
     """What was told last, and since when nothing is new."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: JobFollower) -> None:
         self._following = following
         self._now = following.clock.now
         self._seen = self._last = ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.jail.jobs import Following, Job, Outcome, job_path
+from soperator_pulumi.operations.jail.jobs import Job, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
 from soperator_pulumi.operations.kube import Json, Kube, config_map_path
 from soperator_pulumi.operations.pods import Pod, find_pods
@@ -192,8 +192,8 @@ class LiveJail:
         self.kube.apply(job_path(self.namespace, name), self._job(name, what, arguments))
         return self._following(name).end()
 
-    def _following(self, name: str) -> Following:
-        return Following(self.kube, self.namespace, name, CONTAINER, "jail", self.say, self.clock)
+    def _following(self, name: str) -> JobFollower:
+        return JobFollower(self.kube, self.namespace, name, CONTAINER, "jail", self.say, self.clock)
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
         container = {

@@ -23,7 +23,7 @@ _NO_NAMES = {"1", "true", "True", "TRUE", "yes"}
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 
 
-class Place(BaseModel):
+class ClusterRef(BaseModel):
     """Where a cluster's nodes are, as resources of ours have it in their inputs and outputs."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

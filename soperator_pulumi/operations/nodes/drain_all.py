@@ -6,7 +6,7 @@ from typing import Any
 from soperator_pulumi.errors import DrainError, KubernetesError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.operations.kube import Kube, pods_path, stateful_sets_path
-from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, Place, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, ClusterRef, controller_lost, namespace_path
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
@@ -14,7 +14,7 @@ from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_no
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Say, until
 from soperator_pulumi.slurm.drain.reason import Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
 
 LOOKS = 10
@@ -24,16 +24,16 @@ _LOST_SECONDS = 30
 """How long a controller may take to answer that the user has given up."""
 
 
-class Emptied(Place):
+class NodeSetsInputs(ClusterRef):
     """Node sets that are to be free, as resources of ours have them in their inputs and outputs."""
 
     policies: dict[str, dict[str, Any]]
     """`drain` of each node set, by its name."""
 
 
-def empty(
+def drain_all(
     kube: Kube,
-    place: Place,
+    place: ClusterRef,
     policies: Mapping[str, Mapping[str, Any]],
     operation: Operation,
     *,
@@ -53,7 +53,7 @@ def empty(
     """
     if not _is_there(kube, place, say):
         return
-    before: list[Leaving] = []
+    before: list[DrainRequest] = []
     for _ in range(LOOKS):
         live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying}
         leaving = [
@@ -72,7 +72,7 @@ def empty(
     raise DrainError(f"{place.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
 
 
-def _is_there(kube: Kube, place: Place, say: Say) -> bool:
+def _is_there(kube: Kube, place: ClusterRef, say: Say) -> bool:
     """Whether the namespace is there; a lost one is none only when the user says so."""
     try:
         place.uid(kube)
@@ -84,7 +84,7 @@ def _is_there(kube: Kube, place: Place, say: Say) -> bool:
     return True
 
 
-def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say, clock: Clock) -> bool:
+def _answers(kube: Kube, place: ClusterRef, live: Mapping[str, LiveNodeSet], say: Say, clock: Clock) -> bool:
     """Whether the controller answers; False when it does not and no job can be lost, or the user has given it up.
 
     Raises:
@@ -117,7 +117,7 @@ def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say
     )
 
 
-def _why_gone(kube: Kube, place: Place) -> str | None:
+def _why_gone(kube: Kube, place: ClusterRef) -> str | None:
     """Return why there is no use in waiting for the controller; None when it may answer soon."""
     body = kube.get(f"{pods_path(place.namespace)}/{CONTROLLER_POD}")
     if body is not None:

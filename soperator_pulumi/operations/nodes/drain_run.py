@@ -17,14 +17,14 @@ from soperator_pulumi.errors import (
     TransportError,
     UnknownNodeError,
 )
-from soperator_pulumi.operations.nodes.undrain import PuttingBack, way_out
+from soperator_pulumi.operations.nodes.undrain import Undrain, way_out
 from soperator_pulumi.operations.progress import Clock, Say
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import Plan, plan, shared
 from soperator_pulumi.slurm.drain.reason import Marker
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Reservation, Snapshot
@@ -46,7 +46,7 @@ _Treat = Callable[[Collection[int]], dict[int, str]]
 
 
 @dataclass(frozen=True)
-class Freed:
+class DrainResult:
     """What became of nodes that were to be freed."""
 
     free: frozenset[str]
@@ -62,13 +62,13 @@ class Freed:
         return "; ".join(f"{compress(names)} {why}" for why, names in by_reason.items())
 
 
-class Freeing:
+class DrainRun:
     """What a run has seen and done so far."""
 
     def __init__(
         self,
         slurm: SlurmClient,
-        leaving: Sequence[Leaving],
+        leaving: Sequence[DrainRequest],
         marker: Marker,
         *,
         cluster: str,
@@ -102,7 +102,7 @@ class Freeing:
         self._say = say
         self._clock = clock
         self._now = now
-        self._back = PuttingBack(slurm, self._names, marker, clock, standing)
+        self._back = Undrain(slurm, self._names, marker, clock, standing)
         self._began = clock.now()
         """When slurmctld answered first: the policies' time counts from then."""
         self._silent: float | None = None
@@ -120,7 +120,7 @@ class Freeing:
         """How often Slurm has refused to drain, one after the other."""
         self._told: tuple[object, float] = (None, 0.0)
 
-    def free(self, first: Callable[[Snapshot], None] | None = None) -> Freed:
+    def free(self, first: Callable[[Snapshot], None] | None = None) -> DrainResult:
         """Free them.
 
         Args:
@@ -142,7 +142,7 @@ class Freeing:
                 acted = self._act(planned)
                 if not acted and self._enough(planned):
                     self._say(f"{self._cluster}: {len(planned.free)} of {counted(len(self._names), 'node')} free")
-                    return Freed(planned.free, {name: each.why for name, each in planned.waiting.items()})
+                    return DrainResult(planned.free, {name: each.why for name, each in planned.waiting.items()})
                 if not acted:
                     self._tell(planned)
             if acted and not at_once:
@@ -151,7 +151,7 @@ class Freeing:
             at_once = False
             self._clock.sleep(pause)
             pause = min(pause * 1.3, _LOOK_SECONDS)
-        return Freed(frozenset())
+        return DrainResult(frozenset())
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Freeing:
 
     def _aborted(self, planned: Plan) -> DrainError:
         """Put everything back, and return what is to be said."""
-        return DrainError(self._words(planned, self._back.put_back()))
+        return DrainError(self._words(planned, self._back.undrain()))
 
     # -- saying ---------------------------------------------------------------------------------------------------
 

@@ -8,23 +8,23 @@ from typing import Any
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_override import policy_of, unheeded
-from soperator_pulumi.operations.nodes.drain_run import Freed, Freeing
+from soperator_pulumi.operations.nodes.drain_run import DrainResult, DrainRun
 from soperator_pulumi.operations.nodes.live_node_set import find_policies
-from soperator_pulumi.operations.nodes.undrain import by_reason_before, leave_to_pods, resume
+from soperator_pulumi.operations.nodes.undrain import by_reason_before, hand_over_to_pods, resume
 from soperator_pulumi.operations.pods import find_pods
 from soperator_pulumi.operations.progress import Clock, Say, wall_time
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.plan import plan, shared
-from soperator_pulumi.slurm.drain.plan import put_back as to_put_back
+from soperator_pulumi.slurm.drain.plan import undrain as to_undrain
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
-__all__ = ["Draining", "Freed"]
+__all__ = ["DrainResult", "Draining"]
 
 
 class Draining:
@@ -66,7 +66,7 @@ class Draining:
         self._now = now or wall_time
 
     @classmethod
-    def at(cls, kube: Kube, place: Place, say: Say, clock: Clock, slurm: SlurmClient | None = None) -> "Draining":
+    def at(cls, kube: Kube, place: ClusterRef, say: Say, clock: Clock, slurm: SlurmClient | None = None) -> "Draining":
         """Return what frees nodes of the cluster at `place`; by `slurm` where it is given, or a client of its own."""
 
         def standing() -> list[str]:
@@ -94,7 +94,7 @@ class Draining:
         """
         return Snapshot({node.name: node for node in self._slurm.nodes()}, (), (), 0)
 
-    def preview(self, leaving: Sequence[Leaving], operation: Operation = Operation.SCALE_DOWN) -> list[str]:
+    def preview(self, leaving: Sequence[DrainRequest], operation: Operation = Operation.SCALE_DOWN) -> list[str]:
         """Return what would be done, in lines. It only reads.
 
         Raises:
@@ -111,8 +111,8 @@ class Draining:
         return [*lines, *filter(None, [unheeded(self._cluster)])]
 
     def free(
-        self, leaving: Sequence[Leaving], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
-    ) -> Freed:
+        self, leaving: Sequence[DrainRequest], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
+    ) -> DrainResult:
         """Free the nodes, in one pass for all node sets: what stops one stops all.
 
         Returns when they are free, or drained where the policy does not wait.
@@ -127,7 +127,7 @@ class Draining:
         """
         if note := unheeded(self._cluster):
             self._say(note)
-        run = Freeing(
+        run = DrainRun(
             self._slurm,
             leaving,
             self._marker(operation),
@@ -140,7 +140,7 @@ class Draining:
         )
         return run.free(first)
 
-    def put_back(self, names: Iterable[str], operations: Collection[Operation]) -> frozenset[str]:
+    def undrain(self, names: Iterable[str], operations: Collection[Operation]) -> frozenset[str]:
         """Put those nodes back into service that exactly a drain of ours for one of `operations` holds; return them.
 
         Raises:
@@ -148,7 +148,7 @@ class Draining:
             TransportError: it is not reached.
         """
         snapshot = self.nodes()
-        found = to_put_back(names, snapshot, self._owner, operations)
+        found = to_undrain(names, snapshot, self._owner, operations)
         resume(self._slurm, found, snapshot, self._owner)
         return found
 
@@ -172,9 +172,9 @@ class Draining:
         for before, some in by_reason_before(names, snapshot, self._owner).items():
             self._slurm.drain(some, str(replace(marker, before=before)))
 
-    def leave_to_pods(self, names: Collection[str]) -> None:
-        """Have drains of ours be undone by the nodes' own pods: see `undrain.leave_to_pods`."""
-        leave_to_pods(self._slurm, names, self._owner)
+    def hand_over_to_pods(self, names: Collection[str]) -> None:
+        """Have drains of ours be undone by the nodes' own pods: see `undrain.hand_over_to_pods`."""
+        hand_over_to_pods(self._slurm, names, self._owner)
 
     def _marker(self, operation: Operation) -> Marker:
         return Marker(self._owner, operation, secrets.token_hex(3))
@@ -188,6 +188,6 @@ def _policy(cluster: str, recorded: Mapping[str, Any]) -> DrainSpec:
         return policy_of(cluster, None)
 
 
-def slurm_of(kube: Kube, place: Place, clock: Clock) -> SlurmClient:
+def slurm_of(kube: Kube, place: ClusterRef, clock: Clock) -> SlurmClient:
     """Return the slurmctld of the cluster at `place`."""
     return SlurmClient(kube.transport(place.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER), pause=clock.sleep)

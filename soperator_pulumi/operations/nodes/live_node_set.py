@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"
@@ -38,7 +38,7 @@ class LiveNodeSet:
     """Its pods, by name."""
 
     @classmethod
-    def read(cls, kube: Kube, place: Place, name: str) -> "LiveNodeSet":
+    def read(cls, kube: Kube, place: ClusterRef, name: str) -> "LiveNodeSet":
         """Look at one node set; `place.selector` finds its pods. Two calls.
 
         Raises:
@@ -71,10 +71,10 @@ class LiveNodeSet:
         ordinals = {*kept, *(each for each in found if each is not None and each >= first)}
         return tuple(f"{self.name}-{ordinal}" for ordinal in sorted(ordinals))
 
-    def leaving(self, policy: DrainSpec, after: int) -> Leaving:
+    def leaving(self, policy: DrainSpec, after: int) -> DrainRequest:
         """Return what leaves when `after` nodes stay."""
         names = self.names(after)
-        return Leaving(
+        return DrainRequest(
             node_set=self.name,
             names=names,
             staying=tuple(f"{self.name}-{ordinal}" for ordinal in range(after)),
@@ -84,10 +84,10 @@ class LiveNodeSet:
             never_started=self._without_slurmd(names),
         )
 
-    def renewed(self, policy: DrainSpec) -> Leaving:
+    def renewed(self, policy: DrainSpec) -> DrainRequest:
         """Return that all nodes leave and come back under the same names."""
         names = self.names()
-        return Leaving(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
+        return DrainRequest(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
 
     @property
     def ever_ran(self) -> bool:
@@ -108,7 +108,7 @@ class LiveNodeSet:
         return int(found[1]) if found else None
 
 
-def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
+def find_node_sets(kube: Kube, place: ClusterRef) -> dict[str, LiveNodeSet]:
     """Return all node sets of a cluster that have a StatefulSet or pods, by name. Two calls, whatever their number.
 
     Raises:
@@ -123,7 +123,7 @@ def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
     return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
 
 
-def find_policies(kube: Kube, place: Place) -> dict[str, dict[str, Any]]:
+def find_policies(kube: Kube, place: ClusterRef) -> dict[str, dict[str, Any]]:
     """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. One call.
 
     Raises:

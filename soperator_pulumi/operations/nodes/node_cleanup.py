@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
 from soperator_pulumi.operations.kube import Kube, pods_path
-from soperator_pulumi.operations.nodes.undrain import leave_to_pods
+from soperator_pulumi.operations.nodes.undrain import hand_over_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.hostlist import compress, in_order
@@ -16,7 +16,7 @@ _POD_THERE = "its pod is there"
 
 
 @dataclass(frozen=True)
-class Removal:
+class CleanupResult:
     """What became of records that were to go."""
 
     removed: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ def kept_lines(kept: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Records:
+class NodeCleanup:
     """The node table of one cluster's slurmctld."""
 
     kube: Kube
@@ -48,7 +48,7 @@ class Records:
     owner: str
     """The cluster, as it stands in the reason of drains of ours."""
 
-    def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> Removal:
+    def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> CleanupResult:
         """Remove the records that have no pod any more, and that nobody counts on.
 
         slurmctld itself would delete nodes that reservations and waiting jobs name, and nodes whose slurmd runs. A
@@ -77,9 +77,9 @@ class Records:
                 break
             answer = self._delete(asked)
             if answer == {}:
-                return Removal(frozenset(gone | asked), kept)
+                return CleanupResult(frozenset(gone | asked), kept)
             refused |= answer or {}
-        return Removal(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
+        return CleanupResult(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
 
     def kept(self, names: Collection[str], found: Snapshot) -> dict[str, str]:
         """Return why records of these names may not be removed now; those that may are not in it.
@@ -108,7 +108,7 @@ class Records:
             name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
         }
         ours = [name for name, each in markers.items() if each and not each.operation.of_a_pod]
-        leave_to_pods(self.slurm, ours, self.owner)
+        hand_over_to_pods(self.slurm, ours, self.owner)
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
         if nodes is None:

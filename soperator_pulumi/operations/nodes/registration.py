@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD
 from soperator_pulumi.operations.kube import Kube, pods_path
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Say, until
@@ -21,7 +21,7 @@ _EXPLAINED = 50
 
 
 @dataclass(frozen=True)
-class Roll:
+class NodeSetStatus:
     """Who of a node set is there, at one moment."""
 
     size: int
@@ -67,11 +67,11 @@ class Roll:
 
 
 @dataclass(frozen=True)
-class Joining:
+class Registration:
     """The nodes of one node set, as Kubernetes and Slurm see them."""
 
     kube: Kube
-    place: Place
+    place: ClusterRef
     node_set: str
     size: int
     """How many nodes there are to be, which is how many pods the StatefulSet is to have."""
@@ -79,7 +79,7 @@ class Joining:
     say: Say
     clock: Clock
 
-    def look(self, *, waits: bool = True) -> Roll:
+    def look(self, *, waits: bool = True) -> NodeSetStatus:
         """Return who is there.
 
         Args:
@@ -91,17 +91,19 @@ class Joining:
         try:
             nodes = self.slurm.nodes()
         except (SlurmError, TransportError) as error:
-            return Roll(self.size, self._live(waits=waits), trouble=self._why_no_answer(error))
+            return NodeSetStatus(self.size, self._live(waits=waits), trouble=self._why_no_answer(error))
         return self.look_with({node.name: node for node in nodes}, waits=waits)
 
-    def look_with(self, nodes: Mapping[str, Node], *, waits: bool = True) -> Roll:
+    def look_with(self, nodes: Mapping[str, Node], *, waits: bool = True) -> NodeSetStatus:
         """Return who is there, by what Slurm has just said of all nodes.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
         live = self._live(waits=waits)
-        return Roll(self.size, live, {name: node for name, node in nodes.items() if live.ordinal(name) is not None})
+        return NodeSetStatus(
+            self.size, live, {name: node for name, node in nodes.items() if live.ordinal(name) is not None}
+        )
 
     def require_size(self, live: LiveNodeSet) -> None:
         """Refuse to wait for pods that Kubernetes will not make.
@@ -125,23 +127,23 @@ class Joining:
             )
         return ""
 
-    def not_observed(self, roll: Roll) -> str:
+    def not_observed(self, status: NodeSetStatus) -> str:
         """Return what is wrong when Kubernetes has not looked at the newest template: what it says is about another."""
-        if _observed(roll.live):
+        if _observed(status.live):
             return ""
         return f"{self.node_set}: Kubernetes has not looked at its StatefulSet for {_COUNTED_SECONDS} s. Run again."
 
-    def reasons(self, roll: Roll, names: Sequence[str]) -> list[str]:
+    def reasons(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what each of these nodes lacks, those with the same trouble in one line. Costs calls for each."""
         by_reason: dict[str, list[str]] = {}
         for position, name in enumerate(names):
-            reason = self._reason(roll, name) if position < _EXPLAINED else "not looked at"
+            reason = self._reason(status, name) if position < _EXPLAINED else "not looked at"
             by_reason.setdefault(reason, []).append(name)
         return [f"{named(those)}: {reason}" for reason, those in by_reason.items()]
 
     def wait(
-        self, names: Sequence[str], timeout_seconds: float, admit: Callable[[Roll], object] = lambda _: None
-    ) -> Roll:
+        self, names: Sequence[str], timeout_seconds: float, admit: Callable[[NodeSetStatus], object] = lambda _: None
+    ) -> NodeSetStatus:
         """Wait until these nodes have joined, with a line whenever something changes, and return the last look.
 
         Args:
@@ -157,9 +159,9 @@ class Joining:
         told_at, told_count = began, -1
         for left in until(began + timeout_seconds, self.clock):
             now = self.clock.now()
-            roll = self.look()
-            self.require_size(roll.live)
-            missing = roll.missing_of(names)
+            status = self.look()
+            self.require_size(status.live)
+            missing = status.missing_of(names)
             joined = len(names) - len(missing)
             if not missing:
                 break
@@ -167,20 +169,20 @@ class Joining:
                 explained = now - began >= _TELL_SECONDS and now - told_at >= _TELL_SECONDS
                 told_at, told_count = now, joined
                 self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined, {left:.0f} s left")
-                for line in self.reasons(roll, missing) if explained else []:
+                for line in self.reasons(status, missing) if explained else []:
                     self.say(f"  {line}")
-            admit(roll)
+            admit(status)
         if names and not missing:
             self.say(f"{self.node_set}: {joined} of {len(names)} nodes have joined")
-        return roll
+        return status
 
-    def not_joined(self, roll: Roll, names: Sequence[str], seconds: float) -> str:
+    def not_joined(self, status: NodeSetStatus, names: Sequence[str], seconds: float) -> str:
         """Return which of these nodes have not joined, and why, in lines; empty when all have."""
-        missing = roll.missing_of(names)
+        missing = status.missing_of(names)
         if not missing:
             return ""
         head = f"{self.node_set}: {len(missing)} of {len(names)} nodes have not joined Slurm after {seconds:.0f} s:"
-        return "\n".join([head, *(f"  {line}" for line in self.reasons(roll, missing))])
+        return "\n".join([head, *(f"  {line}" for line in self.reasons(status, missing))])
 
     def _live(self, *, waits: bool) -> LiveNodeSet:
         """Return the pods. What has just been applied the API server counts a moment later: that is awaited."""
@@ -198,14 +200,14 @@ class Joining:
             return f"slurmctld does not answer: {str(error).rstrip('.')}"
         return f"slurmctld does not answer: pod {pod.name} {pod.why_not_ready(self.kube)}"
 
-    def _reason(self, roll: Roll, name: str) -> str:
-        pod, node = roll.live.pods.get(name), roll.nodes.get(name)
+    def _reason(self, status: NodeSetStatus, name: str) -> str:
+        pod, node = status.live.pods.get(name), status.nodes.get(name)
         if pod is None:
             return "its pod does not exist yet"
         if not pod.ready or pod.going:
             return f"its pod {pod.why_not_ready(self.kube)}"
-        if roll.trouble:
-            return roll.trouble
+        if status.trouble:
+            return status.trouble
         if node is None:
             return "slurmd runs, but has not registered with slurmctld"
         return f"Slurm says {node.condition}"

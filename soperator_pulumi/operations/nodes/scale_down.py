@@ -5,16 +5,16 @@ from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.nodes.cluster_ref import Place
-from soperator_pulumi.operations.nodes.drain_all import LOOKS, empty
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.drain_all import LOOKS, drain_all
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.draining import Draining, Freed, slurm_of
+from soperator_pulumi.operations.nodes.draining import Draining, DrainResult, slurm_of
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import Clock, Say, until
-from soperator_pulumi.slurm.drain.plan import put_back
+from soperator_pulumi.slurm.drain.plan import undrain
 from soperator_pulumi.slurm.drain.reason import Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
 
@@ -25,7 +25,7 @@ _GOING_SECONDS = 60
 """How much longer than its grace period a pod may take to go."""
 
 
-class Wanted(Place):
+class Wanted(ClusterRef):
     """What a node set is to be, as the resource before it has it in its inputs. Numbers arrive as floats."""
 
     node_set: str
@@ -35,7 +35,7 @@ class Wanted(Place):
     policy: dict[str, Any]
 
 
-class Surplus:
+class ScaleDown:
     """One node set, compared with the live one."""
 
     def __init__(self, kube: Kube, wanted: Wanted, recorded: Wanted | None, say: Say, clock: Clock) -> None:
@@ -127,7 +127,7 @@ class Surplus:
             self._await_pods(policy_of(wanted.cluster, wanted.policy).grace.total_seconds() + _GOING_SECONDS)
             slurm = slurm_of(self._kube, wanted, self._clock)
             own = [node.name for node in slurm.nodes() if LiveNodeSet(wanted.node_set).ordinal(node.name) is not None]
-            removal = Records(self._kube, slurm, namespace=wanted.namespace, owner=wanted.owner).remove(own)
+            removal = NodeCleanup(self._kube, slurm, namespace=wanted.namespace, owner=wanted.owner).remove(own)
         except (KubernetesError, SlurmError, TransportError) as error:
             self._say(f"{self._what}: its nodes may stay in Slurm: {error}")
             return
@@ -137,7 +137,7 @@ class Surplus:
     def _live(self) -> LiveNodeSet:
         return LiveNodeSet.read(self._kube, self._wanted, self._wanted.node_set)
 
-    def _leaving(self, live: LiveNodeSet) -> tuple[Leaving, Operation]:
+    def _leaving(self, live: LiveNodeSet) -> tuple[DrainRequest, Operation]:
         """Return which nodes leave and why: the surplus, or all of them when the StatefulSet is to be replaced."""
         policy = policy_of(self._wanted.cluster, self._wanted.policy)
         if self._is_replaced(live):
@@ -156,7 +156,7 @@ class Surplus:
         former, wanted = self._recorded, self._wanted
         if former is None or former.namespace == wanted.namespace:
             return
-        empty(
+        drain_all(
             self._kube,
             former,
             {former.node_set: wanted.policy},
@@ -165,7 +165,7 @@ class Surplus:
             clock=self._clock,
         )
 
-    def _size(self, freed: Freed, operation: Operation) -> int:
+    def _size(self, freed: DrainResult, operation: Operation) -> int:
         """Return how many nodes the StatefulSet may have: more than are wanted while some are not free."""
         if not freed.busy:
             return self._wanted.replicas
@@ -185,7 +185,7 @@ class Surplus:
     def _taken_back(self, found: Snapshot) -> frozenset[str]:
         """Return the nodes that are wanted and hold a drain of ours for something that is over."""
         names = [f"{self._wanted.node_set}-{ordinal}" for ordinal in range(self._wanted.replicas)]
-        return put_back(names, found, self._wanted.owner, TAKEN_BACK)
+        return undrain(names, found, self._wanted.owner, TAKEN_BACK)
 
     def _take_back(self, live: LiveNodeSet, found: Snapshot) -> None:
         """Put back into service what is wanted again.

@@ -5,19 +5,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.operations.progress import Clock, until
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.drain.plan import put_back as to_put_back
+from soperator_pulumi.slurm.drain.plan import undrain as to_undrain
 from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
 
-PUT_BACK_SECONDS = 120
+UNDRAIN_SECONDS = 120
 """How long it is tried: slurmctld may just be restarting."""
 
 _SET_BY_RUNS = frozenset(each for each in Operation if not each.of_a_pod)
 
 
-class PuttingBack:
+class Undrain:
     """What a run knows of its drains."""
 
     def __init__(
@@ -67,21 +67,21 @@ class PuttingBack:
         """Note that nodes are about to be drained: without an answer it is not known whether they are."""
         self._ours |= frozenset(names)
 
-    def put_back(self) -> dict[str, str]:
+    def undrain(self) -> dict[str, str]:
         """Put the nodes back into service that a drain of ours holds, and return those that stay drained, with why.
 
         A node that its own pod had drained as it stopped gets that reason again, unless its pod is back: the worker
         undoes it when it is.
         """
         why = "not looked at"
-        for _ in until(self._clock.now() + PUT_BACK_SECONDS, self._clock, longest=5.0):
+        for _ in until(self._clock.now() + UNDRAIN_SECONDS, self._clock, longest=5.0):
             try:
                 snapshot = self._slurm.snapshot(reservations=False)
                 if self._last is not None and snapshot.older_than(self._last):
                     why = "slurmctld's answers are older than one before"
                     continue
                 others = self.note(snapshot)
-                self._ours = to_put_back(self._names, snapshot, self._marker.owner, _SET_BY_RUNS) - others
+                self._ours = to_undrain(self._names, snapshot, self._marker.owner, _SET_BY_RUNS) - others
                 if not self._ours:
                     break
                 self._undo(self._ours, snapshot)
@@ -102,7 +102,7 @@ class PuttingBack:
     def _undo(self, names: frozenset[str], snapshot: Snapshot) -> None:
         stopping = names & self._stopping
         if stopping and (stopping := stopping - frozenset(self._standing())):
-            leave_to_pods(self._slurm, stopping, self._marker.owner)
+            hand_over_to_pods(self._slurm, stopping, self._marker.owner)
         resume(self._slurm, names - stopping, snapshot, self._marker.owner)
 
 
@@ -112,7 +112,7 @@ def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: 
         slurm.resume(some, before)
 
 
-def leave_to_pods(slurm: SlurmClient, names: Collection[str], owner: str) -> None:
+def hand_over_to_pods(slurm: SlurmClient, names: Collection[str], owner: str) -> None:
     """Have drains of nodes be undone by the nodes' own pods when they start: nobody else may look again.
 
     Raises:
@@ -131,7 +131,7 @@ def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> di
     return found
 
 
-def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
+def way_out(operation: Operation, leaving: Sequence[DrainRequest]) -> str:
     """Return how a run that is interrupted now is gone on with, and how it is undone, in one line."""
     sets = [each for each in leaving if each.names]
     undo = {

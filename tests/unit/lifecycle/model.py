@@ -105,7 +105,7 @@ class Model:
         return job
 
     @property
-    def records(self) -> dict[str, Record]:
+    def cleanup(self) -> dict[str, Record]:
         return self.world.slurm.nodes
 
     @property
@@ -118,7 +118,7 @@ class Model:
 
     def drained(self) -> dict[str, str]:
         """Return the reasons of the nodes that are drained."""
-        return {name: each.reason for name, each in self.records.items() if each.drain}
+        return {name: each.reason for name, each in self.cleanup.items() if each.drain}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.operations.nodes.drain_all import Emptied
+from soperator_pulumi.operations.nodes.drain_all import NodeSetsInputs
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
@@ -53,7 +53,7 @@ def test_nothing_is_left_of_a_cluster_that_is_destroyed(model: Model) -> None:
     destroy(model)
     assert model.engine.state == {}
     assert model.pods == {}
-    assert model.records == {}
+    assert model.cleanup == {}
 
 
 def test_all_node_sets_are_drained_in_one_pass_for_the_destruction(model: Model) -> None:
@@ -145,7 +145,7 @@ def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
 
 
 def test_it_records_which_namespace_it_is(model: Model) -> None:
-    assert Emptied.model_validate(model.engine.state["DrainGate"]).namespace_uid == "uid-0"
+    assert NodeSetsInputs.model_validate(model.engine.state["DrainGate"]).namespace_uid == "uid-0"
 
 
 # -- a controller that is gone -----------------------------------------------------------------------------------------

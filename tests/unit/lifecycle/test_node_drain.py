@@ -121,7 +121,7 @@ def test_a_bad_policy_for_this_run_is_refused_with_all_problems_in_the_preview(
 
 def test_no_trace_of_the_nodes_is_left_in_slurm(model: Model) -> None:
     model.up(1)
-    assert sorted(model.pods) == sorted(model.records) == ["gpu-0"]
+    assert sorted(model.pods) == sorted(model.cleanup) == ["gpu-0"]
     assert model.drained() == {}
 
 
@@ -247,7 +247,7 @@ def test_a_node_that_registers_when_it_was_looked_for_the_last_time_takes_no_job
     def slurmd_starts_first(*arguments: Any) -> None:
         kubernetes.new_pods_fit = True
         model.world.advance(20)
-        assert "gpu-4" in model.records
+        assert "gpu-4" in model.cleanup
         jobs.append(model.submit(100, required=frozenset({"gpu-4"})))
         shrink(*arguments)
 
@@ -306,7 +306,7 @@ def test_scaling_up_needs_no_slurmctld_and_says_that_it_is_down(model: Model) ->
 def test_scaling_down_waits_for_a_slurmctld_that_restarts(model: Model) -> None:
     model.world.slurm.crash(60)
     model.up(2)
-    assert sorted(model.records) == ["gpu-0", "gpu-1"]
+    assert sorted(model.cleanup) == ["gpu-0", "gpu-1"]
 
 
 def test_another_namespace_of_the_same_name_is_not_touched(model: Model) -> None:
@@ -374,15 +374,15 @@ def test_a_replacement_without_waiting_fails_and_says_to_run_again(model: Model)
 
 
 def test_deleting_waits_until_the_pods_are_gone_and_removes_the_records(model: Model) -> None:
-    model.world.slurm.drain([*model.records], marked(Operation.REMOVAL))
+    model.world.slurm.drain([*model.cleanup], marked(Operation.REMOVAL))
     model.world.kubernetes.delete_set("gpu")
     STAGE.begin(model.faults)
     provider("NodeDrain").delete(NAME, model.engine.state[NAME])
-    assert model.records == {}
+    assert model.cleanup == {}
 
 
 def test_deleting_says_what_stays_and_does_not_fail_when_slurmctld_is_down(model: Model) -> None:
-    model.world.slurm.drain([*model.records], marked(Operation.REMOVAL))
+    model.world.slurm.drain([*model.cleanup], marked(Operation.REMOVAL))
     model.world.kubernetes.delete_set("gpu")
     model.world.slurm.crash(100_000)
     STAGE.begin(model.faults)

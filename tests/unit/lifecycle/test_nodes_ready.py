@@ -76,7 +76,7 @@ def test_a_diff_does_not_wait_until_kubernetes_counts_what_was_just_applied(mode
 
 def test_scaling_up_waits_until_the_new_nodes_have_joined_and_says_how_far_it_is(model: Model) -> None:
     said = model.up(5)
-    assert len(model.records) == 5
+    assert len(model.cleanup) == 5
     assert "gpu: 3 of 5 nodes have joined, 60 s left" in said
     assert said[-1] == "gpu: 5 of 5 nodes have joined"
 
@@ -92,7 +92,7 @@ def test_new_nodes_take_jobs_when_it_is_done_and_those_that_come_later_by_themse
     assert model.drained() == {}
     model.up(6, wait_until_ready=False)
     model.world.advance(NEWCOMER_SECONDS + 20)
-    assert len(model.records) == 6
+    assert len(model.cleanup) == 6
     assert model.drained() == {}
 
 
@@ -136,7 +136,7 @@ def test_a_node_that_goes_missing_later_is_a_change_with_its_reason(model: Model
 
 
 def test_a_pod_that_slurm_does_not_know_is_a_change_and_told(model: Model) -> None:
-    del model.records["gpu-1"]
+    del model.cleanup["gpu-1"]
     assert model.differs()
     assert "  gpu-1: slurmd runs, but has not registered with slurmctld" in model.world.said
 
@@ -251,7 +251,7 @@ def test_a_template_that_kubernetes_never_looks_at_is_an_error(model: Model) -> 
 
 def test_a_scale_down_leaves_no_record(model: Model) -> None:
     said = model.up(1)
-    assert sorted(model.records) == ["gpu-0"]
+    assert sorted(model.cleanup) == ["gpu-0"]
     assert "gpu-[1-2]: removed from Slurm" in said
     assert not model.differs()
 
@@ -261,7 +261,7 @@ def test_pods_that_kubernetes_has_not_begun_to_take_away_are_waited_for(model: M
     model.world.slurm.drain(["gpu-1", "gpu-2"], marker(Operation.SCALE_DOWN))
     model.world.kubernetes.sets["gpu"].replicas = 1  # what watches StatefulSets sees it later
     NodesReadyProvider().update("", state, {**state, "replicas": 1})
-    assert sorted(model.records) == ["gpu-0"]
+    assert sorted(model.cleanup) == ["gpu-0"]
     assert sorted(model.pods) == ["gpu-0"]
 
 
@@ -282,13 +282,13 @@ def test_a_record_that_comes_back_is_a_change_and_removed_by_the_next_update(mod
     assert model.differs()
     assert "gpu-2: in Slurm without a pod, is removed" in model.world.said
     model.again()
-    assert sorted(model.records) == ["gpu-0"]
+    assert sorted(model.cleanup) == ["gpu-0"]
 
 
 def test_a_record_that_is_kept_for_somebody_is_told_and_no_change(model: Model) -> None:
     model.world.slurm.drain(["gpu-2"], "disk")
     said = model.up(1)
-    assert sorted(model.records) == ["gpu-0", "gpu-2"]
+    assert sorted(model.cleanup) == ["gpu-0", "gpu-2"]
     assert model.drained() == {"gpu-2": "disk"}
     assert any("gpu-2: stays in Slurm: somebody drained it (disk)" in line for line in said)
     assert not model.differs()
@@ -305,7 +305,7 @@ def test_a_drain_on_a_kept_record_is_in_force_when_the_node_comes_back(model: Mo
 
 def test_a_scale_down_to_nothing_leaves_no_record(model: Model) -> None:
     model.up(0)
-    assert model.records == {}
+    assert model.cleanup == {}
     assert not model.differs()
 
 

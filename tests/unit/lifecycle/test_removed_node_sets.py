@@ -129,7 +129,7 @@ def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:
 
 def test_nothing_is_left_of_a_node_set_that_was_removed(model: Model) -> None:
     up(model, CPU_ALONE)
-    assert sorted(model.pods) == sorted(model.records) == ["cpu-0", "cpu-1"]
+    assert sorted(model.pods) == sorted(model.cleanup) == ["cpu-0", "cpu-1"]
     up(model, CPU_ALONE)
     assert not differs(model)
 
@@ -168,7 +168,7 @@ def test_a_node_set_that_is_renamed_is_a_new_one_and_the_old_one_is_freed_first(
     job = model.submit(30, required=frozenset({"gpu-1"}))
     up(model, Program({"cpu": CPU, "big": GPU}))
     assert job.state == "COMPLETED"
-    assert sorted(model.pods) == sorted(model.records) == ["big-0", "big-1", "cpu-0", "cpu-1"]
+    assert sorted(model.pods) == sorted(model.cleanup) == ["big-0", "big-1", "cpu-0", "cpu-1"]
 
 
 def test_a_node_set_that_is_wanted_again_after_a_removal_that_failed_is_in_service(model: Model) -> None:
@@ -185,13 +185,13 @@ def test_a_node_set_that_is_wanted_again_after_a_removal_that_failed_is_in_servi
 def test_a_record_that_could_not_be_removed_goes_with_a_later_run(model: Model) -> None:
     model.world.slurm.reservations["maint"] = frozenset({"gpu-1"})
     up(model, CPU_ALONE)
-    assert "gpu-1" in model.records
+    assert "gpu-1" in model.cleanup
     assert not differs(model), "a reservation names it: nothing can be done"
     del model.world.slurm.reservations["maint"]
     assert differs(model)
     assert model.world.said == ["hpc: in Slurm without a pod, is removed: gpu-1"]
     up(model, CPU_ALONE)
-    assert "gpu-1" not in model.records
+    assert "gpu-1" not in model.cleanup
 
 
 def test_a_bad_policy_for_one_run_is_refused_once_and_before_all_else(

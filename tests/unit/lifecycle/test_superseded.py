@@ -41,7 +41,7 @@ def test_nothing_is_done_for_what_was_superseded(name: str) -> None:
         replaced(model, name)
         assert job.state == "RUNNING"
         assert model.drained() == {}
-        assert len(model.pods) == len(model.records) == 2
+        assert len(model.pods) == len(model.cleanup) == 2
 
 
 def test_a_stateful_set_that_was_replaced_is_drained_whatever_was_created_before() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.jail.jobs import Following, Job
+from soperator_pulumi.operations.jail.jobs import Job, JobFollower
 from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
 from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
 
@@ -19,9 +19,9 @@ def world() -> JailWorld:
     return world
 
 
-def following(world: JailWorld) -> Following:
+def following(world: JailWorld) -> JobFollower:
     world.said.clear()
-    return Following(world, NAMESPACE, NAME, "populate", "jail", world.said.append, world.clock)
+    return JobFollower(world, NAMESPACE, NAME, "populate", "jail", world.said.append, world.clock)
 
 
 def started(world: JailWorld) -> Json:

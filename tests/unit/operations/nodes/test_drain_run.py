@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.operations.nodes.drain_run import Freed
+from soperator_pulumi.operations.nodes.drain_run import DrainResult
 from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer
@@ -15,7 +15,7 @@ from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost
 
 
 def test_idle_nodes_are_free_after_four_calls_of_scontrol(bench: Bench) -> None:
-    assert bench.free("gpu-2", "gpu-3") == Freed(frozenset({"gpu-2", "gpu-3"}))
+    assert bench.free("gpu-2", "gpu-3") == DrainResult(frozenset({"gpu-2", "gpu-3"}))
     assert [kind for kind in bench.kinds() if kind.startswith("scontrol")] == [
         "scontrol show",
         "scontrol show",
@@ -33,7 +33,7 @@ def test_a_node_is_free_when_its_job_has_ended(bench: Bench) -> None:
 
 
 def test_nothing_is_asked_when_no_node_leaves(bench: Bench) -> None:
-    assert bench.draining().free([], Operation.SCALE_DOWN) == Freed(frozenset())
+    assert bench.draining().free([], Operation.SCALE_DOWN) == DrainResult(frozenset())
     assert bench.commands == []
 
 

@@ -39,7 +39,7 @@ def out_of_service(model: Model) -> list[int]:
     usual = model.world.programs.run
 
     def run(command: Sequence[str]) -> Answer:
-        idle = sum(1 for name, each in model.records.items() if not each.drain and name in ready(model))
+        idle = sum(1 for name, each in model.cleanup.items() if not each.drain and name in ready(model))
         noted.append(3 - idle)
         return usual(command)
 
@@ -145,7 +145,7 @@ def test_a_node_that_may_be_missing_holds_nothing_up(model: Model) -> None:
     model.world.kubernetes.new_pods_fit = False
     said = model.up(4, template="b", max_unready=1)
     assert model.revisions() == ["b"] * 4
-    assert (sorted(model.records), model.drained()) == (["gpu-0", "gpu-1", "gpu-2"], {})
+    assert (sorted(model.cleanup), model.drained()) == (["gpu-0", "gpu-1", "gpu-2"], {})
     assert said[-1].endswith("max_unready lets 1 be missing.")
 
 
@@ -201,7 +201,7 @@ def test_a_scale_down_while_it_is_half_done_leaves_new_nodes_in_service(model: M
     model.kill_at(lambda: model.revisions().count("b") == 1)
     model.killed(3, template="b")
     model.up(2, template="b")
-    assert (sorted(model.records), model.drained(), model.revisions()) == (["gpu-0", "gpu-1"], {}, ["b", "b"])
+    assert (sorted(model.cleanup), model.drained(), model.revisions()) == (["gpu-0", "gpu-1"], {}, ["b", "b"])
 
 
 def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_there(model: Model) -> None:

@@ -8,10 +8,10 @@ from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.nodes.cluster_ref import Place, cluster_of, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
 
 
-class PlacedProvider(LiveProvider):
+class PinnedProvider(LiveProvider):
     """A provider of what is in one namespace, which it knows again by its UID."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -28,14 +28,14 @@ class PlacedProvider(LiveProvider):
             news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
         return CheckResult(news, [])
 
-    def placed_kube(self, props: dict[str, Any]) -> Kube:
+    def pinned_kube(self, props: dict[str, Any]) -> Kube:
         """Return the cluster of a resource with these inputs or outputs, in which its namespace is the recorded one.
 
         Raises:
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
         kube = self.kube(props)
-        place_of(props).uid(kube)
+        cluster_ref_of(props).uid(kube)
         return kube
 
     def recorded_kube(self, props: dict[str, Any]) -> Kube:
@@ -46,7 +46,7 @@ class PlacedProvider(LiveProvider):
         """
         kube, uid = self.kube(props), props.get("namespace_uid")
         if uid and kube.get(namespace_path(props["namespace"])) is not None:
-            place_of(props).uid(kube)
+            cluster_ref_of(props).uid(kube)
         return kube
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
@@ -59,6 +59,6 @@ class PlacedProvider(LiveProvider):
         return str(found["metadata"]["uid"]) if found else None
 
 
-def place_of(props: dict[str, Any]) -> Place:
+def cluster_ref_of(props: dict[str, Any]) -> ClusterRef:
     """Return where a resource with these inputs or outputs is."""
-    return Place.model_validate({"owner": "", **props})
+    return ClusterRef.model_validate({"owner": "", **props})

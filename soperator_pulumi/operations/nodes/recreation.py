@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
-from soperator_pulumi.operations.nodes.registration import Roll
+from soperator_pulumi.operations.nodes.registration import NodeSetStatus
 from soperator_pulumi.slurm.drain.reason import Marker, Operation, drained_by_another
 from soperator_pulumi.slurm.drain.waves import next_wave
 from soperator_pulumi.slurm.models import Job
@@ -16,10 +16,10 @@ _PASSING = frozenset({"NOT_RESPONDING"})
 
 
 @dataclass(frozen=True)
-class Renewal:
+class Recreation:
     """A node set whose pods have changed."""
 
-    roll: Roll
+    status: NodeSetStatus
     jobs: Sequence[Job]
     owner: str
     """Whose drains are ours."""
@@ -30,12 +30,12 @@ class Renewal:
     @cached_property
     def outdated(self) -> tuple[str, ...]:
         """The nodes to renew: those of an older template that are not about to leave."""
-        return tuple(name for name in self.roll.outdated if name not in self._leaving)
+        return tuple(name for name in self.status.outdated if name not in self._leaving)
 
     @property
     def budget(self) -> int:
         """How many nodes may be out of service for it at a time."""
-        return max(1, self.max_unavailable.of(len(self.roll.names)))
+        return max(1, self.max_unavailable.of(len(self.status.names)))
 
     @cached_property
     def out_of_service(self) -> tuple[str, ...]:
@@ -43,10 +43,10 @@ class Renewal:
 
         Whoever else drained a node has taken it out of service, and not for this.
         """
-        old = {*self.roll.outdated}
-        new = [name for name in self.roll.names if name in self._lost and name not in old]
-        counted = (self._lost | self._unready) - {*self.roll.missing_of(new)[: self.tolerated]}
-        return tuple(name for name in self.roll.names if name in counted)
+        old = {*self.status.outdated}
+        new = [name for name in self.status.names if name in self._lost and name not in old]
+        counted = (self._lost | self._unready) - {*self.status.missing_of(new)[: self.tolerated]}
+        return tuple(name for name in self.status.names if name in counted)
 
     def takes_jobs(self, name: str) -> bool:
         """Whether jobs may come to this node."""
@@ -58,10 +58,10 @@ class Renewal:
         Nodes without jobs do not wait for those with jobs.
         """
         usable = [name for name in outdated if name not in self._unready]
-        nodes = self.roll.nodes
+        nodes = self.status.nodes
         foreign = {name for name in usable if name in nodes and drained_by_another(nodes[name], self.owner)}
         out = {*self.out_of_service} | (foreign - self._busy.keys())
-        wave = next_wave(usable, out, len(self.roll.names), self.max_unavailable, self._busy)
+        wave = next_wave(usable, out, len(self.status.names), self.max_unavailable, self._busy)
         if not wave:  # of those that take jobs though they are not ready, as many as may be
             room = max(0, self.budget - len(self._lost & {*self.out_of_service}))
             wave = tuple(name for name in outdated if name in self._unready)[:room]
@@ -77,18 +77,18 @@ class Renewal:
         Returns:
             The waves, and how many nodes are left for later ones.
         """
-        renewal, left, waves = self, [*outdated], list[tuple[str, ...]]()
+        recreation, left, waves = self, [*outdated], list[tuple[str, ...]]()
         while left and len(waves) < limit:
-            wave = renewal.wave(left) or tuple(left[: self.budget])
+            wave = recreation.wave(left) or tuple(left[: self.budget])
             waves.append(wave)
             chosen = {*wave}
             left = [name for name in left if name not in chosen]
-            renewal = replace(renewal, roll=_in_service(renewal.roll, wave))
+            recreation = replace(recreation, status=_in_service(recreation.status, wave))
         return waves, len(left)
 
     @cached_property
     def _markers(self) -> Mapping[str, Marker]:
-        return self.roll.drained_by(self.owner)
+        return self.status.drained_by(self.owner)
 
     @cached_property
     def _leaving(self) -> frozenset[str]:
@@ -98,13 +98,13 @@ class Renewal:
     @cached_property
     def _lost(self) -> frozenset[str]:
         """Nodes that no job can come to, so that renewing them takes nothing away."""
-        return frozenset(name for name in self.roll.names if name not in self._leaving and self._is_lost(name))
+        return frozenset(name for name in self.status.names if name not in self._leaving and self._is_lost(name))
 
     @cached_property
     def _unready(self) -> frozenset[str]:
         """Nodes that Slurm gives jobs to although their pods are not ready."""
-        ready = {name for name, pod in self.roll.live.pods.items() if pod.ready and not pod.going}
-        return frozenset(self.roll.names) - self._leaving - self._lost - ready
+        ready = {name for name, pod in self.status.live.pods.items() if pod.ready and not pod.going}
+        return frozenset(self.status.names) - self._leaving - self._lost - ready
 
     @cached_property
     def _busy(self) -> dict[str, float]:
@@ -115,15 +115,15 @@ class Renewal:
         return busy
 
     def _is_lost(self, name: str) -> bool:
-        pod, node = self.roll.live.pods.get(name), self.roll.nodes.get(name)
+        pod, node = self.status.live.pods.get(name), self.status.nodes.get(name)
         if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
             return True
         return name in self._markers or not replace(node, state=node.state - _PASSING).joined
 
 
-def _in_service(roll: Roll, names: Sequence[str]) -> Roll:
-    nodes = {name: replace(roll.nodes[name], state=frozenset({"IDLE"})) for name in names if name in roll.nodes}
-    return replace(roll, nodes={**roll.nodes, **nodes})
+def _in_service(status: NodeSetStatus, names: Sequence[str]) -> NodeSetStatus:
+    nodes = {name: replace(status.nodes[name], state=frozenset({"IDLE"})) for name in names if name in status.nodes}
+    return replace(status, nodes={**status.nodes, **nodes})
 
 
 def _ends(jobs: Sequence[Job]) -> Iterator[tuple[str, float]]:
