@@ -11,8 +11,8 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider, cluster_ref_of
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
@@ -20,7 +20,8 @@ from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFi
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import MachineClock, report
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
@@ -39,22 +40,22 @@ class ConfigFilesProvider(PinnedProvider):
         try:
             live = _transaction(self.pinned_kube(news), desired).live(desired)
         except KubernetesError as error:
-            say(f"{desired.name}: cannot be compared with the live files: {error}")
+            report(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
         for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
-            say(line)
+            report(line)
         if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
-            say(f"{desired.name}: an interrupted change is completed")
+            report(f"{desired.name}: an interrupted change is completed")
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
         """Yield what speaks against a change of Slurm's files as things are."""
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
-        slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, say, MachineClock())
+        slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
         try:
             words = slurmctld.refusal(before, desired.files)
         except (KubernetesError, SlurmError, TransportError) as error:
@@ -75,7 +76,7 @@ class ConfigFilesProvider(PinnedProvider):
         Raises:
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
-        if cluster_ref_of(props).given_up(self.kube(props)):
+        if ClusterRef.model_validate(props).given_up(self.kube(props)):
             return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
         live = _transaction(self.pinned_kube(props), recorded).live(recorded)
@@ -106,10 +107,10 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     clock = MachineClock()
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
-        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, say, clock),
+        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, report, clock),
         AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector),
     }
-    return Transaction(kube, activations, say, clock)
+    return Transaction(kube, activations, report, clock)
 
 
 class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
@@ -120,27 +121,20 @@ class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
         resource_name: str,
         *,
         config_map: str,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
+        cluster: ClusterConnection,
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         files: Mapping[str, str],
-        selector: Mapping[str, str],
         readers: Sequence[Reader],
-        connection: Connection,
         after_sync: AfterSync = AfterSync.NOTHING,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
             "name": config_map,
             "labels": {**labels},
             "annotations": {**annotations},
             "files": {**files},
-            "selector": {**selector},
             "readers": [reader.model_dump() for reader in readers],
             "after_sync": after_sync.value,
-            **connection.inputs(),
         }
-        super().__init__(ConfigFilesProvider(), resource_name, inputs, opts)
+        super().__init__(ConfigFilesProvider(), resource_name, cluster, inputs, opts)

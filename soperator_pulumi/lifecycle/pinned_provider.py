@@ -1,4 +1,4 @@
-"""What the providers of resources that are about nodes share besides: they know their namespace again."""
+"""Provider pinned to its namespace's UID."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of
 
 
 class PinnedProvider(LiveProvider):
-    """A provider of what is in one namespace, which it knows again by its UID."""
+    """A provider of resources in one namespace, which it knows again by its UID."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in which namespace it is, where the inputs do not say so: the one of before, else the live one.
+        """Fill in the namespace's UID, where the inputs have none: the recorded one, else the live one.
 
         It is in the inputs so that a preview knows it: there the outputs of a change are its inputs.
         """
@@ -35,18 +35,18 @@ class PinnedProvider(LiveProvider):
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
         kube = self.kube(props)
-        cluster_ref_of(props).uid(kube)
+        ClusterRef.model_validate(props).uid(kube)
         return kube
 
     def recorded_kube(self, props: dict[str, Any]) -> Kube:
-        """Return the cluster of what is to be deleted, which is the one that was recorded.
+        """Return the cluster of a resource to delete, which is the recorded one.
 
         Raises:
             KubernetesError: its namespace is another one of the same name: a wrong cluster is not touched.
         """
         kube, uid = self.kube(props), props.get("namespace_uid")
         if uid and kube.get(namespace_path(props["namespace"])) is not None:
-            cluster_ref_of(props).uid(kube)
+            ClusterRef.model_validate(props).uid(kube)
         return kube
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
@@ -55,10 +55,5 @@ class PinnedProvider(LiveProvider):
         try:
             found = self.kube(props).get(namespace_path(props["namespace"]))
         except KubernetesError:
-            return None  # who acts says so
+            return None  # the operation that acts reports it
         return str(found["metadata"]["uid"]) if found else None
-
-
-def cluster_ref_of(props: dict[str, Any]) -> ClusterRef:
-    """Return where a resource with these inputs or outputs is."""
-    return ClusterRef.model_validate({"owner": "", **props})

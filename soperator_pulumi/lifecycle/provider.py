@@ -212,10 +212,10 @@ def _answer_in_words() -> None:
     server: Any = sys.modules["__main__"]
     spec = getattr(server, "__spec__", None)
     if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
-        server.traceback = SimpleNamespace(format_exc=_told)
+        server.traceback = SimpleNamespace(format_exc=_reported)
 
 
-def _told() -> str:
+def _reported() -> str:
     """Return what is to be said of the exception that is being handled."""
     error = sys.exc_info()[1]
     return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()

@@ -12,6 +12,7 @@ import pytest
 
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import MachineClock
@@ -22,6 +23,7 @@ from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Node, Snapshot
 from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.bench.ratios import report, seconds
@@ -88,7 +90,7 @@ def make_nodes(slurm: Slurm, names: Sequence[str]) -> None:
 def scale_down(client: SlurmClient, cleanup: NodeCleanup) -> None:
     """Do all that a scale-down asks and tells slurmctld."""
     leaving = DrainRequest("many", NAMES, (), DrainSpec(), before=NODES, after=0)
-    draining = Draining(client, owner="bench", cluster="bench", say=lambda _: None, clock=MachineClock())
+    draining = Draining(DrainContext(client, "bench", "bench", lambda _: None, MachineClock()))
     assert draining.free([leaving], Operation.SCALE_DOWN).free == {*NAMES}
     assert cleanup.remove(NAMES).removed == {*NAMES}
 
@@ -102,7 +104,7 @@ def drain_and_delete(client: SlurmClient, *parts: Sequence[str]) -> None:
 
 def test_a_thousand_nodes_at_once_against_one_call_a_node(slurm: Slurm, cluster: Cluster) -> None:
     counted = Counted(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
-    client = SlurmClient(counted)
+    client = ScontrolClient(counted)
     cleanup = NodeCleanup(cluster, client, slurm.namespace, "bench")
     changes: list[float] = []
     whole: list[float] = []
@@ -158,7 +160,7 @@ def test_the_planner_at_ten_thousand_nodes_against_reading_what_it_plans_from() 
 
 
 def test_how_many_leaving_nodes_are_idle_with_and_without_weights(slurm: Slurm, cluster: Cluster) -> None:
-    client = SlurmClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
+    client = ScontrolClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
     registered = {node.name: node.weight for node in client.nodes()}
     assert len({*registered.values()}) > 1, "the workers registered without weights"
     idle: dict[str, list[float]] = {"without": [], "with": []}

@@ -1,4 +1,4 @@
-"""What keeps a node set as it is to be: no record without a pod, no drain of ours, no old pod, no missing node."""
+"""Reconciliation of a node set: no record without a pod, no drain of ours, no old pod, no missing node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from soperator_pulumi.operations.progress import until
 from soperator_pulumi.slurm.hostlist import compress
 
 _STOP_SECONDS = 60
-"""How long a pod may take to go beyond its grace period: the kubelet kills it, and tells the API server."""
+"""Time for a pod to go beyond its grace period: the kubelet kills it, and updates the API server."""
 
-_TELL_SECONDS = 10
+_REPORT_SECONDS = 10
 _ANSWER_SECONDS = 5.0
 """slurmctld asks a node within a second."""
 
@@ -24,36 +24,36 @@ TEMPLATE_ANNOTATION = "soperator-pulumi/template"
 
 @dataclass(frozen=True)
 class Drift:
-    """How a node set differs from what it is to be."""
+    """Differences of a node set from its inputs."""
 
     lines: list[str] = field(default_factory=list)
     """For people."""
     changes: bool = False
-    """Whether an update has something to do about it."""
+    """True where an update has something to do about them."""
     unseen: bool = False
-    """Whether the node set could not be looked at."""
+    """True where the node set could not be looked at."""
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """One node set's."""
+    """One node set, with all that is done to it."""
 
     registration: Registration
     rolling_update: RollingUpdate
     cleanup: NodeCleanup
     timeout_seconds: int
-    """How long new nodes may take to join."""
+    """Time for new nodes to join."""
     tolerated: int
-    """How many may be missing then."""
+    """Number that may be missing then."""
     wait_until_ready: bool
-    """Whether they are waited for at all."""
+    """False to wait for none."""
 
-    def settle(self) -> None:
-        """Make it so. What is left undone by a run that is killed the next one does.
+    def run(self) -> None:
+        """Reconcile; safe to rerun after an interruption.
 
         Raises:
-            NotReadyError: nodes are missing, or renewed ones do not join; or the StatefulSet has another size.
-            DrainError: nodes that are to be renewed did not become free; they are in service again.
+            NotReadyError: nodes are missing, or recreated ones do not join; or the StatefulSet has another size.
+            DrainError: nodes to be recreated did not become free; they are in service again.
             KubernetesError: the pods cannot be looked at.
         """
         self._await_gone()
@@ -63,15 +63,15 @@ class Reconciliation:
         self._remove_surplus(first)
         last = self.rolling_update.undrain(self._wait(self.rolling_update.run(first)))
         self._await_answers(last)
-        if first.trouble:  # then nothing could be said of surplus records
+        if first.trouble:  # surplus records were not known then
             self._remove_surplus(last)
 
     def drift(self, template: str, *, resized: bool) -> Drift:
-        """Return how it differs from what it is to be.
+        """Return how it differs from its inputs.
 
         Args:
-            template: Digest of the pods' template: where the StatefulSet has another one, all pods will be renewed.
-            resized: Whether the size has just been changed, so that nodes may be missing, or too many, as yet.
+            template: Digest of the pods' template: where the StatefulSet has another one, all pods will be recreated.
+            resized: Whether the size has just been changed, so that nodes may be missing or surplus as yet.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
@@ -79,7 +79,7 @@ class Reconciliation:
         status = self.registration.look(waits=False)
         if status.trouble:
             return Drift([f"{self.registration.node_set}: {status.trouble}"], changes=True)
-        if self.registration.not_observed(status):  # the update waits for it, and then there is something to say
+        if self.registration.not_observed(status):  # the update waits for it, and reports then
             return Drift(changes=True)
         other_size = "" if resized else self.registration.other_size(status.live)
         missing = () if resized else status.missing_of(status.names)
@@ -95,7 +95,7 @@ class Reconciliation:
             *([other_size] if other_size else []),
             *(self._missing_lines(status, missing) if missing else []),
             *surplus_lines,
-            *(f"{name}: still drained by us ({why}), is put back into service" for name, why in held.items()),
+            *(f"{name}: still drained by us ({why}), will be undrained" for name, why in held.items()),
             *(self.rolling_update.preview(status, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
@@ -109,23 +109,23 @@ class Reconciliation:
         missing = status.missing_of(names)
         if not missing:
             return status
-        self.rolling_update.undrain(status)  # what has joined takes jobs, whatever becomes of the others
+        self.rolling_update.undrain(status)  # joined nodes take jobs, whatever becomes of the others
         self.rolling_update.hand_over_to_pods(status, missing)
         if not self.wait_until_ready:
             for line in self._missing_lines(status, missing):
-                self.registration.say(line)
+                self.registration.show(line)
             return status
         words = self.registration.not_joined(status, names, seconds)
         if len(missing) > self.tolerated:
             raise NotReadyError(
-                f"{words}\nMend what is named and run again, lower the node set's replicas, or raise its "
+                f"{words}\nFix the problems above and run again, lower the node set's replicas, or raise its "
                 "ready_timeout_seconds or max_unready."
             )
-        self.registration.say(f"{words}\nmax_unready lets {self.tolerated} be missing.")
+        self.registration.show(f"{words}\nmax_unready lets {self.tolerated} be missing.")
         return status
 
     def _await_answers(self, status: NodeSetStatus) -> None:
-        """Wait a little for nodes that were put into service: no job starts there before slurmctld has asked them."""
+        """Wait a little for undrained nodes: no job starts there before slurmctld has asked them."""
         for _ in until(self.registration.clock.now() + _ANSWER_SECONDS, self.registration.clock):
             nodes = (status.nodes.get(name) for name in status.names)
             if not any(node and "NOT_RESPONDING" in node.state and "IDLE" in node.state for node in nodes):
@@ -145,36 +145,34 @@ class Reconciliation:
             KubernetesError: the pods cannot be looked at.
         """
         try:
-            removal = self.cleanup.remove(status.surplus, status.nodes)
+            result = self.cleanup.remove(status.surplus, status.nodes)
         except (SlurmError, TransportError) as error:
-            self.registration.say(f"{compress(status.surplus)}: the next run removes it from Slurm: {error}")
+            self.registration.show(f"{compress(status.surplus)}: the next run removes it from Slurm: {error}")
             return
-        for line in removal.lines():
-            self.registration.say(line)
+        for line in result.lines():
+            self.registration.show(line)
 
     def _await_gone(self) -> None:
-        """Wait until pods beyond the size are gone: Kubernetes takes them away. What stays its record says.
+        """Wait until pods beyond the size are gone, which Kubernetes deletes.
 
         Raises:
             NotReadyError: the StatefulSet has another size.
             KubernetesError: the pods cannot be looked at.
         """
         registration, grace = self.registration, self.rolling_update.policy.grace.total_seconds()
-        told_at = registration.clock.now()
-        for left in until(told_at + grace + _STOP_SECONDS, registration.clock):
-            live = LiveNodeSet.read(registration.kube, registration.place, registration.node_set)
+        reported_at = registration.clock.now()
+        for left in until(reported_at + grace + _STOP_SECONDS, registration.clock):
+            live = LiveNodeSet.read(registration.kube, registration.ref, registration.node_set)
             registration.require_size(live)
             there = [name for name in live.pods if (live.ordinal(name) or 0) >= registration.size]
             if not there:
                 return
-            if registration.clock.now() - told_at >= _TELL_SECONDS:
-                told_at = registration.clock.now()
-                registration.say(
-                    f"{registration.node_set}: waits until pods have ended: {compress(there)}, {left:.0f} s left"
-                )
+            if registration.clock.now() - reported_at >= _REPORT_SECONDS:
+                reported_at = registration.clock.now()
+                registration.report(f"waits until pods have ended: {compress(there)}, {left:.0f} s left")
 
     def _surplus_drift(self, status: NodeSetStatus) -> tuple[list[str], bool]:
-        """Return what is to be said of records beyond the size, and whether any can be removed, now or soon."""
+        """Return lines about records beyond the size, and True where any can be removed, now or soon."""
         pods = status.live.pods
         gone = [name for name in status.surplus if name not in pods]
         going = any(name in pods and pods[name].going for name in status.surplus)

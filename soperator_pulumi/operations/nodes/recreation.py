@@ -1,18 +1,18 @@
-"""Which nodes of a node set are to be renewed, and which of them next, by how things are at one moment."""
+"""Choice of the nodes whose pods are recreated, and of the next wave, from the state at one moment."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus
 from soperator_pulumi.slurm.drain.reason import Marker, Operation, drained_by_another
-from soperator_pulumi.slurm.drain.waves import next_wave
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.types.int_or_percent import Share
 
 _PASSING = frozenset({"NOT_RESPONDING"})
-"""A node that was put back into service shows this for some seconds, until slurmctld has asked its slurmd again."""
+"""An undrained node shows this for some seconds, until slurmctld has asked its slurmd again."""
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,26 @@ class Recreation:
     status: NodeSetStatus
     jobs: Sequence[Job]
     owner: str
-    """Whose drains are ours."""
+    """Owner in the reasons of our drains."""
     max_unavailable: Share
     tolerated: int = 0
-    """How many nodes of the newest template may be missing without counting against that."""
+    """Number of nodes of the newest template that may be missing without counting against that."""
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
-        """The nodes to renew: those of an older template that are not about to leave."""
+        """The nodes to recreate: those of an older template that are not about to leave."""
         return tuple(name for name in self.status.outdated if name not in self._leaving)
 
     @property
     def budget(self) -> int:
-        """How many nodes may be out of service for it at a time."""
+        """Number of nodes that may be out of service for it at a time."""
         return max(1, self.max_unavailable.of(len(self.status.names)))
 
     @cached_property
     def out_of_service(self) -> tuple[str, ...]:
         """The nodes that count against it: missing, not ready, and those that we have drained.
 
-        Whoever else drained a node has taken it out of service, and not for this.
+        A node that somebody else has drained does not count: it is out of service anyway.
         """
         old = {*self.status.outdated}
         new = [name for name in self.status.names if name in self._lost and name not in old]
@@ -49,11 +49,11 @@ class Recreation:
         return tuple(name for name in self.status.names if name in counted)
 
     def takes_jobs(self, name: str) -> bool:
-        """Whether jobs may come to this node."""
+        """Return True where jobs may come to this node."""
         return name not in self._lost
 
     def wave(self, outdated: Sequence[str]) -> tuple[str, ...]:
-        """Return which of these to renew now; none when as many as may be are out of service, and have to join first.
+        """Return the next of these to recreate; none while too many are out of service and have to join.
 
         Nodes without jobs do not wait for those with jobs.
         """
@@ -68,14 +68,14 @@ class Recreation:
         return tuple(name for name in wave if name not in self._busy) or wave
 
     def waves(self, outdated: Sequence[str], limit: int) -> tuple[list[tuple[str, ...]], int]:
-        """Return in what order these would be renewed, if nothing else changed.
+        """Return the order in which these would be recreated, if nothing else changed.
 
         Args:
             outdated: Their names.
-            limit: How many waves to look ahead.
+            limit: Number of waves to look ahead.
 
         Returns:
-            The waves, and how many nodes are left for later ones.
+            The waves, and the number of nodes left for later ones.
         """
         recreation, left, waves = self, [*outdated], list[tuple[str, ...]]()
         while left and len(waves) < limit:
@@ -97,7 +97,7 @@ class Recreation:
 
     @cached_property
     def _lost(self) -> frozenset[str]:
-        """Nodes that no job can come to, so that renewing them takes nothing away."""
+        """Nodes that no job can come to, so that nothing is lost by recreating them."""
         return frozenset(name for name in self.status.names if name not in self._leaving and self._is_lost(name))
 
     @cached_property
@@ -108,7 +108,7 @@ class Recreation:
 
     @cached_property
     def _busy(self) -> dict[str, float]:
-        """By node, when the last of its jobs ends, in seconds since 1970."""
+        """End of each node's last job, in seconds since 1970, by node."""
         busy: dict[str, float] = {}
         for name, end in _ends(self.jobs):
             busy[name] = max(busy.get(name, 0.0), end)
@@ -119,6 +119,35 @@ class Recreation:
         if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
             return True
         return name in self._markers or not replace(node, state=node.state - _PASSING).joined
+
+
+def next_wave(
+    outdated: Sequence[str],
+    unavailable: AbstractSet[str],
+    total: int,
+    max_unavailable: Share,
+    busy: Mapping[str, float],
+) -> tuple[str, ...]:
+    """Return the nodes to drain and recreate now; empty while as many are out of service as may be.
+
+    Nodes that are out of service anyway and hold no job come first and at once, as nothing is lost by them; then idle
+    ones; then those whose jobs end first. A node that is out of service while jobs run on it comes when nothing else is
+    left to do.
+
+    Args:
+        outdated: The nodes whose pods are of an older template, those that are being recreated among them.
+        unavailable: The node set's nodes that no job can start on: missing, not ready, draining or drained.
+        total: Number of nodes that the node set is to have.
+        max_unavailable: Number that may be unavailable at a time; one always may.
+        busy: End of each node's last job, in seconds since 1970, by name; infinity without a time limit. Nodes
+            without jobs are not in it.
+    """
+    room = max(1, max_unavailable.of(total)) - len(unavailable)
+    out = [name for name in outdated if name in unavailable]
+    in_service = [name for name in outdated if name not in unavailable]
+    in_service.sort(key=lambda name: busy.get(name, 0.0))
+    wave = [name for name in out if name not in busy] + in_service[: max(0, room)]
+    return tuple(wave or out)
 
 
 def _in_service(status: NodeSetStatus, names: Sequence[str]) -> NodeSetStatus:

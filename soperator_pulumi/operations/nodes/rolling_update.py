@@ -1,7 +1,7 @@
-"""Renewing a node set's pods whose template has changed: in waves, each node drained before and resumed after.
+"""Rolling update of a node set whose template has changed: in waves, each node drained before and undrained after.
 
-Nothing is remembered: which pods are old Kubernetes says, and whose drains are ours the drains themselves say. So a run
-that was killed, at whatever moment, is gone on with by the next one.
+Nothing is remembered: Kubernetes knows which pods are old, and the drains themselves name their owner. So the next run
+continues a run that was killed, at whatever moment.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,18 +15,14 @@ from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import until
-from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
-"""Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down
-may be one that is to leave once its jobs have ended (`drain.wait: false`)."""
-
-_WAVES_TOLD = 10
+_WAVES_SHOWN = 10
 _ASK_SECONDS = 5.0
 
 
@@ -39,91 +35,87 @@ class RollingUpdate:
     policy: DrainSpec
     max_unavailable: Share
     timeout_seconds: float
-    """How long a renewed node may take to join, from when its old pod is gone."""
+    """Time for a recreated node to join, from when its old pod is gone."""
     tolerated: int = 0
-    """How many nodes with new pods may be missing without holding up the others."""
+    """Number of nodes with new pods that may be missing without holding up the others."""
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
-        """Return the nodes to renew: those of an older template that are not about to leave."""
-        return self._renewal(status).outdated
+        """Return the nodes to recreate: those of an older template that are not about to leave."""
+        return self._recreation(status).outdated
 
     def held(self, status: NodeSetStatus) -> dict[str, Operation]:
         """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
-        markers = status.drained_by(self.registration.place.owner).items()
-        held = {name: marker.operation for name, marker in markers if marker.operation in PUT_BACK}
+        markers = status.drained_by(self._owner).items()
+        held = {name: marker.operation for name, marker in markers if marker.operation in OVER_WHEN_JOINED}
         outdated = {*status.outdated}
         return {name: why for name, why in held.items() if status.joined(name) and name not in outdated}
 
     def undrain(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Resume those, and return how it looks then.
+        """Undrain those, and return the node set as it is then.
 
         Raises:
-            NotReadyError: slurmctld has not done it for two minutes.
+            NotReadyError: slurmctld has not undrained them for two minutes.
             KubernetesError: the pods cannot be looked at.
         """
-        trouble = "slurmctld still has them drained"
-        for _ in until(self.registration.clock.now() + UNDRAIN_SECONDS, self.registration.clock):
+        trouble, clock = "slurmctld still has them drained", self.registration.clock
+        for _ in until(clock.now() + UNDRAIN_SECONDS, clock):
             held = self.held(status)
             if not held:
                 return status
             try:
-                back = self.draining.undrain(held, PUT_BACK)
+                back = self.draining.undrain(held, OVER_WHEN_JOINED)
             except (SlurmError, TransportError) as error:
-                trouble = str(error)  # whether it was done the next look tells
+                trouble = str(error)  # the next look shows whether it was done
             else:
-                # That new ones have joined is said as well.
+                # New nodes are reported as they join.
                 if again := [name for name in back if held[name] is not Operation.POD_START]:
-                    self.registration.say(f"{self.registration.node_set}: {compress(in_order(again))} in service again")
+                    self.registration.report(f"undrained: {compress(in_order(again))}")
             status = self.registration.look()
         raise NotReadyError(
-            f"{self.registration.node_set}: {named(held)} cannot be put back into service: {trouble}\n"
+            f"{self.registration.node_set}: {named(held)} cannot be undrained: {trouble}\n"
             "Run again when slurmctld answers."
         )
 
     def held_until_they_come(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
         """Return those that a drain of a run of ours holds, and where no slurmd is yet."""
-        pods, held = status.live.pods, status.drained_by(self.registration.place.owner)
+        pods, held = status.live.pods, status.drained_by(self._owner)
         return [
             name
             for name in missing
             if name in held
-            and held[name].operation in PUT_BACK
-            and not held[name].operation.of_a_pod
+            and held[name].operation in OVER_WHEN_JOINED & SET_BY_RUNS
             and (name not in pods or not pods[name].runs(WORKER_CONTAINER))
         ]
 
     def hand_over_to_pods(self, status: NodeSetStatus, missing: Sequence[str]) -> None:
-        """Have nodes that come later put themselves back: nobody may look again."""
+        """Have nodes that come later undrain themselves: no run may look again."""
         names = self.held_until_they_come(status, missing)
         try:
             self.draining.hand_over_to_pods(names)
         except (SlurmError, TransportError) as error:
-            self.registration.say(
-                f"{self.registration.node_set}: {named(names)} may stay drained until the next run: {error}"
-            )
+            self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
 
     def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
-        """Return what renewing these nodes will do, in lines: what runs on them, and in what order they go."""
+        """Return what the update of these nodes will do, in lines: their jobs, and the order of the waves."""
         try:
             lines = self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
             recreation = self._ask()
-            waves, left = recreation.waves(names, _WAVES_TOLD)
+            waves, left = recreation.waves(names, _WAVES_SHOWN)
         except (SlurmError, TransportError) as error:
-            return [
-                f"{self.registration.node_set}: {compress(names)} will be renewed; what is on them is not known: {error}"
-            ]
+            node_set = self.registration.node_set
+            return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         order = ", then ".join(compress(wave) for wave in waves)
         more = f", then the other {left}" if left else ""
         return [*lines, f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
 
     def run(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Renew what is outdated, wave by wave, and return how it looks then.
+        """Recreate outdated pods, wave by wave, and return the node set as it is then.
 
-        Where the policy does not wait, nodes with jobs stay drained: a later run goes on with them.
+        Where the policy does not wait, nodes with jobs stay drained: a later run continues with them.
 
         Raises:
-            DrainError: the nodes of a wave did not become free; they are in service again.
-            NotReadyError: renewed nodes do not join; the others are in service.
+            DrainError: nodes of a wave did not become free; they are in service again.
+            NotReadyError: recreated nodes do not join; the others are in service.
             KubernetesError: the pods cannot be looked at, or not deleted.
         """
         status = self.undrain(status)
@@ -134,22 +126,24 @@ class RollingUpdate:
                 status = self._await(recreation.out_of_service) if recreation.outdated else recreation.status
                 continue
             new, size = len(status.names) - len(recreation.outdated), len(status.names)
-            self.registration.say(
-                f"{self.registration.node_set}: {new} of {size} nodes have the new pods; renews {compress(wave)}"
-            )
+            self.registration.report(f"{new} of {size} nodes have the new pods; recreates {compress(wave)}")
             free = self._free(recreation.status, wave)
             if not free:
                 return self.registration.look()
             self._delete_pods(free)
-            # What was broken before may still be; whether that matters is seen when all are renewed.
+            # A node that was broken before may still be: that counts once all are recreated.
             status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
         return status
 
-    def _renewal(self, status: NodeSetStatus, jobs: Sequence[Job] = ()) -> Recreation:
-        return Recreation(status, jobs, self.registration.place.owner, self.max_unavailable, self.tolerated)
+    @property
+    def _owner(self) -> str:
+        return self.registration.ref.owner
+
+    def _recreation(self, status: NodeSetStatus, jobs: Sequence[Job] = ()) -> Recreation:
+        return Recreation(status, jobs, self._owner, self.max_unavailable, self.tolerated)
 
     def _ask(self) -> Recreation:
-        """Return what Slurm and Kubernetes say now. Waves are chosen by nothing less: no answer is no information.
+        """Return the state in Slurm and Kubernetes now. No wave is chosen without an answer of both.
 
         Raises:
             SlurmError: slurmctld has not answered for five minutes.
@@ -164,12 +158,12 @@ class RollingUpdate:
                     raise
                 self.registration.clock.sleep(_ASK_SECONDS)
             else:
-                return self._renewal(self.registration.look_with(snapshot.nodes), snapshot.jobs)
+                return self._recreation(self.registration.look_with(snapshot.nodes), snapshot.jobs)
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
     def _leaving(self, status: NodeSetStatus, names: Sequence[str]) -> DrainRequest:
-        every = status.live.renewed(self.policy)
+        every = status.live.recreated(self.policy)
         chosen = {*names}
         staying = tuple(name for name in status.names if name not in chosen)
         return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & chosen)
@@ -183,27 +177,25 @@ class RollingUpdate:
         try:
             freed = self.draining.free([self._leaving(status, wave)], Operation.ROLLING_UPDATE)
         except DrainError as error:
-            self._leave_in_service()
-            left = len(self.outdated(status))
+            self._undrain_all()
+            left, size = len(self.outdated(status)), len(status.names)
             raise DrainError(
-                f"{error}\n  The rolling update of {self.registration.node_set} stops here: {len(status.names) - left} of "
-                f"{len(status.names)} nodes have the new pods, the others go on with theirs. Run again to go on."
+                f"{error}\n  The rolling update of {self.registration.node_set} stops here: {size - left} of {size} "
+                "nodes have the new pods, the others stay in service with theirs. Run again to continue."
             ) from error
         for name, why in freed.busy.items():
-            self.registration.say(
-                f"{self.registration.node_set}: {name} stays drained and is renewed by a later run: {why}"
-            )
+            self.registration.report(f"{name} stays drained, and a later run recreates it: {why}")
         return freed.free
 
     def _delete_pods(self, names: Collection[str]) -> None:
-        """Delete the pods that are still old ones, and their nodes still free: the answer that said so may be old."""
+        """Delete the pods that are still old ones, and their nodes still free: the drain run's answer may be old."""
         status = self.registration.look()
         for name in self.outdated(status):
             if name in names and _still_free(status, name):
                 self.registration.kube.delete(status.live.pods[name].path)
 
     def _await(self, names: Sequence[str]) -> NodeSetStatus:
-        """Wait until renewed nodes have joined, and put them back into service.
+        """Wait until recreated nodes have joined, and undrain them.
 
         Raises:
             NotReadyError: they have not in time.
@@ -211,26 +203,24 @@ class RollingUpdate:
         seconds = self.policy.grace.total_seconds() + self.timeout_seconds
         status = self.registration.wait(names, seconds)
         if words := self.registration.not_joined(status, names, seconds):
-            self._leave_in_service()
+            self._undrain_all()
             raise NotReadyError(
-                f"{words}\nThe rolling update stops here: {len(self.outdated(status))} of {len(status.names)} nodes have "
-                "their old pods and stay in service. Mend what is named and run again."
+                f"{words}\nThe rolling update stops here: {len(self.outdated(status))} of {len(status.names)} nodes "
+                "have their old pods and stay in service. Fix the problems above and run again."
             )
         return self.undrain(status)
 
-    def _leave_in_service(self) -> None:
-        """Put back what an interrupted run has left drained, and renewed nodes that have joined since."""
+    def _undrain_all(self) -> None:
+        """Undrain nodes that an interrupted run has left drained, and recreated nodes that have joined since."""
         status = self.registration.look()
         try:
             self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
         except (SlurmError, TransportError) as error:
-            self.registration.say(
-                f"{self.registration.node_set}: nodes that are still drained are put back by the next run: {error}"
-            )
+            self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
 
 def _still_free(status: NodeSetStatus, name: str) -> bool:
     node = status.nodes.get(name)
-    if node is None:  # slurmctld does not know it: no job is there as long as no slurmd is
+    if node is None:  # not known to slurmctld: no job is there as long as no slurmd is
         return not status.trouble and not status.live.pods[name].runs(WORKER_CONTAINER)
     return node.drained and not node.busy_state

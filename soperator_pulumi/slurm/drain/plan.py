@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from soperator_pulumi.slurm.drain.checks import Evidence, why_not_free
 from soperator_pulumi.slurm.drain.formatting import named
-from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.drain.reason import RECREATES_PODS, Marker, Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import Beside, Held, Treatment, verdict
 from soperator_pulumi.slurm.hostlist import compress
@@ -19,9 +19,6 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, Reaction
 
 T = TypeVar("T")
-
-_RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
-"""The same nodes are there again afterwards, so nothing that counts on them is let down."""
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
@@ -104,7 +101,7 @@ def plan(
         names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending and job.job_id not in treated)
     )
     looks = [_look(each, snapshot, marker, held_by) for each in leaving]
-    refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
+    refusals = [] if marker.operation in RECREATES_PODS else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]
     beside = [*_beside(leaving, snapshot, others)]
     judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), beside)
@@ -149,8 +146,10 @@ def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, fro
     return {node_set: frozenset(found[node_set]) for node_set in sorted(found)}
 
 
-def undrain(names: Iterable[str], snapshot: Snapshot, owner: str, operations: Collection[Operation]) -> frozenset[str]:
-    """Return those of `names` that a drain of ours for one of `operations` holds: they are to be resumed."""
+def drained_for(
+    operations: Collection[Operation], names: Iterable[str], snapshot: Snapshot, owner: str
+) -> frozenset[str]:
+    """Return those of `names` that a drain of ours for one of `operations` holds."""
     markers = {name: drain_of_ours(snapshot.nodes[name], owner) for name in names if name in snapshot.nodes}
     return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
 

@@ -116,10 +116,10 @@ class Faults:
             return ""
         self.unbearable += kind in UNBEARABLE
         if kind in outside.EVENTS:
-            told = outside.EVENTS[kind](self.world, self.choices.byte())
-            if told:
+            reported = outside.EVENTS[kind](self.world, self.choices.byte())
+            if reported:
                 self.happened += 1
-                self.world.tell(f"({kind}: {told})")
+                self.world.tell(f"({kind}: {reported})")
                 self.world.watch.happens()
                 self.world.advance(_OTHERS_SECONDS)
             return ""

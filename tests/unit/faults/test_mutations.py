@@ -10,7 +10,6 @@ import pytest
 
 from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.operations.nodes import node_cleanup, recreation
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_run import DrainRun
@@ -18,10 +17,10 @@ from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.nodes.scale_down import ScaleDown
 from soperator_pulumi.operations.nodes.undrain import Undrain
 from soperator_pulumi.slurm import parsing
-from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain import checks, plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.models import Snapshot
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from tests.unit.faults import stage
 from tests.unit.faults.invariants import ViolationError
@@ -77,12 +76,12 @@ def _one_look_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_answer_is_stale(patch: pytest.MonkeyPatch) -> None:
-    snapshot = SlurmClient.snapshot
+    snapshot = ScontrolClient.snapshot
 
-    def always_new(self: SlurmClient, **more: bool) -> Snapshot:
+    def always_new(self: ScontrolClient, **more: bool) -> Snapshot:
         return replace(snapshot(self, **more), node_table_time=0.0, job_table_time=0.0)
 
-    patch.setattr(SlurmClient, "snapshot", always_new)
+    patch.setattr(ScontrolClient, "snapshot", always_new)
 
 
 def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
@@ -99,7 +98,7 @@ def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Undrain, "put_back", lambda _self: {})
+    patch.setattr(Undrain, "run", lambda _self: {})
 
 
 def _records_without(reason: str) -> Mutate:
@@ -204,7 +203,7 @@ MUTATIONS: dict[str, Mutation] = {
         _records_without("somebody drained it"), replace(SCALE, kinds=("admin drains",))
     ),
     "a node set is drained before it is deleted": Mutation(
-        _deletes_nothing(NodeSetGuardProvider),
+        _deletes_nothing(DrainGateProvider),
         Focus(policies=[_patient()], node_sets=2, script=["remove"], kinds=("admin resumes", "job", "time passes")),
     ),
     "nothing is destroyed before all is drained": Mutation(

@@ -37,7 +37,7 @@ def test_a_node_whose_record_was_kept_takes_jobs_when_it_is_wanted_again(
 ) -> None:
     keep(model, "gpu-2")
     model.up(between)
-    assert "gpu-2" in model.cleanup
+    assert "gpu-2" in model.records
 
     model.up(3, wait_until_ready=waits)
 

@@ -51,6 +51,9 @@ class FakeClock:
     def now(self) -> float:
         return self.time
 
+    def wall(self) -> float:
+        return self.time
+
     def sleep(self, seconds: float) -> None:
         self.time += seconds
         due = [entry for entry in self.later if entry[0] <= self.time]
@@ -69,7 +72,7 @@ class World:
         self.clock = FakeClock()
         self.objects: dict[str, Json] = copy.deepcopy(API_SERVER)
         self.files: dict[str, dict[str, dict[str, str]]] = {}
-        self.said: list[str] = []
+        self.reported: list[str] = []
         self.commands: list[str] = []
         self.runs_on: dict[str, str] | None = None
         """The files that slurmctld read last; None while it is down."""

@@ -96,7 +96,7 @@ def test_what_leaves_is_all_from_the_wanted_size_on(world: World) -> None:
 
 def test_all_leave_and_come_back_when_it_is_replaced(world: World) -> None:
     a_set(world, "gpu", 2)
-    leaving = gpu(world).renewed(POLICY)
+    leaving = gpu(world).recreated(POLICY)
     assert (leaving.names, leaving.staying, leaving.come_back) == (("gpu-0", "gpu-1"), (), True)
 
 

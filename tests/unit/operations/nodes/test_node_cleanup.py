@@ -6,8 +6,8 @@ import pytest
 
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
-from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.faults.faults import FaultyKube
 from tests.unit.faults.kubernetes import NAMESPACE, OWNER
@@ -30,7 +30,7 @@ def model() -> Iterator[Model]:
 
 def cleanup(model: Model) -> NodeCleanup:
     kube = FaultyKube(model.faults)
-    slurm = SlurmClient(kube.transport(NAMESPACE, "controller-0", "slurmctld"), pause=model.world.sleep)
+    slurm = ScontrolClient(kube.transport(NAMESPACE, "controller-0", "slurmctld"), pause=model.world.sleep)
     return NodeCleanup(kube, slurm, NAMESPACE, OWNER)
 
 
@@ -38,7 +38,7 @@ def test_records_without_pods_are_removed_with_one_delete(model: Model) -> None:
     removal = cleanup(model).remove(NAMES)
     assert removal.removed == {*NAMES}
     assert removal.kept == {}
-    assert sorted(model.cleanup) == ["gpu-0"]
+    assert sorted(model.records) == ["gpu-0"]
     assert removal.lines() == ["gpu-[1-2]: removed from Slurm"]
     assert [each for each in model.commands if "delete" in each] == ["scontrol delete nodename=gpu-[1-2]"]
     assert len(model.commands) == 4
@@ -59,7 +59,7 @@ def test_a_record_whose_pod_is_there_stays_also_when_the_pod_has_lost_its_labels
     pod = model.pods["gpu-0"]
     pod.node_set = "renamed"
     assert cleanup(model).remove(["gpu-0"]).kept == {"gpu-0": "its pod is there"}
-    assert "gpu-0" in model.cleanup
+    assert "gpu-0" in model.records
 
 
 def test_a_record_that_a_reservation_names_stays(model: Model) -> None:
@@ -73,7 +73,7 @@ def test_a_record_that_a_waiting_job_asks_for_stays(model: Model) -> None:
     model.world.slurm.drain(["gpu-1"], str(Marker(OWNER, Operation.SCALE_DOWN, "0f0f0f")))
     model.submit(required=frozenset({"gpu-1"}))
     assert "asks for it by name" in cleanup(model).remove(NAMES).kept["gpu-1"]
-    assert sorted(model.cleanup) == ["gpu-0", "gpu-1"]
+    assert sorted(model.records) == ["gpu-0", "gpu-1"]
 
 
 def test_a_record_on_which_a_job_is_for_slurm_stays_until_slurm_gives_the_node_up(model: Model) -> None:
@@ -114,7 +114,7 @@ def test_when_the_answer_is_lost_it_looks_again_instead_of_deleting_again(model:
 def test_when_nothing_was_done_it_is_done_at_the_next_look(model: Model) -> None:
     lose(model, after=False)
     assert cleanup(model).remove(NAMES).removed == {*NAMES}
-    assert sorted(model.cleanup) == ["gpu-0"]
+    assert sorted(model.records) == ["gpu-0"]
 
 
 def test_what_slurm_has_just_said_is_not_asked_again(model: Model) -> None:
@@ -140,7 +140,7 @@ def test_without_an_answer_nothing_is_deleted(model: Model) -> None:
     model.world.kubernetes.controller = False
     with pytest.raises(TransportError):
         cleanup(model).remove(NAMES)
-    assert len(model.cleanup) == 3
+    assert len(model.records) == 3
 
 
 def lose(model: Model, *, after: bool, times: int = 1) -> None:

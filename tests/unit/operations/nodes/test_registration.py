@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.nodes.draining import slurm_of
+from soperator_pulumi.operations.nodes.context import slurm_of
 from soperator_pulumi.operations.nodes.registration import Registration
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, World
 
@@ -33,7 +33,7 @@ def registration(world: World, size: int = 2) -> Registration:
     world.objects[f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"] = a_stateful_set(size)
     place = ClusterRef(namespace=NAMESPACE, owner="hpc", selector=CPU)
     slurm = slurm_of(world, place, world.clock)
-    return Registration(world, place, "cpu", size, slurm, world.said.append, world.clock)
+    return Registration(world, place, "cpu", size, slurm, world.reported.append, world.clock)
 
 
 def a_stateful_set(replicas: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def missing(world: World, size: int = 2) -> list[str]:
 
 def test_nodes_that_are_there_are_not_waited_for(world: World) -> None:
     registration(world).wait(names(2), 600)
-    assert world.said == ["cpu: 2 of 2 nodes have joined"]
+    assert world.reported == ["cpu: 2 of 2 nodes have joined"]
     assert world.clock.time == 0
 
 
@@ -66,7 +66,7 @@ def test_a_node_that_comes_late_is_waited_for(world: World) -> None:
     late = world.nodes.pop()
     world.clock.after(7, lambda: world.nodes.append(late))
     registration(world).wait(names(2), 600)
-    assert world.said[0] == "cpu: 1 of 2 nodes have joined, 600 s left"
+    assert world.reported[0] == "cpu: 1 of 2 nodes have joined, 600 s left"
     assert 7 <= world.clock.time < 9
 
 
@@ -163,5 +163,5 @@ def test_a_pod_that_is_being_deleted_has_not_joined_though_it_is_ready(world: Wo
 def test_reasons_are_told_while_waiting_but_not_in_the_first_seconds(world: World) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
     registration(world).wait(names(2), 25)
-    assert world.said[0] == "cpu: 1 of 2 nodes have joined, 25 s left"
-    assert world.said[2] == "  cpu-1: its pod slurmd: ErrImagePull: not found"
+    assert world.reported[0] == "cpu: 1 of 2 nodes have joined, 25 s left"
+    assert world.reported[2] == "  cpu-1: its pod slurmd: ErrImagePull: not found"

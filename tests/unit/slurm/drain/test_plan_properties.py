@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.drain.plan import Plan, plan, undrain
+from soperator_pulumi.slurm.drain.plan import Plan, drained_for, plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
@@ -128,7 +128,7 @@ def test_no_plan_touches_a_drain_of_somebody_else(sets: tuple[DrainRequest, ...]
     others = {name for name, node in now.nodes.items() if foreign(node)}
 
     assert {name: after.nodes[name] for name in others} == {name: now.nodes[name] for name in others}
-    assert not undrain(NAMES, after, OWNER, {*Operation}) & others
+    assert not drained_for({*Operation}, NAMES, after, OWNER) & others
 
 
 @given(node_sets, said, HOURS)
@@ -139,7 +139,7 @@ def test_putting_back_finds_exactly_what_was_drained_and_the_reason_of_before(
     made = planned(sets, fresh, hours)
     after = drained(fresh, made)
 
-    back = undrain(NAMES, after, OWNER, {RUN.operation})
+    back = drained_for({RUN.operation}, NAMES, after, OWNER)
 
     assert back == {name for names in made.drain.values() for name in names}
     for name in back:
