@@ -1,6 +1,7 @@
 """Surroundings of every operation on a cluster's nodes, found once and handed on unchanged."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTA
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.lease import ClusterLease
 from soperator_pulumi.operations.nodes.live_node_set import find_policies
 from soperator_pulumi.operations.pods import find_pods
 from soperator_pulumi.operations.progress import Clock, Report
@@ -34,6 +36,9 @@ class DrainContext:
     """Returns the drain policies of the cluster's node sets, by name, which count for jobs on nodes of several. By
     default none is known, and no such job is requeued or cancelled."""
 
+    lease: ClusterLease | None = None
+    """Lease that keeps other planners from the nodes. By default there is no other one."""
+
     @classmethod
     def at(
         cls, kube: Kube, ref: ClusterRef, report: Report, clock: Clock, slurm: SlurmClient | None = None
@@ -47,7 +52,17 @@ class DrainContext:
             return {name: _policy(ref.cluster, recorded) for name, recorded in find_policies(kube, ref).items()}
 
         client = slurm or slurm_of(kube, ref, clock)
-        return cls(client, ref.owner, ref.cluster, report, clock, standing, policies)
+        lease = ClusterLease(kube, ref.namespace, ref.cluster, report, clock)
+        return cls(client, ref.owner, ref.cluster, report, clock, standing, policies, lease)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other planners from the cluster's nodes; wait while one drains.
+
+        Raises:
+            DrainError: another planner still drains after ten minutes.
+            KubernetesError: the cluster's Lease cannot be read or written.
+        """
+        return nullcontext() if self.lease is None else self.lease.held()
 
     def report(self, text: str) -> None:
         """Show a line about the cluster."""

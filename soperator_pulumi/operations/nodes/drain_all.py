@@ -48,6 +48,19 @@ def drain_all(
     context = DrainContext.at(kube, ref, report, clock)
     if not _is_there(kube, ref, context):
         return
+    with context.alone():
+        _drain_all(kube, ref, policies, operation, context=context, staying=staying)
+
+
+def _drain_all(
+    kube: Kube,
+    ref: ClusterRef,
+    policies: Mapping[str, Mapping[str, Any]],
+    operation: Operation,
+    *,
+    context: DrainContext,
+    staying: Collection[str],
+) -> None:
     before: list[DrainRequest] = []
     for _ in range(LOOKS):
         live = {name: each for name, each in find_node_sets(kube, ref).items() if name not in staying}

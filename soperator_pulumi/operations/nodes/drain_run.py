@@ -103,11 +103,13 @@ class DrainRun:
             first: Called with the first look, before anything is drained.
 
         Raises:
-            DrainError: it was stopped.
+            DrainError: it was stopped, or another planner holds the cluster's Lease.
         """
         pause, at_once = _FIRST_PAUSE_SECONDS, False
         while self._names:
             acted = False
+            if self._context.lease is not None:
+                self._context.lease.keep()
             if (snapshot := self._look()) is not None:
                 if first is not None:
                     first(snapshot)

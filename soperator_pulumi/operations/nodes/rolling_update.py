@@ -120,20 +120,31 @@ class RollingUpdate:
         """
         status = self.undrain(status)
         while self.outdated(status):
-            recreation = self._ask()
-            wave = recreation.wave(recreation.outdated)
+            with self.draining.context.alone():
+                recreation = self._ask()
+                wave = recreation.wave(recreation.outdated)
+                free = self._recreate(recreation, wave) if wave else frozenset[str]()
             if not wave:
                 status = self._await(recreation.out_of_service) if recreation.outdated else recreation.status
-                continue
-            new, size = len(status.names) - len(recreation.outdated), len(status.names)
-            self.registration.report(f"{new} of {size} nodes have the new pods; recreates {compress(wave)}")
-            free = self._free(recreation.status, wave)
-            if not free:
+            elif not free:
                 return self.registration.look()
-            self._delete_pods(free)
-            # A node that was broken before may still be: that counts once all are recreated.
-            status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
+            else:
+                # A node that was broken before may still be: that counts once all are recreated.
+                status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
         return status
+
+    def _recreate(self, recreation: Recreation, wave: Sequence[str]) -> frozenset[str]:
+        """Free the nodes of a wave and delete their pods; return those that were freed.
+
+        Raises:
+            DrainError: they did not become free.
+        """
+        size = len(recreation.status.names)
+        new = size - len(recreation.outdated)
+        self.registration.report(f"{new} of {size} nodes have the new pods; recreates {compress(wave)}")
+        free = self._free(recreation.status, wave)
+        self._delete_pods(free)
+        return free
 
     @property
     def _owner(self) -> str:

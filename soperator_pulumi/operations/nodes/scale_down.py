@@ -111,18 +111,8 @@ class ScaleDown:
         """
         self._free_former()
         uid = self._ref.uid(self._kube)
-        live = self._live()
-        leaving, operation = self._leaving(live)
-        if not leaving.names:
-            self._undrain_now(live)
-            return uid, self._wanted.replicas
-        for _ in range(LOOKS):
-            freed = self._draining.free([leaving], operation, first=partial(self._undrain, live))
-            live, before = self._live(), leaving
-            leaving, operation = self._leaving(live)
-            if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
-                return uid, self._size(freed, operation)
-        raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
+        with self._context.alone():
+            return uid, self._free()
 
     def clean_up(self) -> None:
         """Remove the records of the node set's nodes once its pods are gone, and report those that stay."""
@@ -141,6 +131,20 @@ class ScaleDown:
             return
         for line in result.lines():
             self._report(line)
+
+    def _free(self) -> int:
+        live = self._live()
+        leaving, operation = self._leaving(live)
+        if not leaving.names:
+            self._undrain_now(live)
+            return self._wanted.replicas
+        for _ in range(LOOKS):
+            freed = self._draining.free([leaving], operation, first=partial(self._undrain, live))
+            live, before = self._live(), leaving
+            leaving, operation = self._leaving(live)
+            if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
+                return self._size(freed, operation)
+        raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
 
     def _report(self, text: str) -> None:
         self._show(f"{self._what}: {text}")

@@ -17,6 +17,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes import lease
 from tests.unit.faults.faults import Faults, FaultyKube
 
 PROVIDERS: Mapping[str, type[LiveProvider]] = {
@@ -39,6 +40,7 @@ class Stage:
         self.faults = faults
         self._kube = FaultyKube(faults) if faults else None
         CREATED.clear()
+        lease._held.clear()
 
     @property
     def now_on(self) -> Faults:

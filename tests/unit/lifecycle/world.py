@@ -159,12 +159,17 @@ class World:
         del manager
         self._count()
         self.objects[path] = copy.deepcopy(body)
-        return body
+        if "/leases/" in path:
+            self.objects[path]["metadata"]["resourceVersion"] = "1"
+        return copy.deepcopy(self.objects[path])
 
     def merge(self, path: str, body: Json) -> Json | None:
         self._count()
         if path not in self.objects:
             return None
+        if "spec" in body:
+            self.objects[path]["spec"] = body["spec"]
+            return self.objects[path]
         annotations = self.objects[path]["metadata"].setdefault("annotations", {})
         annotations.update(body["metadata"]["annotations"])
         self.clock.after(self.kubelet_seconds, lambda: self._kubelet_syncs(path.rpartition("/")[2]))
