@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job
 
-from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
+from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
 from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated

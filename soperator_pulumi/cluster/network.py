@@ -37,7 +37,7 @@ from pulumi_kubernetes.networking.v1 import (
 )
 
 from soperator_pulumi.cluster.admin import ADMIN
-from soperator_pulumi.cluster.populate import POPULATE, SWITCH
+from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.render import egress, layout
 from soperator_pulumi.render.egress import Block

@@ -9,11 +9,11 @@ import pulumi_kubernetes as kubernetes
 from soperator_pulumi.cluster.admin import AdminShell
 from soperator_pulumi.cluster.args import SlurmClusterArgs
 from soperator_pulumi.cluster.cluster_inputs import Parts
-from soperator_pulumi.cluster.configuration import create_configuration
+from soperator_pulumi.cluster.config_maps import create_configuration
 from soperator_pulumi.cluster.controller import Controller
+from soperator_pulumi.cluster.drain_gates import create_drain_gate, create_removed_node_sets
 from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
 from soperator_pulumi.cluster.jail import Jail
-from soperator_pulumi.cluster.leaving import create_drain_gate, create_removed_node_sets
 from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator_pulumi.spec.slurm_conf import SlurmConfExtra
+from soperator_pulumi.spec.slurm_settings import SlurmConfExtra
 from soperator_pulumi.spec.validation.base import Model, whole
 
 MAX_NODES = 65_536

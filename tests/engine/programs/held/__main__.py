@@ -9,7 +9,7 @@ import pulumi_kubernetes as kubernetes
 import pulumi_random as random
 
 from soperator_pulumi import SlurmCluster, parse_cluster
-from soperator_pulumi.cluster.leaving import create_drain_gate
+from soperator_pulumi.cluster.drain_gates import create_drain_gate
 from soperator_pulumi.cluster.namespace import create_namespace
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.scope import NOT_AWAITED, OLD_ONE_FIRST, Scope, what_it_stands_on
