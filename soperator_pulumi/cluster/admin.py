@@ -6,12 +6,10 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import asks, give_modes, hardened, prepare, requirements
-from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, pod_metadata, pod_spec
+from soperator_pulumi.cluster.mounts import Mount, with_submounts
+from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
-from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import active_tree
 from soperator_pulumi.spec.submount import SubmountRole

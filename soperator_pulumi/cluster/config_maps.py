@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soperator_pulumi.cluster.containers import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.cluster.scope import Scope
-from soperator_pulumi.cluster.users import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Connection, Reader
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config

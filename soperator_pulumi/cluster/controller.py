@@ -6,13 +6,19 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarAr
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
-from soperator_pulumi.cluster.containers import INIT, asks, hardened, munge_socket, prepare, requirements
-from soperator_pulumi.cluster.disruption import never_evicted
+from soperator_pulumi.cluster.containers import (
+    INIT,
+    asks,
+    hardened,
+    merged_users,
+    munge_socket,
+    prepare,
+    requirements,
+    users_sidecar,
+)
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, Role, never_evicted, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
-from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
 
@@ -77,7 +83,7 @@ def _role(parts: Parts) -> Role:
     # One directory of the volume, since the root of many volumes is open to everybody, or to root alone.
     state = mounts.claim("state", parts.state.name, layout.STATE_DIR, _STATE_IN_VOLUME)
     places = [*_mounts(), state]
-    users, users_mounts = users_sidecar(parts, writes_tree=True)
+    users, users_mounts = users_sidecar(spec, parts.jail.name, writes_tree=True)
     daemon = ContainerArgs(
         name="slurmctld",
         image=spec.images.controller,

@@ -17,8 +17,7 @@ from pulumi_kubernetes.batch.v1 import (
 from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import BURSTABLE
-from soperator_pulumi.cluster.jail_tools import task
+from soperator_pulumi.cluster.containers import BURSTABLE, hardened, requirements
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pods import pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import Scope
@@ -120,3 +119,40 @@ def _failure_rules() -> list[PodFailurePolicyRuleArgs]:
         # An eviction, or a machine that is drained, says nothing about the source.
         PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted]),
     ]
+
+
+COPYING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
+"""What root needs to make a tree whose files have any owner, mode and file capability."""
+
+
+def task(
+    spec: ClusterSpec,
+    name: str,
+    arguments: Sequence[pulumi.Input[str]],
+    places: Sequence[Mount],
+    *,
+    resources: PodResources,
+    capabilities: Sequence[str] = COPYING,
+    image: pulumi.Input[str] | None = None,
+) -> ContainerArgs:
+    """Return a container that runs one command to its end, and whose last words tell why it failed.
+
+    Args:
+        spec: The cluster's.
+        name: Name of the container.
+        arguments: The command and its arguments.
+        places: What the container sees.
+        resources: What it asks for.
+        capabilities: What it may do as root.
+        image: Image in which the command runs, when the tools are brought there. Default: their own.
+    """
+    return ContainerArgs(
+        name=name,
+        image=image or spec.images.jail_tools,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*layout.JAIL_TOOLS, *arguments],
+        security_context=hardened(capabilities=capabilities),
+        resources=requirements(resources),
+        termination_message_policy="FallbackToLogsOnError",
+        volume_mounts=[place.in_container() for place in places],
+    )

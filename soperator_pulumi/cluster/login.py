@@ -25,23 +25,21 @@ from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
     give_modes,
     hardened,
+    merged_users,
     mounting_profile,
     munge_socket,
     prepare,
     requirements,
+    users_sidecar,
 )
-from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.mounts import Mount, directories, login_memory_mib, with_submounts
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
-from soperator_pulumi.cluster.submounts import with_submounts
-from soperator_pulumi.cluster.temporary import directories, login_memory_mib
-from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import login_arguments
@@ -129,7 +127,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
     views = mounts.memory("jail-views", layout.JAIL_VIEWS, "1Mi")
     places = [*with_submounts(_mounts(parts), spec, SubmountRole.LOGIN), views]
     open_directories = [place for place in places if place.needs_mode]
-    users, users_mounts = users_sidecar(parts)
+    users, users_mounts = users_sidecar(spec, parts.jail.name)
     daemon = ContainerArgs(
         name="sshd",
         image=spec.images.login,

@@ -1,5 +1,7 @@
 """Volumes and where a container sees them."""
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -13,6 +15,13 @@ from pulumi_kubernetes.core.v1 import (
     VolumeArgs,
     VolumeMountArgs,
 )
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import submounts
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
+from soperator_pulumi.spec.types.quantity import PodResources, amount
 
 
 @dataclass(frozen=True)
@@ -88,3 +97,61 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
     """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777."""
     source = EmptyDirVolumeSourceArgs(medium="Memory", size_limit=size)
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)
+
+
+_MIB_PER_GIB = 1024
+
+
+def with_submounts(defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole) -> list[Mount]:
+    """Return the mounts of a role with its submounts, which replace those at the same path."""
+    ours = [_mount(submount) for submount in submounts(spec, role)]
+    replaced = {mount.path for mount in ours}
+    return [*(mount for mount in defaults if mount.path not in replaced), *ours]
+
+
+def _mount(submount: SubmountSpec) -> Mount:
+    # Named after the path, so that a pod is the same whatever the order of submounts.
+    name = f"submount-{hashlib.sha256(submount.path.encode()).hexdigest()[:10]}"
+    if submount.existing_claim is not None:
+        return claim(name, submount.existing_claim, submount.path, submount.sub_path, read_only=submount.read_only)
+    if submount.host_path is not None:
+        return machine_directory(name, submount.host_path, submount.path, read_only=submount.read_only)
+    if submount.scratch_gib is not None:
+        return scratch(name, submount.path, f"{submount.scratch_gib}Gi")
+    if submount.memory_gib is not None:
+        return memory(name, submount.path, f"{round(submount.memory_gib * _MIB_PER_GIB)}Mi")
+    raise ValueError(f"submount {submount.path} has no volume")  # the spec has exactly one
+
+
+_TEMPORARY_SHARE, _SHARED_MEMORY_SHARE = 4, 2
+"""Of a pod's memory, /tmp gets a quarter and /dev/shm half, what Linux gives it by default. A quarter is left when both
+are full."""
+
+_UNLIMITED_MIB = 4096
+"""What is taken for the memory of a pod that has no limit."""
+
+_MIB = 1024**2
+
+
+def directories(memory_mib: int, *, shared_memory: bool) -> list[Mount]:
+    """Return /tmp, and /dev/shm where it is wanted, of a pod of so much memory."""
+    found = [memory("tmp", layout.TEMPORARY_DIR, f"{max(1, memory_mib // _TEMPORARY_SHARE)}Mi")]
+    if shared_memory:
+        # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
+        found.append(memory("shm", layout.SHARED_MEMORY_DIR, f"{max(1, memory_mib // _SHARED_MEMORY_SHARE)}Mi"))
+    return found
+
+
+def worker_memory_mib(node_set: NodeSetSpec) -> int:
+    """Return the memory of a worker's pod in MiB: what its limit is, or what Slurm schedules."""
+    limit = node_set.pod_resources and node_set.pod_resources.limits.memory
+    return min(node_set.memory_mib, _mib(limit)) if limit else node_set.memory_mib
+
+
+def login_memory_mib(resources: PodResources) -> int:
+    """Return the memory of a login pod in MiB."""
+    return _mib(resources.limits.memory) if resources.limits.memory else _UNLIMITED_MIB
+
+
+def _mib(quantity: str) -> int:
+    return int(amount(quantity) / _MIB)

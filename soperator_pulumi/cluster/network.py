@@ -43,7 +43,7 @@ from soperator_pulumi.render import egress, layout
 from soperator_pulumi.render.egress import Block
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.network import Destination, NetworkSpec
-from soperator_pulumi.spec.types.ports import Ports
+from soperator_pulumi.spec.types.addresses import Ports
 
 
 def create_network_policies(

@@ -10,9 +10,7 @@ from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, Stateful
 from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
-from soperator_pulumi.cluster.cluster_inputs import Parts
-from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, never_evicted, pod_template
 from soperator_pulumi.cluster.scope import FORCED, NOT_AWAITED, OLD_ONE_FIRST, Scope
 from soperator_pulumi.cluster.worker import worker_role
 from soperator_pulumi.lifecycle import (

@@ -16,12 +16,15 @@ from pulumi_kubernetes.core.v1 import (
     SysctlArgs,
     TolerationArgs,
 )
-from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs, ObjectMetaArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
 
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.scope import Scope
+from soperator_pulumi.cluster.secrets import Keys
+from soperator_pulumi.cluster.storage import Claim
+from soperator_pulumi.lifecycle import Connection
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 
@@ -33,6 +36,19 @@ ROOTS_PORTS = SysctlArgs(name="net.ipv4.ip_unprivileged_port_start", value="1024
 """Ports below 1024 are root's alone, as on any machine: a file server with AUTH_SYS takes who calls from one for root,
 and believes what user it names. Container runtimes of today open all ports to everybody. In Kubernetes' safe set of
 sysctls since 1.22."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all components of one cluster share besides their surroundings."""
+
+    spec: ClusterSpec
+    keys: Keys
+    jail: Claim
+    """ReadWriteMany, with the jail's trees, the homes and what else is shared."""
+    state: Claim
+    """ReadWriteOnce, with slurmctld's state."""
+    connection: Connection
 
 
 @dataclass(frozen=True)
@@ -124,3 +140,20 @@ def pod_spec(
 def _affinity(scheduling: Scheduled) -> AffinityArgs | None:
     """Return the spec's affinity: it is written as a manifest is, which Pulumi takes in place of its own classes."""
     return cast("AffinityArgs | None", scheduling.affinity)
+
+
+def never_evicted(name: str, scope: Scope, component: str, node_set: str | None = None) -> PodDisruptionBudget:
+    """Refuse every eviction of these pods.
+
+    An eviction knows nothing of jobs, so `kubectl drain` of a machine stops until somebody has drained its
+    Slurm nodes and deleted the pods, or deleted the controller's pod, which costs no job.
+    """
+    return PodDisruptionBudget(
+        f"{name}-disruption",
+        metadata=scope.metadata(node_set or component, component, node_set),
+        spec=PodDisruptionBudgetSpecArgs(
+            max_unavailable=0,
+            selector=LabelSelectorArgs(match_labels=scope.selector(component, node_set)),
+        ),
+        opts=scope.options(),
+    )

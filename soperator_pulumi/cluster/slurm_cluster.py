@@ -8,7 +8,6 @@ import pulumi_kubernetes as kubernetes
 
 from soperator_pulumi.cluster.admin import AdminShell
 from soperator_pulumi.cluster.args import SlurmClusterArgs
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.config_maps import create_configuration
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.drain_gates import create_drain_gate, create_removed_node_sets
@@ -18,6 +17,7 @@ from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.node_set import NodeSet
+from soperator_pulumi.cluster.pods import Parts
 from soperator_pulumi.cluster.program import take_name
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.scope import PART_OF, Scope, owner_of, urn_of, what_it_stands_on
