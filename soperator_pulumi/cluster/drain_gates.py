@@ -1,4 +1,4 @@
-"""What frees nodes of jobs before the cluster loses more than some of a node set: a whole set, or everything."""
+"""Drains before the cluster loses more than some nodes of a set: a whole node set, or all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,26 +12,26 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> RemovedNodeSets:
-    """Create what drains node sets that the spec no longer has.
+    """Create the drain of node sets that left the spec.
 
-    It stands before Slurm's files, which lose the node set's partition long before Pulumi deletes anything.
+    It precedes Slurm's files: these lose the node set's partition long before Pulumi deletes anything.
     """
-    options = _about_all(scope, spec, connection)
+    options = _inputs(scope, spec, connection)
     return RemovedNodeSets(f"{name}-removed-node-sets", **options, slurm_files=slurm_files(spec))
 
 
 def create_drain_gate(
     name: str, scope: Scope, spec: ClusterSpec, connection: Connection, everything: Sequence[pulumi.Resource]
 ) -> DrainGate:
-    """Create what is deleted before `everything`: it drains all node sets in one pass, or refuses.
+    """Create the gate of a destroy, deleted before `everything`: it drains all node sets in one pass, or refuses.
 
-    It waits for no nodes: where some never join, and the deployment fails, it is there all the same.
+    Created even if nodes never join and the deployment fails: it does not wait for them.
     """
-    return DrainGate(f"{name}-drain-gate", **_about_all(scope.following(*everything), spec, connection))
+    return DrainGate(f"{name}-drain-gate", **_inputs(scope.following(*everything), spec, connection))
 
 
-def _about_all(scope: Scope, spec: ClusterSpec, connection: Connection) -> dict[str, Any]:
-    """Return what the two have in common."""
+def _inputs(scope: Scope, spec: ClusterSpec, connection: Connection) -> dict[str, Any]:
+    """Return the inputs that both have."""
     return {
         "namespace": scope.namespace,
         "namespace_uid": scope.namespace_uid,

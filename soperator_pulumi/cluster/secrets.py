@@ -1,4 +1,4 @@
-"""The cluster's keys: generated, or taken from Secrets that the user has made."""
+"""The cluster's keys: generated, or taken from Secrets of the user."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ _BLOCK_BYTES = 8  # of cipher "none", to which the private part is padded
 
 @dataclass(frozen=True)
 class HostKey:
-    """An ed25519 key pair as OpenSSH writes it. `private_key` is secret; the other two are for everybody."""
+    """An ed25519 key pair in OpenSSH's formats. Only `private_key` is secret."""
 
     private_key: str
     """Content of `ssh_host_ed25519_key`."""
@@ -36,10 +36,9 @@ class HostKey:
 
 
 def host_key(seed: bytes) -> HostKey:
-    """Return the key pair whose private scalar is made from `seed` (32 bytes).
+    """Return the key pair of a seed of 32 bytes: the same bytes always give the same files.
 
-    The file is written here and not by `cryptography`, which puts random check bytes into it: the Secret
-    would then differ on every run.
+    `cryptography` would write random check bytes into the private file, so the Secret would change in every run.
     """
     public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     blob = _string(_ALGORITHM) + _string(public)
@@ -51,12 +50,12 @@ def host_key(seed: bytes) -> HostKey:
 
 
 def fingerprint(blob: bytes) -> str:
-    """Return the SHA256 fingerprint of a public key's binary form."""
+    """Return the SHA256 fingerprint of a public key in binary form."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def _private_file(seed: bytes, public: bytes, blob: bytes) -> str:
-    """Return the key in OpenSSH's own format (PROTOCOL.key in its sources), without a passphrase."""
+    """Return the key in OpenSSH's format (PROTOCOL.key in its sources), without a passphrase."""
     check = hashlib.sha256(public).digest()[:4]
     private = check + check + blob + _string(seed + public) + _string(b"")
     private += bytes(range(1, -len(private) % _BLOCK_BYTES + 1))
@@ -71,23 +70,23 @@ def _string(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
 
 
-MUNGE_KEY_BYTES = 128  # what mungekey(8) writes by default
+MUNGE_KEY_BYTES = 128  # the default of mungekey(8)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Where the pods find the keys, and what of them is public."""
+    """Keys of a cluster: the places of their files, and the public half of the host key."""
 
     munge: SecretFile
     ssh_host: SecretFile
     ssh_host_public_key: pulumi.Output[str]
     ssh_host_fingerprint: pulumi.Output[str]
     created: tuple[Secret, ...]
-    """The Secrets of our own."""
+    """Secrets with generated keys. Empty where the spec names Secrets for both."""
 
 
 def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites) -> Keys:
-    """Create the keys that the spec does not take from elsewhere. Their values are secret in Pulumi's state."""
+    """Create the keys for which the spec names no Secret. Their values are secret in Pulumi's state."""
     created = []
     munge = secrets.munge_key
     if munge is None:
@@ -97,7 +96,7 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
         seed = random.RandomBytes(f"{name}-ssh-host-key", length=SEED_BYTES, opts=scope.options())
         pair = seed.base64.apply(pulumi.Output.secret).apply(_host_key)
         created.append(_secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": pair.apply(_private)}))
-        # The public half of a generated key is for everybody, though it is computed from a secret.
+        # The public half of a generated key is no secret, though computed from one.
         public_key = pulumi.Output.unsecret(pair.apply(_public))
         fingerprint = pulumi.Output.unsecret(pair.apply(_fingerprint))
     else:
