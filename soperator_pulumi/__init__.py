@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     )
     from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AdminShell",
     "ClusterSpec",
@@ -34,10 +36,10 @@ _MODULES = dict.fromkeys(__all__, "soperator_pulumi.cluster") | {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used (PEP 562).
+    """Import a public name on first use (PEP 562).
 
-    The server of dynamic resources imports the package for `lifecycle` alone, and would load all of
-    pulumi-kubernetes with it: a second in every `up`.
+    The server of dynamic resources needs `lifecycle` alone. An import of all would load pulumi-kubernetes: a second in
+    every `up`.
     """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

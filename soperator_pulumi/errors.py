@@ -1,24 +1,21 @@
-"""What can go wrong, as one tree of exceptions.
+"""Exceptions of this package, as one tree.
 
     SoperatorError
-    ├── SpecError           the user's description of a cluster has problems
+    ├── SpecError           a description of a cluster has problems
     ├── TransportError      a command may or may not have run
     ├── SlurmError          Slurm refused a command
     │   ├── NotRunningError          slurmctld does not answer
-    │   ├── UnknownNodeError         no node of that name
-    │   ├── NodesBusyError           jobs are on nodes that were to be deleted
+    │   ├── UnknownNodeError         no node has that name
     │   ├── NodesNotDeletedError     some nodes of a list are left
-    │   ├── NodeExistsError          a node of that name is there already
-    │   ├── NodeTableFullError       MaxNodeCount is reached
-    │   ├── UnknownJobError          no job of that number
+    │   ├── UnknownJobError          no job has that number
     │   └── JobEndedError            the job holds no node any more, or is about to leave
-    ├── DrainError          nodes did not become free; what was drained for it is in service again
-    ├── KubernetesError     the Kubernetes API is not reached, or refused
+    ├── DrainError          nodes did not become free; they are undrained, or named
+    ├── KubernetesError     the Kubernetes API did not answer, or refused
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
-    ├── NotReadyError       a bounded wait ended without what it waited for
-    └── JailError           the jail is not filled or not switched; what was active still is
+    ├── NotReadyError       a bounded wait ended without its condition
+    └── JailError           a tree of the jail is not filled or not active; the former one still is
 
-Every message says where, what was given, what is allowed and what to do next, and holds no secret.
+Every message names the place, the value given, the values allowed and the next step. No message holds a secret.
 """
 
 from collections.abc import Iterable
@@ -27,13 +24,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a spec."""
+    """A problem of a spec."""
 
     path: str
-    """Where, as a person writes it: `node_sets[1].replicas`. Empty for the spec as a whole."""
+    """Path of the field, such as `node_sets[1].replicas`. Empty for the spec as a whole."""
 
     text: str
-    """What was given, what is allowed, and the next step, as full sentences."""
+    """Value given, values allowed, and the next step, as full sentences."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
@@ -44,11 +41,11 @@ class SoperatorError(Exception):
 
 
 class SpecError(SoperatorError):
-    """A spec has problems: all of them, in the order of their paths, in one message."""
+    """Problems of a spec: all of them in one message, in the order of their paths."""
 
     def __init__(self, where: str, problems: Iterable[Problem]) -> None:
         self.where = where
-        """What the spec was given as: a configuration key such as `soperator:cluster`, or a component."""
+        """Origin of the spec: a configuration key such as `soperator:cluster`, or a component."""
         self.problems = tuple(problems)
         """At least one problem."""
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
@@ -56,11 +53,11 @@ class SpecError(SoperatorError):
 
 
 class TransportError(SoperatorError):
-    """A command was not run, or its answer did not arrive: nothing is known about what it did."""
+    """A command without an answer: it may or may not have run."""
 
 
 class SlurmError(SoperatorError):
-    """Slurm answered, and refused. The message holds its own words."""
+    """Refusal by Slurm, in its own words."""
 
 
 class NotRunningError(SlurmError):
@@ -68,53 +65,41 @@ class NotRunningError(SlurmError):
 
 
 class UnknownNodeError(SlurmError):
-    """No node of that name; of a list that was to be changed, the others were."""
-
-
-class NodesBusyError(SlurmError):
-    """Jobs are on the nodes that were to be deleted."""
+    """No node of that name. Of a list that was to be changed, the others were."""
 
 
 class NodesNotDeletedError(SlurmError):
-    """Of a list of nodes to be deleted some are left: busy or unknown."""
+    """Nodes of a deleted list that are left, busy or unknown."""
 
     def __init__(self, words: str, left: Iterable[str]) -> None:
         super().__init__(words)
         self.left = frozenset(left)
-        """Names of those that were not deleted, by Slurm's account: the others were."""
-
-
-class NodeExistsError(SlurmError):
-    """A node of that name is in the node table already."""
-
-
-class NodeTableFullError(SlurmError):
-    """The node table holds as many nodes as MaxNodeCount allows."""
+        """Names of the nodes that were not deleted, by Slurm's account. The others were."""
 
 
 class UnknownJobError(SlurmError):
-    """No job of that number: it never was, or it ended so long ago that slurmctld has forgotten it."""
+    """No job of that number: it never was, or slurmctld has forgotten it."""
 
 
 class JobEndedError(SlurmError):
-    """The job has ended, is ending, or waits again: it holds no node, or is about to leave."""
+    """The job has ended, is ending, or is pending again: it holds no node, or is about to leave."""
 
 
 class DrainError(SoperatorError):
-    """Nodes did not become free; those that were drained for it are in service again, or the message names them."""
+    """Nodes did not become free. All that were drained for it are undrained, or the message names them."""
 
 
 class KubernetesError(SoperatorError):
-    """The Kubernetes API is not reached, or refused a request."""
+    """The Kubernetes API did not answer, or refused a request."""
 
 
 class ConfigRefusedError(SoperatorError):
-    """A daemon refused its new configuration; the old one is in force again."""
+    """A daemon refused its new configuration. The old one is in force again."""
 
 
 class NotReadyError(SoperatorError):
-    """What a bounded wait waited for did not come."""
+    """A bounded wait ended before its condition held."""
 
 
 class JailError(SoperatorError):
-    """A tree of the jail is not filled, or not switched to; what was active before still is."""
+    """A tree of the jail is not filled, or not active. The former active tree still is."""

@@ -29,7 +29,7 @@ def run() -> None:
         kubeconfig=config.get_secret("kubeconfig"),
         context=config.get("context"),
     )
-    pulumi.export("namespace", slurm.namespace)
+    pulumi.export("namespace", slurm.namespace_name)
     pulumi.export("jail_tree", slurm.jail_tree)
     pulumi.export("login_host_key", slurm.login.host_public_key)
     pulumi.export("login_host_key_fingerprint", slurm.login.host_key_fingerprint)

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
-from soperator_pulumi.spec.types.ports import Ports
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from tools import paths
 

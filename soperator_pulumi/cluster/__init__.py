@@ -1,9 +1,8 @@
 """The components of one Slurm cluster."""
 
 from soperator_pulumi.cluster.admin import AdminShell
-from soperator_pulumi.cluster.args import SlurmClusterArgs
+from soperator_pulumi.cluster.arguments import InvalidClusterError, SlurmClusterArgs
 from soperator_pulumi.cluster.controller import Controller
-from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
 from soperator_pulumi.cluster.jail import Jail
 from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.node_set import NodeSet
@@ -11,7 +10,6 @@ from soperator_pulumi.cluster.slurm_cluster import SlurmCluster
 
 __all__ = [
     "AdminShell",
-    "ClusterArgumentsError",
     "Controller",
     "InvalidClusterError",
     "Jail",

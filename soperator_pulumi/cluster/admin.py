@@ -1,4 +1,4 @@
-"""The admin shell: root in the jail, to install packages and add users, without anything of Slurm or Kubernetes."""
+"""The admin shell: root in the jail, to install packages and add users, without access to Slurm or Kubernetes."""
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
@@ -6,12 +6,10 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import asks, give_modes, hardened, prepare, requirements
-from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, pod_metadata, pod_spec
+from soperator_pulumi.cluster.mounts import Mount, with_submounts
+from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
-from soperator_pulumi.cluster.submounts import with_submounts
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import active_tree
 from soperator_pulumi.spec.submount import SubmountRole
@@ -21,20 +19,21 @@ ADMIN = "admin"
 """Name of the StatefulSet and of its container, and component label of its pod."""
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "KILL")
-"""What packages and useradd need: files of any owner and mode, and becoming the users that installers run as."""
+"""Needs of packages and useradd: files of any owner and mode, and becoming the users of installers."""
 
 TREE_DIRECTORIES = ("etc", "opt", "root", "srv", "usr", "var")
-"""Directories of the tree that are mounted in the place of the image's: it has none. What is a link to them in most
-distributions (`/bin`, `/lib`) is a link in the pod as well, which is why its root can be written."""
+"""Directories of the tree, mounted at the same paths: the image has none of them. The pod's root is writable for the
+links that most distributions have (`/bin`, `/lib`)."""
 
 _RESOURCES = PodResources(requests=ResourceAmounts(cpu="50m", memory="128Mi"), limits=ResourceAmounts(memory="4Gi"))
 
 
 class AdminShell(pulumi.ComponentResource):
-    """A pod, `admin-0`, whose root filesystem is the active tree, read-write. It is there only while it is wanted."""
+    """A pod, `admin-0`, whose root filesystem is the active tree, read-write, for the time of a session."""
 
     stateful_set: StatefulSet
-    """Of no replica, unless the spec says otherwise; `make admin` makes it one for a session."""
+    """The StatefulSet `admin`, without replicas unless `jail.admin_shell` is true. `make admin` scales it for a
+    session."""
 
     def __init__(self, name: str, *, scope: Scope, parts: Parts, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("soperator-pulumi:index:AdminShell", name, {}, opts)
@@ -55,7 +54,7 @@ class AdminShell(pulumi.ComponentResource):
 
 def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
     spec = parts.spec
-    # What a person in a session would see; the admin sees the same.
+    # The admin sees the same as a session.
     places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN)
     shell = ContainerArgs(
         name=ADMIN,
@@ -64,7 +63,7 @@ def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
         command=[*layout.JAIL_TOOLS, "admin"],
         security_context=hardened(capabilities=CAPABILITIES, writable_root=True),
         resources=requirements(_RESOURCES),
-        # Its links to the tree are there: the image has no shell of its own.
+        # Proof of the links to the tree: the image has no shell of its own.
         startup_probe=asks("/bin/sh", "-c", "exit 0", period=1, failures=60),
         volume_mounts=[place.in_container() for place in places],
     )

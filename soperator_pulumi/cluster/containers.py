@@ -1,6 +1,6 @@
-"""The pieces of which the containers of all roles are made.
+"""Parts of the containers of all roles: security contexts, probes, and the sidecars for munged and users.
 
-Why each is as it is was measured with Slurm 24.11 in pods; the reason stands beside it.
+Each reason beside a part was measured with Slurm 24.11 in pods.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,37 @@ from pulumi_kubernetes.core.v1 import (
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 MUNGE_UID = 64031
 
 INIT = ["/usr/bin/tini", "-g", "--"]
-"""The first process of every container: slurmd in its place leaves one zombie slurmstepd per step."""
+"""First process of every container. As first process, slurmd would leave one zombie slurmstepd per step."""
 
 LAST_WORDS = "/run/termination-log"
-"""Where a container whose devices jobs or sessions see has the file that Kubernetes reads at its end: by default it is
-among the devices, and everybody could fill the machine's disk by it."""
+"""Termination message of containers whose devices jobs or sessions see. The default is among the devices, where
+everybody could fill the machine's disk."""
 
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
 BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))
-"""What a small helper asks for."""
+"""Resources of a small helper."""
+
+USERS_CONFIG_MAP = "users"
+"""ConfigMap with passwd, group and shadow of the spec's users."""
+
+MERGED_SUMS = f"{layout.USER_FILES}/declared.sha256"
+"""Sums of the declared files that the sidecar has merged: its last file."""
+
+_READ_USERS = ("DAC_READ_SEARCH",)
+"""For shadow, which has the mode 0000 in some distributions."""
+
+_WRITE_USERS = ("CHOWN", "DAC_OVERRIDE")
+"""For files of a tree, which may have any group and mode."""
+
+_ARE_MERGED = f"import os, sys; sys.exit(not os.path.exists({MERGED_SUMS!r}))"
 
 _COPY_KEY_AND_RUN = (
     "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key && exec munged --foreground"
@@ -50,13 +65,13 @@ def hardened(
     writable_root: bool = False,
     app_armor: str | None = None,
 ) -> SecurityContextArgs:
-    """Return the security context of a container that may do no more than `capabilities`, also by setuid.
+    """Return the security context of a container with no more than `capabilities`, even by setuid.
 
     Args:
         uid: User and group of the container's processes. Default: root.
-        capabilities: What root may do there. Default: nothing.
-        writable_root: Whether the image's own files may be changed, for the container's life.
-        app_armor: Type of the AppArmor profile, where it is not to be the runtime's.
+        capabilities: Capabilities of root. Default: none.
+        writable_root: Lets the container change its image's files, for its own life.
+        app_armor: Type of the AppArmor profile. Default: the runtime's.
     """
     return SecurityContextArgs(
         run_as_user=uid,
@@ -72,12 +87,12 @@ def hardened(
 
 
 def mounting_profile(spec: ClusterSpec) -> str | None:
-    """Return the AppArmor profile of containers that mount, which the runtime's own forbids; None for that one."""
+    """Return the AppArmor profile of containers that mount; None for the runtime's own, which forbids mounting."""
     return None if spec.jail.app_armor is None else spec.jail.app_armor.capitalize()
 
 
 def requirements(resources: PodResources) -> ResourceRequirementsArgs:
-    """Return what a container asks Kubernetes for."""
+    """Return a container's requests and limits."""
 
     def amounts(given: ResourceAmounts) -> dict[str, pulumi.Input[str]]:
         pairs = {"cpu": given.cpu, "memory": given.memory}
@@ -99,18 +114,17 @@ def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeAr
 
 
 def munge_socket() -> Mount:
-    """Mount munged's socket in the container that uses it; connecting takes no right to write."""
+    """Mount munged's socket, read-only: connecting needs no more."""
     return mounts.memory("munge-run", "/run/munge", "1Mi", read_only=True)
 
 
 def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[ContainerArgs, list[Mount]]:
-    """Return the sidecar that runs munged, and its mounts.
+    """Return the sidecar that runs munged, and its mounts. It starts before the daemon and stops after it.
 
-    It starts before the daemon and stops after it. munged takes no key from a Secret's volume, where files
-    are symbolic links, so the key is copied into memory that no other container sees.
+    munged refuses the symbolic links of a Secret's volume, so the sidecar copies the key into memory of its own.
     """
     own = [
-        # Only this container mounts it: 0444 spares an fsGroup, which would change the files of the jail.
+        # 0444, as only this container mounts it: an fsGroup would change the files of the jail.
         mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),
         mounts.memory("munge-key", "/run/munge-key", "1Mi"),
         mounts.memory("munge-run", "/run/munge", "1Mi"),
@@ -131,7 +145,7 @@ def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[Con
 
 
 def give_modes(open_directories: Sequence[Mount], own_directories: Sequence[Mount]) -> str:
-    """Return the script of `prepare` that gives directories the mode of /tmp, and others that of a daemon's own."""
+    """Return the script of `prepare`: the mode of /tmp for open directories, 0755 for a daemon's own."""
     modes = {"1777": open_directories, "0755": own_directories}
     return "".join(
         f"chmod {mode} {' '.join(place.path for place in places)}\n" for mode, places in modes.items() if places
@@ -149,8 +163,8 @@ def prepare(
 ) -> ContainerArgs:
     """Return an init container that gives directories their owner and mode before the daemon starts.
 
-    Kubernetes makes empty directories 0777 without the sticky bit, where each user could replace the files of
-    the others. The script runs as their owner, root, and so needs no capability for that.
+    In empty directories of Kubernetes, 0777 without the sticky bit, each user could replace the files of others. The
+    script runs as their owner, root, and needs no capability for their mode.
     """
     return ContainerArgs(
         name="prepare",
@@ -161,3 +175,43 @@ def prepare(
         resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         volume_mounts=[place.in_container() for place in places],
     )
+
+
+def merged_users() -> Mount:
+    """Mount the merged files of users in a daemon's container."""
+    return mounts.memory("extrausers", layout.USER_FILES, "16Mi", read_only=True)
+
+
+def users_sidecar(
+    spec: ClusterSpec, jail: pulumi.Input[str], *, writes_tree: bool = False
+) -> tuple[ContainerArgs, list[Mount]]:
+    """Return the sidecar that merges the spec's users with those added inside the jail, and its mounts.
+
+    Args:
+        spec: The cluster.
+        jail: Name of the jail's claim.
+        writes_tree: Writes the spec's users into the files of the active tree as well, for programs of the jail. One
+            pod of the cluster does.
+    """
+    images = spec.images
+    own = [
+        mounts.claim("jail", jail, layout.JAIL_DIR, read_only=not writes_tree),
+        mounts.config_files(USERS_CONFIG_MAP, layout.DECLARED_USERS),
+        mounts.memory("extrausers", layout.USER_FILES, "16Mi"),
+    ]
+    container = ContainerArgs(
+        name="users",
+        image=images.jail_tools,
+        image_pull_policy=images.pull_policy,
+        restart_policy="Always",
+        command=[
+            *(*layout.JAIL_TOOLS, "users", "--jail", layout.JAIL_DIR),
+            *("--declared", layout.DECLARED_USERS, "--out", layout.USER_FILES),
+            *(["--write-tree"] if writes_tree else []),
+        ],
+        security_context=hardened(capabilities=_WRITE_USERS if writes_tree else _READ_USERS),
+        resources=requirements(BURSTABLE),
+        startup_probe=asks(layout.JAIL_TOOLS[0], "-I", "-c", _ARE_MERGED, period=1, failures=60),
+        volume_mounts=[mount.in_container() for mount in own],
+    )
+    return container, own

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job
 
-from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
+from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
 from soperator_pulumi.lifecycle import ActiveTree, TreePopulated
@@ -14,25 +14,20 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 class Jail(pulumi.ComponentResource):
-    """The claim with the trees, the Job that fills the tree of the spec's source, and later the active tree.
+    """The claim with the trees, and the Job that fills the tree of the spec's source.
 
-    Trees are data: a changed source fills another tree beside the first, and only `collect` takes old ones away.
+    Trees are data: a changed source fills another tree beside the first. `SlurmCluster.active_tree` switches to it
+    once slurmctld and the login nodes answer, and removes old trees.
     """
 
     claim: Claim
-    """ReadWriteMany: the trees, and outside of them homes and what else is shared."""
+    """ReadWriteMany: the trees, and outside of them the homes and other shared files."""
 
     job: Job
-    """Fills the tree. It has an end: what waits for it is `populated`."""
+    """Filling of the tree. Pulumi does not wait for its end; `populated` does."""
 
     populated: TreePopulated
-    """Waits until the tree is whole, shows how far it is, and says why it is not."""
-
-    active: ActiveTree
-    """Makes the tree the one that new jobs and sessions enter. There after `activate`."""
-
-    tree: pulumi.Output[str]
-    """Id of the active tree. There after `activate`."""
+    """Wait until the tree is whole, with progress, and with the reason of a failure."""
 
     def __init__(
         self,
@@ -43,24 +38,23 @@ class Jail(pulumi.ComponentResource):
         before_pods: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Create the claim, and what fills the tree.
+        """Create the claim, and the Job that fills the tree.
 
         Args:
             name: Name of the component.
-            scope: The cluster's surroundings.
+            scope: Scope of the cluster's children.
             spec: The cluster.
-            before_pods: What must be there before a pod of the jail's is. The claim does not wait for it, or a destroy
-                that keeps the claim would keep that as well.
+            before_pods: Resources that precede the Job. The claim does not wait for them, or a destroy that keeps the
+                claim would keep them as well.
             opts: Options of the component.
         """
         super().__init__("soperator-pulumi:index:Jail", name, {}, opts)
         own = scope.within(self)
-        self._name, self._spec = name, spec
         self.claim = create_claim(name, own, spec.jail.storage, JAIL_CLAIM, "ReadWriteMany", keep=spec.storage.keep)
         filling = own.following(*before_pods, *self.claim.created)
         job = f"{POPULATE}-{tree_id(spec)}"
         self.job = Job(
-            # One resource a tree: a run that goes back to a source, after one that failed, finds its Job as it left it.
+            # One resource a tree: a run that goes back to an earlier source finds its Job as it left it.
             f"{name}-populate-{tree_id(spec)}",
             metadata=filling.metadata(job, POPULATE, annotations=NOT_AWAITED),
             spec=populate_job(filling, spec, self.claim),
@@ -77,21 +71,20 @@ class Jail(pulumi.ComponentResource):
         )
         self.register_outputs({})
 
-    def activate(self, scope: Scope) -> None:
-        """Create what switches trees, as the last one: it asks slurmctld and the login nodes which trees are in use."""
-        spec, own = self._spec, scope.within(self)
-        template = switch_template(own, spec, self.claim)
-        self.active = ActiveTree(
-            f"{self._name}-active",
-            cluster=own.connection(),
-            tree=active_tree(spec),
-            populated=tree_id(spec),
-            source=source_name(spec),
-            keep_trees=spec.jail.keep_trees,
-            changes=spec.jail.changes,
-            labels=own.object_labels(SWITCH),
-            annotations=own.annotations,
-            template={"metadata": template.metadata, "spec": template.spec},
-            opts=own.options(),
-        )
-        self.tree = self.active.tree
+
+def create_active_tree(name: str, scope: Scope, spec: ClusterSpec, claim: Claim) -> ActiveTree:
+    """Create the switch to the spec's tree. It asks slurmctld and the login nodes which trees are in use."""
+    template = switch_template(scope, spec, claim)
+    return ActiveTree(
+        f"{name}-active-tree",
+        cluster=scope.connection(),
+        tree=active_tree(spec),
+        populated=tree_id(spec),
+        source=source_name(spec),
+        keep_trees=spec.jail.keep_trees,
+        changes=spec.jail.changes,
+        labels=scope.object_labels(SWITCH),
+        annotations=scope.annotations,
+        template={"metadata": template.metadata, "spec": template.spec},
+        opts=scope.options(),
+    )

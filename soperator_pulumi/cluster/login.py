@@ -1,7 +1,7 @@
 """Login nodes: sshd, all with the same host key, behind one Service.
 
-Sessions live in the jail: `jail-login` makes what they see of the active tree and keeps what that takes to itself;
-sshd, which it starts, and all sessions can never mount, whatever they become.
+Sessions live in the jail. `jail-login` makes their view of the active tree, and gives up its rights to mount before it
+starts sshd: neither sshd nor a session can ever mount.
 """
 
 from collections.abc import Sequence
@@ -25,23 +25,21 @@ from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
     give_modes,
     hardened,
+    merged_users,
     mounting_profile,
     munge_socket,
     prepare,
     requirements,
+    users_sidecar,
 )
-from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Role, pod_template
+from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
-from soperator_pulumi.cluster.submounts import with_submounts
-from soperator_pulumi.cluster.temporary import directories, login_memory_mib
-from soperator_pulumi.cluster.users import merged_users, users_sidecar
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import login_arguments
@@ -49,10 +47,10 @@ from soperator_pulumi.spec.login import LoginSpec, ServiceType
 from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
-"""What sshd needs, bisected: its unprivileged part and the jail (SYS_CHROOT), becoming the user, and terminals."""
+"""Needs of sshd, bisected: its unprivileged part and the jail (SYS_CHROOT), becoming the user, and terminals."""
 
 JAIL_CAPABILITIES = ("SYS_ADMIN", "SETPCAP")
-"""What `jail-login` makes views of trees with, and takes from sshd and all sessions for good before it starts it."""
+"""Needs of `jail-login` to make views of trees. It gives them up for good before it starts sshd."""
 
 SSHD_FILES = "/etc/ssh-config"
 
@@ -63,20 +61,20 @@ class LoginNodes(pulumi.ComponentResource):
     """sshd in `login-<ordinal>` pods, from which users submit jobs."""
 
     endpoint: pulumi.Output[str]
-    """`host:port` where ssh is reached: the load balancer's address, `:port` of every machine (NodePort), or
-    the Service's address inside Kubernetes."""
+    """`host:port` of ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
+    inside Kubernetes."""
 
     host_public_key: pulumi.Output[str]
-    """`ssh-ed25519 AAAA...`, the key of all login nodes, for known_hosts."""
+    """`ssh-ed25519 AAAA...`: the key of all login nodes, for known_hosts."""
 
     host_key_fingerprint: pulumi.Output[str]
-    """`SHA256:...`, what ssh shows at the first login."""
+    """`SHA256:...`, as ssh shows it at the first login."""
 
     stateful_set: StatefulSet
-    """The login pods' StatefulSet."""
+    """The StatefulSet `login`."""
 
     ready: PodsReady
-    """Waits until sshd answers on all of them, and says why it does not."""
+    """Wait until sshd answers in all pods, with the reason if it does not."""
 
     service: Service
     """The Service `login`."""
@@ -127,13 +125,13 @@ def _role(scope: Scope, parts: Parts) -> Role:
     views = mounts.memory("jail-views", layout.JAIL_VIEWS, "1Mi")
     places = [*with_submounts(_mounts(parts), spec, SubmountRole.LOGIN), views]
     open_directories = [place for place in places if place.needs_mode]
-    users, users_mounts = users_sidecar(parts)
+    users, users_mounts = users_sidecar(spec, parts.jail.name)
     daemon = ContainerArgs(
         name="sshd",
         image=spec.images.login,
         image_pull_policy=spec.images.pull_policy,
         command=[
-            # sshd and all sessions inherit the limit; root's own processes do not count.
+            # sshd and all sessions inherit the limit, which counts no processes of root.
             *(*INIT, "/usr/bin/prlimit", f"--nproc={spec.login.max_processes}", "--"),
             *(layout.JAIL_LOGIN, *login_arguments(spec)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
@@ -143,7 +141,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
         resources=requirements(spec.login.pod_resources),
         startup_probe=_answers(period=1, failures=120),
         readiness_probe=_answers(period=10, failures=3),
-        # Restarting the container ends all sessions.
+        # A restart of the container ends all sessions.
         liveness_probe=_answers(period=30, failures=6),
         termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in places],
@@ -154,7 +152,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
         mounts=[*places, *users_mounts],
         scheduling=spec.login,
         prepare=prepare(
-            # sshd takes no root directory that others could change, nor one in such a directory.
+            # sshd refuses a root directory that others could change, or one in such a directory.
             spec,
             spec.images.login,
             give_modes(open_directories, [views]),
@@ -174,7 +172,7 @@ def _mounts(parts: Parts) -> list[Mount]:
         mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        *directories(login_memory_mib(parts.spec.login.pod_resources), shared_memory=False),
+        *temporary_directories(login_memory_mib(parts.spec.login.pod_resources), shared_memory=False),
     ]
 
 
@@ -193,7 +191,7 @@ def _answers(*, period: int, failures: int) -> ProbeArgs:
 
 
 def _apart(scope: Scope) -> AffinityArgs:
-    """Prefer a machine for each login pod, so that one machine's end does not close the door."""
+    """Prefer a machine for each login pod, so that the loss of one machine leaves others to log in to."""
     term = PodAffinityTermArgs(
         label_selector=LabelSelectorArgs(match_labels=scope.selector("login")),
         topology_key="kubernetes.io/hostname",
@@ -206,7 +204,7 @@ def _apart(scope: Scope) -> AffinityArgs:
 
 def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
     opened = login.service is not ServiceType.CLUSTER_IP
-    # It is awaited for the address of its load balancer alone; without pods that would be in vain.
+    # Awaited for the address of its load balancer alone, which never comes without pods.
     awaited = login.service is ServiceType.LOAD_BALANCER and login.replicas > 0
     return Service(
         f"{name}-service",
@@ -217,8 +215,8 @@ def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
             type=login.service,
             selector=scope.selector("login"),
             ports=[ServicePortArgs(name="ssh", port=_PUBLIC_PORT, target_port=layout.SSH_PORT)],
-            session_affinity="ClientIP",  # a user finds his tmux again
-            # Otherwise sshd and the NetworkPolicy see a machine of the cluster instead of the client.
+            session_affinity="ClientIP",  # a user returns to the same tmux
+            # Otherwise sshd and the NetworkPolicy see a machine of the cluster in place of the client.
             external_traffic_policy="Local" if opened else None,
             load_balancer_source_ranges=[*login.allowed_sources]
             if login.service is ServiceType.LOAD_BALANCER
@@ -229,7 +227,7 @@ def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
 
 
 def _endpoint(service: Service) -> pulumi.Output[str]:
-    """Return where ssh is reached, from what Kubernetes has given the Service."""
+    """Return the endpoint of ssh, from the addresses of the Service."""
     own, balancer = service.spec.apply(_own_endpoint), service.status.apply(_balancer_endpoint)
     return pulumi.Output.all(balancer, own).apply(_first)
 

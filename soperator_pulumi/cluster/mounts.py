@@ -1,5 +1,13 @@
-"""Volumes and where a container sees them."""
+"""Volumes, their places in containers, submounts and temporary directories.
 
+/tmp and /dev/shm of a pod are in memory and of a size, so that filling them hurts nobody else. A directory on the
+machine's disk has no size: who fills it fills the machine, and with a `sizeLimit` the kubelet ends the pod, slurmd and
+all jobs with it. A file system in memory refuses to grow. Its content counts as memory of the job that wrote it where
+jobs are constrained, else of the pod. A submount at the same path replaces either directory.
+"""
+
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -14,6 +22,24 @@ from pulumi_kubernetes.core.v1 import (
     VolumeMountArgs,
 )
 
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import submounts
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
+from soperator_pulumi.spec.types.quantity import PodResources, amount
+
+_MIB_PER_GIB = 1024
+
+_TEMPORARY_SHARE, _SHARED_MEMORY_SHARE = 4, 2
+"""Shares of a pod's memory: /tmp gets a quarter, /dev/shm half (Linux' default). A quarter is left when both are
+full."""
+
+_UNLIMITED_MIB = 4096
+"""Assumed memory of a pod without a limit."""
+
+_MIB = 1024**2
+
 
 @dataclass(frozen=True)
 class SecretFile:
@@ -26,7 +52,7 @@ class SecretFile:
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume of a pod and the place of it in one container."""
+    """A volume of a pod, and its place in one container."""
 
     name: str
     source: VolumeArgs
@@ -34,10 +60,10 @@ class Mount:
     read_only: bool = False
     sub_path: str | None = None
     needs_mode: bool = False
-    """Whether Kubernetes makes it open to everybody, without the sticky bit."""
+    """Open to everybody without the sticky bit, as Kubernetes makes it."""
 
     def in_container(self) -> VolumeMountArgs:
-        """Return the container's side."""
+        """Return the mount of the container."""
         return VolumeMountArgs(
             name=self.name,
             mount_path=self.path,
@@ -47,7 +73,7 @@ class Mount:
 
 
 def config_files(name: str, path: str) -> Mount:
-    """Mount a ConfigMap as a directory: its changes arrive in the pod, as they would not with a `subPath`."""
+    """Mount a ConfigMap as a directory, so that its changes reach the pod. With a `subPath` they would not."""
     source = ConfigMapVolumeSourceArgs(name=name)
     return Mount(name, VolumeArgs(name=name, config_map=source), path, read_only=True)
 
@@ -73,7 +99,7 @@ def claim(
 
 
 def machine_directory(name: str, source: str, path: str, *, read_only: bool = False) -> Mount:
-    """Mount the directory `source` of the machine, which must exist there."""
+    """Mount the existing directory `source` of the machine."""
     host_path = HostPathVolumeSourceArgs(path=source, type="Directory")
     return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only)
 
@@ -85,6 +111,51 @@ def scratch(name: str, path: str, size: str | None = None, *, read_only: bool = 
 
 
 def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount:
-    """Mount an empty directory in memory, which counts as the pod's. Its mode is that of /tmp, 1777."""
+    """Mount an empty directory in the pod's memory, with the mode of /tmp, 1777."""
     source = EmptyDirVolumeSourceArgs(medium="Memory", size_limit=size)
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)
+
+
+def with_submounts(defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole) -> list[Mount]:
+    """Return the mounts of a role, with submounts in place of defaults at the same path."""
+    ours = [_mount(submount) for submount in submounts(spec, role)]
+    replaced = {mount.path for mount in ours}
+    return [*(mount for mount in defaults if mount.path not in replaced), *ours]
+
+
+def _mount(submount: SubmountSpec) -> Mount:
+    # Named after the path: the order of submounts changes no pod.
+    name = f"submount-{hashlib.sha256(submount.path.encode()).hexdigest()[:10]}"
+    if submount.existing_claim is not None:
+        return claim(name, submount.existing_claim, submount.path, submount.sub_path, read_only=submount.read_only)
+    if submount.host_path is not None:
+        return machine_directory(name, submount.host_path, submount.path, read_only=submount.read_only)
+    if submount.scratch_gib is not None:
+        return scratch(name, submount.path, f"{submount.scratch_gib}Gi")
+    if submount.memory_gib is not None:
+        return memory(name, submount.path, f"{round(submount.memory_gib * _MIB_PER_GIB)}Mi")
+    raise ValueError(f"submount {submount.path} has no volume")  # the spec has exactly one
+
+
+def temporary_directories(memory_mib: int, *, shared_memory: bool) -> list[Mount]:
+    """Return /tmp, and with `shared_memory` /dev/shm, of a pod of so much memory."""
+    found = [memory("tmp", layout.TEMPORARY_DIR, f"{max(1, memory_mib // _TEMPORARY_SHARE)}Mi")]
+    if shared_memory:
+        # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
+        found.append(memory("shm", layout.SHARED_MEMORY_DIR, f"{max(1, memory_mib // _SHARED_MEMORY_SHARE)}Mi"))
+    return found
+
+
+def worker_memory_mib(node_set: NodeSetSpec) -> int:
+    """Return the memory of a worker's pod in MiB: its limit, or the memory that Slurm schedules."""
+    limit = node_set.pod_resources and node_set.pod_resources.limits.memory
+    return min(node_set.memory_mib, _mib(limit)) if limit else node_set.memory_mib
+
+
+def login_memory_mib(resources: PodResources) -> int:
+    """Return the memory of a login pod in MiB."""
+    return _mib(resources.limits.memory) if resources.limits.memory else _UNLIMITED_MIB
+
+
+def _mib(quantity: str) -> int:
+    return int(amount(quantity) / _MIB)

@@ -1,4 +1,4 @@
-"""Node sets: worker pods that register themselves with slurmctld as dynamic nodes."""
+"""Node sets: worker pods that register with slurmctld as dynamic nodes."""
 
 import hashlib
 import json
@@ -9,11 +9,10 @@ import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
 from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
-from soperator_pulumi.cluster.cluster_inputs import Parts
-from soperator_pulumi.cluster.disruption import never_evicted
-from soperator_pulumi.cluster.pods import NODES_SERVICE, pod_template
-from soperator_pulumi.cluster.scope import FORCED, NOT_AWAITED, OLD_ONE_FIRST, Scope
+from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, create_disruption_budget, pod_template
+from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.worker import worker_role
 from soperator_pulumi.lifecycle import (
     IDENTITY_ANNOTATION,
@@ -31,22 +30,25 @@ _ALL_AT_ONCE = "Parallel"
 class NodeSet(pulumi.ComponentResource):
     """Worker pods of one kind, one StatefulSet whatever their number. Pod = Slurm node = `<name>-<ordinal>`.
 
-    The StatefulSet stands between resources that know of jobs: `drain` frees surplus nodes before they go; `drain_gate`
-    frees all before it is deleted; `ready` waits for new nodes and recreates changed pods, as a changed template
-    restarts nothing by itself (`OnDelete`).
+    The StatefulSet stands between resources that know of jobs: `drain` drains surplus nodes before it shrinks;
+    `drain_gate` drains all nodes before it is deleted; `ready` waits for new nodes and recreates those whose pods
+    changed, as a changed pod template restarts nothing by itself (`OnDelete`).
     """
 
     drain: NodeDrain
-    """Frees surplus nodes of jobs."""
+    """Drain of surplus nodes. Outputs the replicas that the StatefulSet may have."""
 
     stateful_set: StatefulSet
-    """The workers' StatefulSet."""
+    """The StatefulSet of the workers, named after the node set."""
+
+    disruption_budget: PodDisruptionBudget
+    """Refusal of every eviction."""
 
     drain_gate: DrainGate
-    """Frees all nodes of jobs before the StatefulSet is deleted."""
+    """Drain of all nodes, before the StatefulSet is deleted."""
 
     ready: NodesReady
-    """Waits until the nodes have joined Slurm, and reports why each missing one has not."""
+    """Wait until the nodes have joined Slurm, with the reason for each missing one."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class NodeSet(pulumi.ComponentResource):
         )
         self.stateful_set = StatefulSet(
             name,
-            # Pulumi would wait for every pod, also for those that cannot start now. `ready` waits, and says why.
+            # Pulumi would wait for pods that cannot start now as well. `ready` waits, and reports why.
             metadata=own.metadata(
                 node_set.name,
                 "worker",
@@ -96,9 +98,9 @@ class NodeSet(pulumi.ComponentResource):
                 selector=LabelSelectorArgs(match_labels=cluster.selector),
                 template=template,
             ),
-            opts=own.options(OLD_ONE_FIRST, depends_on=[self.drain]),
+            opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain]),
         )
-        self.disruption_budget = never_evicted(name, own, "worker", node_set.name)
+        self.disruption_budget = create_disruption_budget(name, own, "worker", node_set.name)
         recorded = cluster.pinned(self.drain.namespace_uid)
         self.drain_gate = DrainGate(
             f"{name}-drain-gate",
@@ -125,12 +127,12 @@ class NodeSet(pulumi.ComponentResource):
 
     @property
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
-        """What comes after all of it but `ready`, which may fail: nodes may never join."""
+        """Last children apart from `ready`, which fails if nodes never join."""
         return self.drain_gate, self.disruption_budget
 
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
-    """Return a text of all that cannot be changed in a StatefulSet without replacing it, and its pods with it."""
+    """Return the fields whose change would replace the StatefulSet, and its pods with it, as text."""
     fixed = {
         "namespace": scope.namespace,
         "name": node_set.name,
@@ -142,9 +144,9 @@ def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
 
 
 def _digest(template: PodTemplateSpecArgs) -> pulumi.Output[str]:
-    """Return a digest of what the pods are made from: known in a preview, and the same as long as nothing changes.
+    """Return a digest of the pod template: known in a preview, and the same until the template changes.
 
-    `Output.json_dumps` would make an Output of each of the hundreds of values in a template, and wait for all of them.
+    `Output.json_dumps` would make an Output of each of hundreds of values, and wait for all of them.
     """
     outputs = [*_outputs_in(template)]
 

@@ -1,4 +1,4 @@
-"""Pods: what all have in common, and the template of those in which Slurm runs, with munged beside the daemon."""
+"""Pods: their common parts, and the template of Slurm's pods, with munged beside the daemon."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,28 +16,40 @@ from pulumi_kubernetes.core.v1 import (
     SysctlArgs,
     TolerationArgs,
 )
-from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs, ObjectMetaArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
 
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.scope import Scope
+from soperator_pulumi.cluster.secrets import Keys
+from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 
 NODES_SERVICE = "nodes"
-"""The headless Service of all Slurm pods, by which each finds the others by their short names."""
-
+"""Headless Service by which Slurm's pods resolve each other's short names."""
 
 ROOTS_PORTS = SysctlArgs(name="net.ipv4.ip_unprivileged_port_start", value="1024")
-"""Ports below 1024 are root's alone, as on any machine: a file server with AUTH_SYS takes who calls from one for root,
-and believes what user it names. Container runtimes of today open all ports to everybody. In Kubernetes' safe set of
-sysctls since 1.22."""
+"""Ports below 1024 for root alone, as on any machine: a file server with AUTH_SYS takes a caller from such a port for
+root. Container runtimes open all ports to everybody. In Kubernetes' safe set of sysctls since 1.22."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Inputs of all components of one cluster, besides their scope."""
+
+    spec: ClusterSpec
+    keys: Keys
+    jail: Claim
+    """ReadWriteMany: the jail's trees, the homes and other shared files."""
+    state: Claim
+    """ReadWriteOnce: slurmctld's state."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """What one role's pods have of their own."""
+    """Parts of one role's pods."""
 
     component: str
     """`controller`, `login` or `worker`."""
@@ -50,11 +62,11 @@ class Role:
     """Native sidecars besides munged."""
     node_set: str | None = None
     guaranteed: bool = False
-    """Whether all containers are to have equal requests and limits."""
+    """Equal requests and limits in all containers."""
     grace_seconds: int = 30
-    """From SIGTERM until the pod is killed."""
+    """Seconds from SIGTERM to SIGKILL."""
     affinity: AffinityArgs | None = None
-    """Used where the spec says nothing."""
+    """Default where the spec has none."""
 
 
 def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
@@ -69,7 +81,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
             containers=[role.daemon],
             init_containers=[*([role.prepare] if role.prepare else []), *role.sidecars, sidecar],
             mounts=[*role.mounts, *sidecar_mounts],
-            # slurmctld must resolve a login pod's short name, or a job stays completing for a minute.
+            # slurmctld must resolve a login pod's short name, or a job stays COMPLETING for a minute.
             dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.{spec.cluster_domain}"]),
             grace_seconds=role.grace_seconds,
             affinity=role.affinity,
@@ -79,7 +91,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
 
 
 def pod_metadata(scope: Scope, component: str, node_set: str | None = None) -> ObjectMetaArgs:
-    """Return the metadata of the pods of a component."""
+    """Return the metadata of a component's pods."""
     return ObjectMetaArgs(labels=scope.pod_labels(component, node_set), annotations={**scope.annotations} or None)
 
 
@@ -96,9 +108,9 @@ def pod_spec(
     restart_policy: str | None = None,
     sysctls: Sequence[SysctlArgs] | None = None,
 ) -> PodSpecArgs:
-    """Return the specification of a pod, which holds no token and has no group that would be given to its volumes.
+    """Return the specification of a pod, without a token and without an `fsGroup`.
 
-    The kubelet would give a pod's `fsGroup` to the jail as well: some drivers change the group of every file.
+    By a pod's `fsGroup` the kubelet would change the jail as well: some drivers change the group of every file.
     """
     volumes = {mount.name: mount.source for mount in mounts}
     return PodSpecArgs(
@@ -122,5 +134,24 @@ def pod_spec(
 
 
 def _affinity(scheduling: Scheduled) -> AffinityArgs | None:
-    """Return the spec's affinity: it is written as a manifest is, which Pulumi takes in place of its own classes."""
+    """Return the spec's affinity, a manifest's mapping, which Pulumi takes in place of its own classes."""
     return cast("AffinityArgs | None", scheduling.affinity)
+
+
+def create_disruption_budget(
+    name: str, scope: Scope, component: str, node_set: str | None = None
+) -> PodDisruptionBudget:
+    """Create the PodDisruptionBudget that refuses every eviction of these pods, as an eviction ignores jobs.
+
+    `kubectl drain` of a machine then waits until its Slurm nodes are drained and their pods deleted. Deleting the
+    controller's pod costs no job.
+    """
+    return PodDisruptionBudget(
+        f"{name}-disruption",
+        metadata=scope.metadata(node_set or component, component, node_set),
+        spec=PodDisruptionBudgetSpecArgs(
+            max_unavailable=0,
+            selector=LabelSelectorArgs(match_labels=scope.selector(component, node_set)),
+        ),
+        opts=scope.options(),
+    )

@@ -1,4 +1,4 @@
-"""What a spec takes for granted in the Kubernetes cluster, for the check before anything is applied."""
+"""Objects of Kubernetes that a spec refers to, for the check before anything is applied."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ Reference = dict[str, pulumi.Input[str]]
 
 
 def references(spec: ClusterSpec) -> list[Reference]:
-    """Return the objects that must exist, each with the path where the spec names it."""
+    """Return the objects that must exist, each with the path of its field in the spec."""
     return [*_secrets(spec), *_volumes(spec), *_priority_classes(spec)]
 
 

@@ -1,4 +1,4 @@
-"""What all children of a cluster share: no resource can forget its parent, its labels or its order."""
+"""Scope of a cluster's children: parent, provider, order, namespace and labels, which no resource can forget."""
 
 import hashlib
 import re
@@ -16,30 +16,30 @@ PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-"""Annotation of objects that Pulumi is not to wait for; the reason stands where it is used."""
+"""Annotation of objects for which Pulumi does not wait. Each use names its reason."""
 
 NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background"}
-"""The same for StatefulSets and Jobs, whose pods a resource of ours waits for. Pulumi does not wait for their deletion
-then, and what is made anew under the same name, or by a run right after it, must find none that is still going. Pods go
-as they would."""
+"""The same for StatefulSets and Jobs, for whose pods a resource of ours waits. Pulumi then does not wait for their
+deletion either; deleted in the background, their names are free for a successor at once. Their pods end as usual."""
 
 FORCED = {"pulumi.com/patchForce": "true"}
-"""Annotation of objects of which a deployment takes back what somebody has set beside Pulumi, as `kubectl scale` does:
-otherwise Kubernetes refuses the deployment's value."""
+"""Annotation of objects whose fields a deployment resets after a change beside Pulumi, such as `kubectl scale`.
+Otherwise Kubernetes refuses the deployment's value."""
 
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
-"""Label of the pods in which Slurm runs, which find each other by name: not of those that work on the jail's trees."""
+"""Label of the pods in which Slurm runs, which find each other by name. Pods that work on trees do not have it."""
 
-OLD_ONE_FIRST = pulumi.ResourceOptions(delete_before_replace=True)
-"""Of a StatefulSet with a guard: only what is deleted before its successor is made has Pulumi delete its guard first. A
-transformation that gives it another name would have both there at once, and the pods of the old one go undrained."""
+DELETE_BEFORE_REPLACE = pulumi.ResourceOptions(delete_before_replace=True)
+"""Options of a StatefulSet with a guard: Pulumi deletes the guard first only if it deletes the StatefulSet before
+creating its successor. Without it, a transformation that renames the StatefulSet would end pods that are not
+drained."""
 
 _DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
 _LABEL_LIMIT = 63
 
 
 def owner_of(component_name: str) -> str:
-    """Return a label value that is the same for one component of one stack, and different for all others."""
+    """Return a label value for one component of one stack, different from all others."""
     full = f"{pulumi.get_project()}.{pulumi.get_stack()}.{component_name}"
     if len(full) <= _LABEL_LIMIT and re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", full):
         return full
@@ -48,13 +48,13 @@ def owner_of(component_name: str) -> str:
     return f"{readable}.{digest}"
 
 
-def what_it_stands_on(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
-    """Return options with what the component itself was told to depend on, for each of its children."""
+def dependencies_of(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
+    """Return options with the component's own `depends_on`, for each of its children."""
     return pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
 
 
 def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
-    """Return the URN of a component for its own children: as a plain value, or each would wait for all of them."""
+    """Return the URN of a component for its own children, without a dependency: each would wait for all of them."""
 
     async def urn() -> str:
         return await component.urn.future() or ""
@@ -63,12 +63,12 @@ def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
 
 
 def _uid(metadata: ObjectMeta) -> str:
-    return metadata.uid or ""  # a mocked deployment gives none
+    return metadata.uid or ""  # a mocked deployment has none
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The surroundings of a component's children: parent, provider, order, namespace and labels.
+    """Scope of a component's children.
 
     Every resource of the package gets its options from `options` and its metadata from `metadata`.
     """
@@ -77,42 +77,42 @@ class Scope:
     cluster: str
     namespace: str
     owner: str
-    """Stack and component: the value of `OWNER_LABEL`."""
+    """Project, stack and component: the value of `OWNER_LABEL`."""
     component: pulumi.Input[str] = ""
-    """URN of the component that the cluster is."""
+    """URN of the SlurmCluster."""
     namespace_uid: pulumi.Input[str] | None = None
-    """What Kubernetes gave the namespace, where the program makes it: known once it is there."""
+    """UID of the namespace, known once it exists. None where the program does not create the namespace."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     access: KubernetesAccess = field(default_factory=KubernetesAccess)
     """Access of the resources that act on the live cluster."""
     provider: pulumi.ProviderResource | None = None
-    stands_on: pulumi.ResourceOptions = field(default_factory=pulumi.ResourceOptions)
-    """With `depends_on` of what the cluster stands on, which Pulumi itself does not hand on to children."""
+    depends_on: pulumi.ResourceOptions = field(default_factory=pulumi.ResourceOptions)
+    """Options with the cluster's own `depends_on`, which Pulumi does not pass on to children."""
     after: tuple[pulumi.Resource, ...] = ()
 
     def within(self, parent: pulumi.Resource) -> "Scope":
-        """Return the same surroundings for the children of `parent`."""
+        """Return the scope of the children of `parent`."""
         return replace(self, parent=parent)
 
     def through(self, provider: pulumi.ProviderResource) -> "Scope":
-        """Return the same surroundings for children that go to the cluster of `provider`."""
+        """Return the scope of children in the Kubernetes of `provider`."""
         return replace(self, provider=provider)
 
     def following(self, *resources: pulumi.Resource) -> "Scope":
-        """Return the same surroundings for children that wait for `resources` as well."""
+        """Return the scope of children that also wait for `resources`."""
         return replace(self, after=(*self.after, *resources))
 
     def inside(self, namespace: Namespace) -> "Scope":
-        """Return the same surroundings for what stands in `namespace`, once it is there."""
+        """Return the scope of objects in `namespace`, created after it."""
         return replace(self.following(namespace), namespace_uid=namespace.metadata.apply(_uid))
 
     def options(
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()
     ) -> pulumi.ResourceOptions:
-        """Return the options of one child; `extra` adds what is special to it."""
+        """Return the options of one child; `extra` adds its own."""
         base = pulumi.ResourceOptions(parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on])
-        return pulumi.ResourceOptions.merge(pulumi.ResourceOptions.merge(self.stands_on, base), extra)
+        return pulumi.ResourceOptions.merge(pulumi.ResourceOptions.merge(self.depends_on, base), extra)
 
     def connection(self, component: str | None = None, node_set: str | None = None) -> ClusterConnection:
         """Return the handle of the live cluster, with the labels that `selector` returns."""
@@ -120,7 +120,7 @@ class Scope:
         return ClusterConnection(self.access, self.namespace, self.owner, self.component, selector, self.namespace_uid)
 
     def selector(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
-        """Return the labels that find the pods of the cluster, of one component, or of one node set."""
+        """Return the labels that select the pods of the cluster, of one component, or of one node set."""
         labels = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/instance": self.cluster}
         if component is not None:
             labels["app.kubernetes.io/component"] = component
@@ -129,7 +129,7 @@ class Scope:
         return labels
 
     def pod_labels(self, component: str, node_set: str | None = None) -> dict[str, str]:
-        """Return all labels of the pods of one component."""
+        """Return all labels of a component's pods."""
         name = {"app.kubernetes.io/name": _DAEMONS.get(component, component)}
         slurm = SLURM_LABEL if component in _DAEMONS else {}
         return {**self.labels, **self.selector(component, node_set), **name, **slurm}
@@ -151,6 +151,6 @@ class Scope:
             name=name,
             namespace=self.namespace,
             labels=self.object_labels(component, node_set),
-            # Kubernetes forgets an empty map, so Pulumi would find it missing each time.
+            # Kubernetes drops an empty map: Pulumi would report a difference each time.
             annotations={**self.annotations, **(annotations or {})} or None,
         )

@@ -1,35 +1,92 @@
-"""The cluster's keys: generated, or taken from Secrets that the user has made."""
+"""The cluster's keys: generated, or taken from Secrets of the user."""
 
 import base64
+import hashlib
+import struct
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_random as random
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pulumi_kubernetes.core.v1 import Secret
 
-from soperator_pulumi.cluster.host_key import SEED_BYTES, HostKey, host_key
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import Prerequisites
 from soperator_pulumi.spec.secrets import SecretsSpec
 
-MUNGE_KEY_BYTES = 128  # what mungekey(8) writes by default
+SEED_BYTES = 32
+_ALGORITHM = b"ssh-ed25519"
+_BLOCK_BYTES = 8  # of cipher "none", to which the private part is padded
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """An ed25519 key pair in OpenSSH's formats. Only `private_key` is secret."""
+
+    private_key: str
+    """Content of `ssh_host_ed25519_key`."""
+
+    public_key: str
+    """`ssh-ed25519 AAAA...`, as in known_hosts after the host's name."""
+
+    fingerprint: str
+    """`SHA256:...`, as ssh shows it at the first login."""
+
+
+def host_key(seed: bytes) -> HostKey:
+    """Return the key pair of a seed of 32 bytes: the same bytes always give the same files.
+
+    `cryptography` would write random check bytes into the private file, so the Secret would change in every run.
+    """
+    public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    blob = _string(_ALGORITHM) + _string(public)
+    return HostKey(
+        private_key=_private_file(seed, public, blob),
+        public_key=f"{_ALGORITHM.decode()} {base64.b64encode(blob).decode()}",
+        fingerprint=fingerprint(blob),
+    )
+
+
+def fingerprint(blob: bytes) -> str:
+    """Return the SHA256 fingerprint of a public key in binary form."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def _private_file(seed: bytes, public: bytes, blob: bytes) -> str:
+    """Return the key in OpenSSH's format (PROTOCOL.key in its sources), without a passphrase."""
+    check = hashlib.sha256(public).digest()[:4]
+    private = check + check + blob + _string(seed + public) + _string(b"")
+    private += bytes(range(1, -len(private) % _BLOCK_BYTES + 1))
+    content = b"openssh-key-v1\0" + _string(b"none") * 2 + _string(b"") + struct.pack(">I", 1)
+    content += _string(blob) + _string(private)
+    text = base64.b64encode(content).decode()
+    lines = [text[start : start + 70] for start in range(0, len(text), 70)]
+    return "\n".join(["-----BEGIN OPENSSH PRIVATE KEY-----", *lines, "-----END OPENSSH PRIVATE KEY-----", ""])
+
+
+def _string(value: bytes) -> bytes:
+    return struct.pack(">I", len(value)) + value
+
+
+MUNGE_KEY_BYTES = 128  # the default of mungekey(8)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Where the pods find the keys, and what of them is public."""
+    """Keys of a cluster: the places of their files, and the public half of the host key."""
 
     munge: SecretFile
     ssh_host: SecretFile
     ssh_host_public_key: pulumi.Output[str]
     ssh_host_fingerprint: pulumi.Output[str]
     created: tuple[Secret, ...]
-    """The Secrets of our own."""
+    """Secrets with generated keys. Empty where the spec names Secrets for both."""
 
 
 def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites) -> Keys:
-    """Create the keys that the spec does not take from elsewhere. Their values are secret in Pulumi's state."""
+    """Create the keys for which the spec names no Secret. Their values are secret in Pulumi's state."""
     created = []
     munge = secrets.munge_key
     if munge is None:
@@ -39,7 +96,7 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
         seed = random.RandomBytes(f"{name}-ssh-host-key", length=SEED_BYTES, opts=scope.options())
         pair = seed.base64.apply(pulumi.Output.secret).apply(_host_key)
         created.append(_secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": pair.apply(_private)}))
-        # The public half of a generated key is for everybody, though it is computed from a secret.
+        # The public half of a generated key is no secret, though computed from one.
         public_key = pulumi.Output.unsecret(pair.apply(_public))
         fingerprint = pulumi.Output.unsecret(pair.apply(_fingerprint))
     else:

@@ -5,37 +5,35 @@ from typing import Any, Unpack
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.core.v1 import Namespace, Service
+from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
+from pulumi_kubernetes.networking.v1 import NetworkPolicy
 
 from soperator_pulumi.cluster.admin import AdminShell
-from soperator_pulumi.cluster.args import SlurmClusterArgs
-from soperator_pulumi.cluster.cluster_inputs import Parts
-from soperator_pulumi.cluster.configuration import create_configuration
+from soperator_pulumi.cluster.arguments import WHERE, SlurmClusterArgs, refusal, reserve_name, understand
+from soperator_pulumi.cluster.config_maps import ConfigMaps, create_config_maps
 from soperator_pulumi.cluster.controller import Controller
-from soperator_pulumi.cluster.errors import ClusterArgumentsError, InvalidClusterError
-from soperator_pulumi.cluster.jail import Jail
-from soperator_pulumi.cluster.leaving import create_drain_gate, create_removed_node_sets
+from soperator_pulumi.cluster.drain_gates import create_drain_gate, create_removed_node_sets
+from soperator_pulumi.cluster.jail import Jail, create_active_tree
 from soperator_pulumi.cluster.login import LoginNodes
-from soperator_pulumi.cluster.namespace import create_namespace, create_nodes_service
-from soperator_pulumi.cluster.network import create_network_policies
+from soperator_pulumi.cluster.network import create_network_policies, create_nodes_service
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.program import take_name
+from soperator_pulumi.cluster.pods import Parts
 from soperator_pulumi.cluster.references import references
-from soperator_pulumi.cluster.scope import PART_OF, Scope, owner_of, urn_of, what_it_stands_on
-from soperator_pulumi.cluster.secrets import create_keys
-from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
-from soperator_pulumi.errors import SpecError
+from soperator_pulumi.cluster.scope import PART_OF, Scope, dependencies_of, owner_of, urn_of
+from soperator_pulumi.cluster.secrets import Keys, create_keys
+from soperator_pulumi.cluster.storage import STATE_CLAIM, Claim, create_claim, create_namespace
+from soperator_pulumi.errors import Problem
 from soperator_pulumi.lifecycle import (
     OWNER_LABEL,
+    ActiveTree,
     ClusterConnection,
     DrainGate,
     KubernetesAccess,
     Prerequisites,
     RemovedNodeSets,
 )
-from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
-
-WHERE = "soperator:cluster"
-"""What messages call the spec."""
+from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 class SlurmCluster(pulumi.ComponentResource):
@@ -51,17 +49,45 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         pulumi.export("login", cluster.login.endpoint)
 
-    It acts on the live cluster with dynamic resources and so is for Python programs only.
+    Every child is an attribute: `cluster.node_sets["cpu"].stateful_set`, `cluster.login.service`. Dynamic resources
+    among them act on the live cluster, so the component is for Python programs only.
     """
 
-    namespace: pulumi.Output[str]
-    """Namespace that holds the cluster."""
+    namespace_name: pulumi.Output[str]
+    """Name of the namespace, known once it exists: give it to your own objects in the namespace."""
+
+    jail_tree: pulumi.Output[str]
+    """Id of the tree that new jobs and sessions enter. `jail.active` of the spec takes it to switch back."""
+
+    kubernetes_provider: kubernetes.Provider | None
+    """Provider of all children, made of `kubeconfig` and `context`. None without them, or with a provider of yours."""
+
+    prerequisites: Prerequisites
+    """Check of the live Kubernetes, before anything is applied."""
+
+    namespace: Namespace | None
+    """The namespace. None where it existed before (`create_namespace: false`); `namespace_name` is there always."""
+
+    removed_node_sets: RemovedNodeSets
+    """Drain of node sets that left the spec."""
+
+    state_claim: Claim
+    """Claim with slurmctld's state, ReadWriteOnce."""
+
+    keys: Keys
+    """The munge key and the ssh host key."""
+
+    config_maps: ConfigMaps
+    """Files of Slurm, of its users and of sshd."""
+
+    network_policies: Mapping[str, NetworkPolicy]
+    """NetworkPolicies, by their names in Kubernetes."""
+
+    nodes_service: Service
+    """Headless Service by which Slurm's pods find each other."""
 
     jail: Jail
     """The root filesystem of all jobs and sessions."""
-
-    jail_tree: pulumi.Output[str]
-    """Id of the tree that new jobs and sessions enter; `jail.active` of the spec takes it to switch back to it."""
 
     controller: Controller
     """slurmctld."""
@@ -70,16 +96,16 @@ class SlurmCluster(pulumi.ComponentResource):
     """The worker nodes, by the node sets' names."""
 
     login: LoginNodes
-    """sshd, and how it is reached."""
+    """sshd, and its endpoint."""
+
+    active_tree: ActiveTree
+    """Switch to the tree that new jobs and sessions enter."""
 
     admin: AdminShell
-    """Root in the jail, when it is wanted."""
-
-    removed_node_sets: RemovedNodeSets
-    """Frees the nodes of node sets that the spec no longer has of jobs."""
+    """Root in the jail, for the time of a session."""
 
     drain_gate: DrainGate
-    """Depends on all else, so it is deleted first: it frees all nodes of jobs, or nothing is deleted."""
+    """First to be deleted, as it depends on all else: it drains all nodes, or nothing is deleted."""
 
     connection: ClusterConnection
     """Handle of the live cluster (access, namespace, UID, owner), for resources that act on it, of other programs too.
@@ -101,64 +127,56 @@ class SlurmCluster(pulumi.ComponentResource):
             kwargs: The same keys as `args`; these win.
 
         Raises:
-            InvalidClusterError: the description has problems: all of them in one message. Pulumi prints it alone.
-            ClusterArgumentsError: arguments do not go together, or another cluster of the program has its name.
+            InvalidClusterError: The description or the arguments have problems, or another cluster of the program has
+                the name. All problems are in one message, which Pulumi prints alone.
         """
         name = resource_name
-        spec, access = _understand(name, args, kwargs)
-        take_name(spec.name, name)
+        spec, access = understand(name, args, kwargs)
+        reserve_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._surroundings(name, spec, access, what_it_stands_on(opts))
-        self.prerequisites = self._check_prerequisites(name, scope, spec)
-        scope = create_namespace(name, scope.following(self.prerequisites), spec)
+        scope = self._create_scope(name, spec, access, dependencies_of(opts))
+        self.prerequisites = self._create_prerequisites(name, scope, spec)
+        scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         self.removed_node_sets = create_removed_node_sets(name, scope, spec)
-        state = create_claim(
+        self.state_claim = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
-        keys = create_keys(name, scope, spec.secrets, self.prerequisites)
-        configuration = create_configuration(name, scope.following(self.removed_node_sets), spec)
+        self.keys = create_keys(name, scope, spec.secrets, self.prerequisites)
+        self.config_maps = create_config_maps(name, scope.following(self.removed_node_sets), spec)
         self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
-        protected = scope.following(*self.network_policies)
-        self.jail = Jail(
-            f"{name}-jail",
-            scope=scope,
-            spec=spec,
-            before_pods=self.network_policies,
-            opts=scope.options(),
-        )
-        parts = Parts(spec, keys, self.jail.claim, state)
-        before_pods = [*state.created, *keys.created, *configuration.resources, self.nodes_service]
-        self._create_slurm(name, protected.following(*self.jail.claim.created, *before_pods), parts)
+        policies = tuple(self.network_policies.values())
+        self.jail = Jail(f"{name}-jail", scope=scope, spec=spec, before_pods=policies, opts=scope.options())
+        parts = Parts(spec, self.keys, self.jail.claim, self.state_claim)
+        before_pods = [
+            *policies,
+            *self.state_claim.created,
+            *self.keys.created,
+            *self.config_maps.resources,
+            self.nodes_service,
+        ]
+        self._create_slurm(name, scope.following(*self.jail.claim.created, *before_pods), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
-        pods = [self.jail, self.controller, *node_sets, self.login, self.admin]
-        everything = [*self.network_policies, *before_pods, *pods]
-        self.drain_gate = create_drain_gate(name, scope, spec, everything)
+        pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
+        self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
         self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
-        self.namespace = pulumi.Output.from_input(spec.namespace)
-        self.register_outputs({"namespace": self.namespace, "jailTree": self.jail_tree})
+        self.register_outputs({"namespaceName": self.namespace_name, "jailTree": self.jail_tree})
 
-    def _create_slurm(self, name: str, ready: Scope, parts: Parts) -> None:
-        """Create the pods: slurmctld at once, where jobs and sessions run after the jail has a tree for them."""
-        self.controller = Controller(f"{name}-controller", scope=ready, parts=parts, opts=ready.options())
-        filled = ready.following(self.jail.populated)
-        self.node_sets = self._create_node_sets(name, filled.following(self.controller.stateful_set), parts)
-        self.login = LoginNodes(f"{name}-login", scope=filled, parts=parts, opts=filled.options())
-        self.jail.activate(filled.following(self.controller.ready, self.login.ready))
-        self.jail_tree = self.jail.tree
-        active = filled.following(self.jail.active)
-        self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
-
-    def _surroundings(
-        self, name: str, spec: ClusterSpec, access: KubernetesAccess, stands_on: pulumi.ResourceOptions
+    def _create_scope(
+        self, name: str, spec: ClusterSpec, access: KubernetesAccess, depends_on: pulumi.ResourceOptions
     ) -> Scope:
-        """Return what all children share; a kubeconfig given to the component gets a provider of its own."""
+        """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
+        self.kubernetes_provider = None
         provider = self.get_provider("kubernetes:core/v1:Pod")
         if provider is not None and not access:
-            raise ClusterArgumentsError(
-                f"SlurmCluster {name!r}: an explicit Kubernetes provider was given without kubeconfig or context. "
-                "The cluster talks to Slurm itself and cannot read the provider's credentials, so it might act on "
-                "another Kubernetes. Give the component the same kubeconfig (and context), or no provider at all."
+            raise refusal(
+                name,
+                Problem(
+                    "kubeconfig",
+                    "missing beside an explicit Kubernetes provider. The cluster talks to Slurm itself and cannot read "
+                    "the provider's credentials, so it might act on another Kubernetes. Give the component the same "
+                    "kubeconfig (and context), or no provider at all.",
+                ),
             )
         scope = Scope(
             parent=self,
@@ -170,22 +188,22 @@ class SlurmCluster(pulumi.ComponentResource):
             annotations=spec.annotations,
             access=access,
             provider=provider,
-            stands_on=stands_on,
+            depends_on=depends_on,
         )
         if provider is not None or not access:
             return scope
-        own = kubernetes.Provider(
+        self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=access.secret_kubeconfig(),
             context=access.context,
-            # Or another address or CA of the same Kubernetes would have everything made anew.
+            # Without it, another address or CA of the same Kubernetes would recreate everything.
             cluster_identifier=scope.owner,
             enable_secret_mutable=True,  # a changed Secret is changed in place
             opts=scope.options(),
         )
-        return scope.through(own)
+        return scope.through(self.kubernetes_provider)
 
-    def _check_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
+    def _create_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
             cluster=scope.connection(),
@@ -198,6 +216,27 @@ class SlurmCluster(pulumi.ComponentResource):
             opts=scope.options(),
         )
 
+    def _create_namespace(self, name: str, scope: Scope, spec: ClusterSpec) -> Scope:
+        """Create the namespace, unless it exists, and return the scope of its objects."""
+        self.namespace = create_namespace(name, scope, spec)
+        if self.namespace is None:
+            self.namespace_name = pulumi.Output.from_input(spec.namespace)
+            return scope
+        self.namespace_name = self.namespace.metadata.apply(_name_in)
+        return scope.inside(self.namespace)
+
+    def _create_slurm(self, name: str, scope: Scope, parts: Parts) -> None:
+        """Create the pods: slurmctld at once; those of jobs and sessions after the jail has a tree for them."""
+        self.controller = Controller(f"{name}-controller", scope=scope, parts=parts, opts=scope.options())
+        filled = scope.following(self.jail.populated)
+        self.node_sets = self._create_node_sets(name, filled.following(self.controller.stateful_set), parts)
+        self.login = LoginNodes(f"{name}-login", scope=filled, parts=parts, opts=filled.options())
+        ready = filled.following(self.controller.ready, self.login.ready)
+        self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim)
+        self.jail_tree = self.active_tree.tree
+        active = filled.following(self.active_tree)
+        self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
+
     def _create_node_sets(self, name: str, scope: Scope, parts: Parts) -> dict[str, NodeSet]:
         return {
             node_set.name: NodeSet(
@@ -207,18 +246,5 @@ class SlurmCluster(pulumi.ComponentResource):
         }
 
 
-def _understand(name: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, KubernetesAccess]:
-    """Return the checked spec, and the Kubernetes cluster that it goes to."""
-    described: dict[str, Any] = {"name": name, **args} if isinstance(args, Mapping) else {"name": name}
-    given = {**described, **kwargs}
-    access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
-    if isinstance(args, ClusterSpec):
-        if besides := sorted(given.keys() - {"name"}):
-            raise ClusterArgumentsError(
-                f"SlurmCluster {name!r}: got a ClusterSpec and also {', '.join(besides)}. Put all into the ClusterSpec."
-            )
-        return args, access
-    try:
-        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), access
-    except SpecError as error:
-        raise InvalidClusterError(error.where, error.problems) from None
+def _name_in(metadata: ObjectMeta) -> str:
+    return str(metadata.name)

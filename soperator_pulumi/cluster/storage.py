@@ -1,18 +1,21 @@
-"""Claims that outlive pods: the jail, with the homes, and slurmctld's state.
+"""Objects that outlive a destroy: the namespace, and the claims of the jail and of slurmctld's state.
 
-They stand outside the StatefulSets' claim templates, where a changed size would replace the StatefulSet.
+The claims stand outside the StatefulSets' claim templates, where a changed size would replace the StatefulSet.
 """
 
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes.core.v1 import (
+    Namespace,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpecArgs,
     VolumeResourceRequirementsArgs,
 )
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.storage import VolumeSpec
 
 JAIL_CLAIM = "jail"
@@ -24,13 +27,26 @@ class Claim:
     """A claim to mount."""
 
     name: pulumi.Input[str]
-    created: tuple[PersistentVolumeClaim, ...]
-    """The claim, when it is our own; empty when it existed before."""
+    resource: PersistentVolumeClaim | None
+    """None for a claim that existed before."""
+
+    @property
+    def created(self) -> tuple[PersistentVolumeClaim, ...]:
+        """The claim, if it is our own."""
+        return () if self.resource is None else (self.resource,)
 
 
-def kept(*, keep: bool) -> pulumi.ResourceOptions:
-    """Return the options of an object that `destroy` leaves behind, and that nothing may replace, if `keep` says so."""
-    return pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)
+def create_namespace(name: str, scope: Scope, spec: ClusterSpec) -> Namespace | None:
+    """Create the namespace, unless the spec says that it exists."""
+    if not spec.create_namespace:
+        return None
+    # The baseline level forbids SYS_ADMIN, which moves jobs into the jail. No container of ours is privileged.
+    labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": "privileged"}
+    return Namespace(
+        f"{name}-namespace",
+        metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations} or None),
+        opts=scope.options(_kept(keep=spec.storage.keep)),
+    )
 
 
 def create_claim(
@@ -38,12 +54,12 @@ def create_claim(
 ) -> Claim:
     """Create the claim `claim_name`, unless the spec names one that exists."""
     if volume.existing_claim is not None:
-        return Claim(volume.existing_claim, ())
+        return Claim(volume.existing_claim, None)
     # Without a class, an empty one keeps Kubernetes from choosing its default, which would make another volume.
     no_class = "" if volume.static_volume is not None else None
     created = PersistentVolumeClaim(
         name,
-        # A class that waits for the first pod binds the claim only after that; the pods tell when it can't.
+        # A class that waits for the first pod binds the claim only then. The pods report a claim that is not bound.
         metadata=scope.metadata(claim_name, annotations=SKIP_AWAIT),
         spec=PersistentVolumeClaimSpecArgs(
             access_modes=[access_mode],
@@ -51,6 +67,11 @@ def create_claim(
             volume_name=volume.static_volume,
             resources=VolumeResourceRequirementsArgs(requests={"storage": f"{volume.size_gib}Gi"}),
         ),
-        opts=scope.options(kept(keep=keep)),
+        opts=scope.options(_kept(keep=keep)),
     )
-    return Claim(claim_name, (created,))
+    return Claim(claim_name, created)
+
+
+def _kept(*, keep: bool) -> pulumi.ResourceOptions:
+    """Return the options of an object that `destroy` keeps, and that nothing may replace, if `keep` is true."""
+    return pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)

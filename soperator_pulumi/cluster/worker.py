@@ -14,10 +14,10 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.cluster_inputs import Parts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
+    USERS_CONFIG_MAP,
     asks,
     give_modes,
     hardened,
@@ -26,11 +26,8 @@ from soperator_pulumi.cluster.containers import (
     prepare,
     requirements,
 )
-from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import Role
-from soperator_pulumi.cluster.submounts import with_submounts
-from soperator_pulumi.cluster.temporary import directories, worker_memory_mib
-from soperator_pulumi.cluster.users import USERS_CONFIG_MAP
+from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_submounts, worker_memory_mib
+from soperator_pulumi.cluster.pods import Parts, Role
 from soperator_pulumi.cluster.worker_cgroups import CGROUPS
 from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
 from soperator_pulumi.render import layout
@@ -141,7 +138,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
         mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        *directories(worker_memory_mib(node_set), shared_memory=True),
+        *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR),
         mounts.scratch("log", _LOG_DIR),

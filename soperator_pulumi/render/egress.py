@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from soperator_pulumi.spec.network import Destination
-from soperator_pulumi.spec.types.ports import LAST_PORT, Ports
+from soperator_pulumi.spec.types.addresses import LAST_PORT, Ports
 
 ALL = ("0.0.0.0/0", "::/0")
 

@@ -6,7 +6,7 @@ Nothing in it depends on how many nodes there are, so scaling changes no file.
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.text import HEADER, lines
+from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec

@@ -1,7 +1,7 @@
 """sshd_config of the login nodes: public keys only, no root, every session in the jail."""
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.text import HEADER, lines
+from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 

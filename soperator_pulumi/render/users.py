@@ -4,7 +4,7 @@ Order is by id, so that listing users in another order changes nothing.
 """
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.text import lines
+from soperator_pulumi.render.layout import lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 _LAST_CHANGE = 19_000

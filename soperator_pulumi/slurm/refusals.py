@@ -5,10 +5,7 @@ from collections.abc import Mapping
 
 from soperator_pulumi.errors import (
     JobEndedError,
-    NodeExistsError,
-    NodesBusyError,
     NodesNotDeletedError,
-    NodeTableFullError,
     NotRunningError,
     SlurmError,
     SoperatorError,
@@ -21,9 +18,6 @@ from soperator_pulumi.slurm.transport import Answer
 
 _WORDS: Mapping[str, type[SoperatorError]] = {
     "Invalid node name specified": UnknownNodeError,
-    "Requested nodes are busy": NodesBusyError,
-    "Node already exists in the node table": NodeExistsError,
-    "Unable to add node, node table is full": NodeTableFullError,
     "Unable to contact slurm controller": NotRunningError,
     "Invalid job id specified": UnknownJobError,
     "Job/step already completing or completed": JobEndedError,

@@ -1,5 +1,11 @@
-"""A trial start of slurmctld beside the running one: whether it takes new files is known before they are in place."""
+"""A trial start of slurmctld beside the running one: whether it takes new files is known before they are in place.
 
+`scontrol reconfigure` alone cannot show it. scontrol parses the file and refuses what it cannot read; but a slurmctld
+in the foreground (`-D`, as in a pod) answers "done", replaces itself, and only then refuses the new file, for a missing
+plugin for example: it is gone (measured with 24.11.5: `SchedulerType=sched/nonsense`, exit code 0, controller dead).
+"""
+
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -9,6 +15,9 @@ from soperator_pulumi.slurm.transport import Transport
 
 TRIAL_SECONDS = 30
 """A start takes 0.1 to 0.3 s (measured)."""
+
+TRIAL_PORT = 6816
+"""Port of the trial's slurmctld: free in the controller's pod, and opened by no Service or NetworkPolicy."""
 
 # $1 is the folder. What a killed trial left behind is removed first.
 _SCRIPT = """
@@ -26,8 +35,28 @@ exit 1
 """
 
 
+def trial_files(files: dict[str, str], folder: PurePosixPath) -> dict[str, str]:
+    """Return the files of a trial start, to be written into `folder` before `slurmctld -D -f <folder>/slurm.conf`.
+
+    Its state, pid file and port are its own, and its state is empty: it knows no node and no job, and touches none.
+    `folder` needs an empty subfolder `state`, both writable for slurm. `SLURM_CONF=<folder>/slurm.conf scontrol
+    ping` answers when the files are taken; else slurmctld ends with exit code 1, its reason in its output.
+    """
+    own = {
+        "SlurmctldPort": str(TRIAL_PORT),
+        "StateSaveLocation": str(folder / "state"),
+        "SlurmctldPidFile": str(folder / "slurmctld.pid"),
+    }
+    text = files["slurm.conf"]
+    for name, value in own.items():
+        text, count = re.subn(rf"(?m)^{name}=.*$", f"{name}={value}", text)
+        if count != 1:
+            raise ValueError(f"slurm.conf has {count} lines of {name}, needs one")
+    return {**files, "slurm.conf": text}
+
+
 def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosixPath) -> None:
-    """Start slurmctld on `files`, made by `render.trial_files` for `folder`, and stop it again.
+    """Start slurmctld on `files`, made by `trial_files` for `folder`, and stop it again.
 
     Raises:
         SlurmError: it did not start; the message is what it said.

@@ -6,7 +6,6 @@ from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec import drain, jail, login, node_set, partition, scheduling, storage, submount, user
-from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.login import LoginSpec
@@ -14,7 +13,7 @@ from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
-from soperator_pulumi.spec.slurm import SlurmSpec
+from soperator_pulumi.spec.slurm import ControllerSpec, SlurmSpec
 from soperator_pulumi.spec.storage import StorageSpec
 from soperator_pulumi.spec.types import quantity
 from soperator_pulumi.spec.types.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner

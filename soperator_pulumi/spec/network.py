@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from soperator_pulumi.spec.types.addresses import Cidr, cidr
-from soperator_pulumi.spec.types.ports import Ports
+from soperator_pulumi.spec.types.addresses import Cidr, Ports, cidr
 from soperator_pulumi.spec.validation.base import Model
 
 

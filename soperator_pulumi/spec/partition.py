@@ -6,7 +6,7 @@ from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.slurm_conf import PartitionOptions
+from soperator_pulumi.spec.slurm_settings import PartitionOptions
 from soperator_pulumi.spec.types.names import SlurmName
 from soperator_pulumi.spec.validation.base import Model
 from soperator_pulumi.spec.validation.partial import known

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator_pulumi.spec.slurm_conf import SlurmConfExtra
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.slurm_settings import SlurmConfExtra
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.validation.base import Model, whole
 
 MAX_NODES = 65_536
@@ -35,3 +37,13 @@ class SlurmSpec(Model):
     extra: SlurmConfExtra = Field(default_factory=dict)
     """More parameters of slurm.conf, checked against Slurm's own. They replace our defaults; what the cluster is
     built on cannot be set."""
+
+
+class ControllerSpec(Scheduled):
+    """The pod that runs slurmctld."""
+
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="4Gi")
+    )
+    """What the slurmctld container asks for. Default: half a CPU and 1 GiB, at most 4 GiB of memory; CPU is not
+    limited, as a throttled controller delays every job."""

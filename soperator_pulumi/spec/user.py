@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.system_accounts import SYSTEM_NAMES
 from soperator_pulumi.spec.types.ssh_key import SshPublicKey
 from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
@@ -131,3 +130,14 @@ def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) 
                 f'"{user.name}" is also the name of the own group of users[{index}], with gid {user.gid}. '
                 "Choose another name, or give that user the group's gid.",
             )
+
+
+SYSTEM_NAMES = frozenset(
+    """
+    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm list
+    lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow slurm
+    src sshd staff sudo sync sys systemd-journal systemd-network systemd-timesync tape tty users utmp uucp video voice
+    www-data
+    """.split()  # noqa: SIM905 one name a line would be a screen of nothing
+)
+"""Users and groups: a user's own group has the user's name, so they are one set."""

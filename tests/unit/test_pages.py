@@ -1,13 +1,17 @@
 """The README and the pages of docs/ lead where they say, and explain messages that are printed."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tools import paths
 
-PAGES = [paths.ROOT / "README.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
+README = paths.ROOT / "README.md"
+CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"
+ARCHITECTURE = paths.ROOT / "docs" / "architecture.md"
+PAGES = [README, CONTRIBUTING, paths.ROOT / "CHANGELOG.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
 
 
 def anchors(page: Path) -> set[str]:
@@ -28,7 +32,7 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> 
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    linked = set(re.findall(r"\]\(docs/([^)#]+)", PAGES[0].read_text()))
+    linked = set(re.findall(r"\]\((?:docs/)?([^)#:]+)", README.read_text()))
     by_others = {name for page in PAGES[1:] for name in re.findall(r"\]\((\w[\w-]*\.md)", page.read_text())}
     assert {page.name for page in PAGES[1:]} <= linked | by_others
 
@@ -50,9 +54,34 @@ def test_every_message_that_the_next_day_explains_is_one() -> None:
             assert phrase in spoken, phrase
 
 
-def test_every_file_that_the_architecture_names_is_there() -> None:
-    page = (paths.ROOT / "docs" / "architecture.md").read_text()
-    names = {name for name in re.findall(r"`([\w./-]+(?:\.py|\.h|/))`", page) if not name.startswith("/")}
+@pytest.mark.parametrize("page", [ARCHITECTURE, CONTRIBUTING], ids=lambda page: page.name)
+def test_every_file_that_a_page_for_developers_names_is_there(page: Path) -> None:
+    found = re.findall(r"`([\w./-]+(?:\.py|\.h|\.md|/))`", page.read_text())
+    names = {name for name in found if not name.startswith("/")}
     folders = [paths.ROOT, paths.ROOT / "soperator_pulumi", *(paths.ROOT / "soperator_pulumi").rglob("*/")]
     assert len(names) > 20
     assert {name for name in names if not any((folder / name).exists() for folder in folders)} == set()
+
+
+def test_every_command_for_developers_is_one() -> None:
+    page = CONTRIBUTING.read_text()
+    targets = set(re.findall(r"(?m)^([\w./]+):", (paths.ROOT / "Makefile").read_text()))
+    commands = re.findall(r"(?m)^\.venv/bin/python -m (.*)$", page)
+
+    assert set(re.findall(r"make ([a-z./]+)", page)) <= targets
+    assert len(commands) >= 4
+    for module, *arguments in map(str.split, commands):
+        if module != "pytest":
+            assert (paths.ROOT / f"{module.replace('.', '/')}.py").exists(), module
+            continue
+        tests = (paths.ROOT / arguments[0]).read_text()
+        words = [word for option, word in pairwise(arguments) if option == "-k"]
+        assert all(re.search(rf"def test_\w*{word}", tests) for word in words)
+
+
+def test_every_name_in_capitals_that_a_recipe_points_to_is_in_the_sources() -> None:
+    sources = "".join(path.read_text() for path in (paths.ROOT / "soperator_pulumi").rglob("*.py"))
+    names = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", CONTRIBUTING.read_text() + ARCHITECTURE.read_text()))
+
+    assert len(names) >= 2
+    assert {name for name in names if f"\n{name}" not in sources} == set()

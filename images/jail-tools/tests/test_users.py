@@ -17,7 +17,7 @@ from jail_tools import claim, resolve_beneath
 from jail_tools.accounts import etc
 from jail_tools.accounts.account_resolution import SYSTEM_NAMES
 from jail_tools.accounts.account_sync import Keeper
-from soperator_pulumi.spec import system_accounts
+from soperator_pulumi.spec import user as user_spec
 from tests.waiting import wait_until
 
 SLURM = {
@@ -413,7 +413,7 @@ def test_our_lock_keeps_useradd_waiting(jail: Jail) -> None:
 
 
 def test_names_that_the_images_have_are_those_that_the_specification_refuses() -> None:
-    assert SYSTEM_NAMES == system_accounts.SYSTEM_NAMES
+    assert SYSTEM_NAMES == user_spec.SYSTEM_NAMES
 
 
 def test_the_command_runs_until_it_is_asked_to_end(sidecar: Sidecar, jail: Jail) -> None:

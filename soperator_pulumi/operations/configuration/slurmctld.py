@@ -9,11 +9,10 @@ from soperator_pulumi.operations.kube import Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
-from soperator_pulumi.render.trial import trial_files
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
-from soperator_pulumi.slurm.trial import trial_start
+from soperator_pulumi.slurm.trial import trial_files, trial_start
 
 CONTROLLER_STATEFUL_SET = "controller"
 CONTROLLER_POD = "controller-0"

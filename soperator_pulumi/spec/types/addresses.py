@@ -1,9 +1,12 @@
 """Ranges of addresses, as annotated types."""
 
 import ipaddress
+import re
+from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.spec.validation.base import refused
 
@@ -33,3 +36,50 @@ def _cidr(value: object) -> str:
 
 Cidr = Annotated[str, BeforeValidator(_cidr)]
 """A range of addresses, `10.0.0.0/8`."""
+
+
+LAST_PORT = 65_535
+_RANGE = re.compile(r"(?P<first>\d{1,5})(-(?P<last>\d{1,5}))?")
+_WANTED = 'needs a port from 1 to 65535, such as 6443, or a range of them in quotes, such as "2379-2381".'
+
+
+@dataclass(frozen=True, order=True)
+class Ports:
+    """A port, or all from `first` to `last`."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def all(cls) -> "Ports":
+        """Return the range of all ports."""
+        return cls(1, LAST_PORT)
+
+    def written(self) -> int | str:
+        """Return it as a spec has it: `6443` or `"2379-2381"`."""
+        return self.first if self.first == self.last else str(self)
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read a number or a range; dumped, it is the same again."""
+        return core_schema.no_info_plain_validator_function(
+            cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
+        )
+
+    @classmethod
+    def _read(cls, value: object) -> "Ports":
+        if isinstance(value, cls):
+            return value
+        # 6443.0 is 6443: numbers arrive as floats from other languages.
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, (int, str)) and not isinstance(value, bool):
+            match = _RANGE.fullmatch(str(value))
+            if match is not None:
+                first, last = int(match["first"]), int(match["last"] or match["first"])
+                if 1 <= first <= last <= LAST_PORT:
+                    return cls(first, last)
+        raise refused(_WANTED)

@@ -67,7 +67,7 @@ def populate_pod(deployment: Deployment) -> dict[str, Any]:
 
 def switch_pod(deployment: Deployment) -> dict[str, Any]:
     """The specification of the pod that switches trees."""
-    pod: dict[str, Any] = deployment.one("hpc-jail-active").inputs["template"]["spec"]
+    pod: dict[str, Any] = deployment.one("hpc-active-tree").inputs["template"]["spec"]
     return pod
 
 

@@ -5,7 +5,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from soperator_pulumi import ClusterSpec, SlurmCluster, parse_cluster
-from soperator_pulumi.cluster import ClusterArgumentsError, InvalidClusterError
+from soperator_pulumi.cluster import InvalidClusterError
 from soperator_pulumi.testing import Deployment, Secret, deploy
 from tests.rendered.cluster.clusters import a_spec, provided
 
@@ -33,7 +33,7 @@ def test_a_checked_spec_is_taken_as_it_is() -> None:
 
 def test_a_checked_spec_and_keywords_do_not_go_together() -> None:
     spec = parse_cluster({"name": "hpc", **a_spec()})
-    with pytest.raises(ClusterArgumentsError, match="also users"):
+    with pytest.raises(InvalidClusterError, match="users: given beside a ClusterSpec"):
         deploy(lambda: SlurmCluster("hpc", spec, users=[]), outputs=provided)
 
 
@@ -93,7 +93,7 @@ def test_an_explicit_provider_alone_is_refused_with_the_reason() -> None:
         provider = kubernetes.Provider("elsewhere", kubeconfig=KUBECONFIG)
         SlurmCluster("hpc", a_spec(), pulumi.ResourceOptions(provider=provider))
 
-    with pytest.raises(ClusterArgumentsError, match="cannot read the provider's credentials") as raised:
+    with pytest.raises(InvalidClusterError, match="cannot read the provider's credentials") as raised:
         deploy(program, outputs=provided)
     assert isinstance(raised.value, pulumi.RunError)
 
@@ -106,7 +106,7 @@ def test_a_provider_inherited_from_a_parent_is_refused_as_well() -> None:
         )
         SlurmCluster("hpc", a_spec(), pulumi.ResourceOptions(parent=parent))
 
-    with pytest.raises(ClusterArgumentsError):
+    with pytest.raises(InvalidClusterError, match="kubeconfig: missing"):
         deploy(program, outputs=provided)
 
 

@@ -8,6 +8,7 @@ from tests.rendered.cluster.clusters import a_deployment
 
 EXPECTED = """\
 hpc                                   soperator-pulumi:index:SlurmCluster
+  hpc-active-tree                     pulumi-python:dynamic/soperator:ActiveTree
   hpc-admin                           soperator-pulumi:index:AdminShell
     hpc-admin                         kubernetes:apps/v1:StatefulSet
   hpc-controller                      soperator-pulumi:index:Controller
@@ -23,7 +24,6 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-drain-gate                      pulumi-python:dynamic/soperator:DrainGate
   hpc-jail                            soperator-pulumi:index:Jail
     hpc-jail                          kubernetes:core/v1:PersistentVolumeClaim protect retain
-    hpc-jail-active                   pulumi-python:dynamic/soperator:ActiveTree
     hpc-jail-populate-21c39bb3a094    kubernetes:batch/v1:Job
     hpc-jail-populated                pulumi-python:dynamic/soperator:TreePopulated
   hpc-login                           soperator-pulumi:index:LoginNodes
@@ -33,16 +33,16 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-munge-key                       random:index/randomBytes:RandomBytes
   hpc-munge-key-secret                kubernetes:core/v1:Secret
   hpc-namespace                       kubernetes:core/v1:Namespace protect retain
-  hpc-network-admin-out               kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-controller              kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-controller-out          kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-default-deny            kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-populate-out       kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-switch-out         kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-login                   kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-login-out               kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-worker-out              kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-admin-egress            kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-controller-egress       kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-controller-ingress      kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-default-deny-ingress    kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-populate-egress    kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-switch-egress      kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login-egress            kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login-ingress           kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker-egress           kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker-ingress          kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                           kubernetes:core/v1:Service
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
   hpc-removed-node-sets               pulumi-python:dynamic/soperator:RemovedNodeSets
@@ -84,16 +84,16 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "ConfigMap/users",
         "ConfigMap/ssh-keys",
         "ConfigMap/sshd-config",
-        "NetworkPolicy/default-deny",
-        "NetworkPolicy/controller",
-        "NetworkPolicy/controller-out",
-        "NetworkPolicy/jail-populate-out",
-        "NetworkPolicy/jail-switch-out",
-        "NetworkPolicy/worker",
-        "NetworkPolicy/worker-out",
-        "NetworkPolicy/login",
-        "NetworkPolicy/login-out",
-        "NetworkPolicy/admin-out",
+        "NetworkPolicy/admin-egress",
+        "NetworkPolicy/controller-egress",
+        "NetworkPolicy/controller-ingress",
+        "NetworkPolicy/default-deny-ingress",
+        "NetworkPolicy/jail-populate-egress",
+        "NetworkPolicy/jail-switch-egress",
+        "NetworkPolicy/login-egress",
+        "NetworkPolicy/login-ingress",
+        "NetworkPolicy/worker-egress",
+        "NetworkPolicy/worker-ingress",
         "PodDisruptionBudget/controller",
         "PodDisruptionBudget/cpu",
     }

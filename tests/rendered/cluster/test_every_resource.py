@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.cluster import ClusterArgumentsError
+from soperator_pulumi.cluster import InvalidClusterError
 from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 from tests.rendered.cluster.clusters import (
@@ -91,7 +91,7 @@ def test_two_clusters_of_one_name_do_not_fit_into_one_program() -> None:
         SlurmCluster("east", a_spec(name="hpc"))
         SlurmCluster("west", a_spec(name="hpc", namespace="west"))
 
-    with pytest.raises(ClusterArgumentsError, match="also the name of SlurmCluster 'east'"):
+    with pytest.raises(InvalidClusterError, match="also the name of SlurmCluster 'east'"):
         deploy(program, outputs=provided)
 
 
@@ -203,7 +203,7 @@ def test_only_the_pods_of_slurm_are_found_by_the_name_of_a_node(deployment: Depl
         for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]
     }
     slurm = templates.keys() - {"admin", deployment.resources(":Job")[0].inputs["metadata"]["name"]}
-    templates["switch"] = deployment.one("hpc-jail-active").inputs["template"]["metadata"]["labels"]
+    templates["switch"] = deployment.one("hpc-active-tree").inputs["template"]["metadata"]["labels"]
     found = {name for name, labels in templates.items() if service.items() <= labels.items()}
     assert found == slurm
 

@@ -131,18 +131,18 @@ def test_workers_and_logins_come_after_the_tree_and_slurmctld_at_once() -> None:
 
 def test_trees_are_switched_when_slurmctld_and_logins_can_be_asked_and_before_there_is_an_admin_shell() -> None:
     deployment = a_deployment()
-    before = dependencies_of(deployment, "hpc-jail-active")
+    before = dependencies_of(deployment, "hpc-active-tree")
     assert {"hpc-jail-populated", "hpc-controller-ready", "hpc-login-ready"} <= before
-    assert "hpc-jail-active" in dependencies_of(deployment, "hpc-admin", "StatefulSet")
+    assert "hpc-active-tree" in dependencies_of(deployment, "hpc-admin", "StatefulSet")
 
 
 def test_what_switches_trees_knows_the_wanted_tree_and_what_becomes_of_the_others() -> None:
     older = "0123456789ab"
     jail = {"active": older, "keep_trees": 5, "changes": "carry_over"}
-    active = a_deployment(jail=jail).one("hpc-jail-active").inputs
+    active = a_deployment(jail=jail).one("hpc-active-tree").inputs
     assert (active["tree"], active["keep_trees"], active["changes"]) == (older, 5, "carry_over")
     assert active["populated"] == tree_of("image:registry.example/jail:1")
-    assert a_deployment().one("hpc-jail-active").inputs["tree"] == tree_of("image:registry.example/jail:1")
+    assert a_deployment().one("hpc-active-tree").inputs["tree"] == tree_of("image:registry.example/jail:1")
 
 
 def test_a_switch_works_on_the_whole_claim_in_one_container_to_which_its_arguments_are_added() -> None:

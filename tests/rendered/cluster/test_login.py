@@ -22,7 +22,7 @@ def exported(spec: Mapping[str, Any], service: Mapping[str, Any] | None = None) 
         pulumi.export("endpoint", cluster.login.endpoint)
         pulumi.export("public_key", cluster.login.host_public_key)
         pulumi.export("fingerprint", cluster.login.host_key_fingerprint)
-        pulumi.export("namespace", cluster.namespace)
+        pulumi.export("namespace", cluster.namespace_name)
 
     def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         if name == "hpc-login-service":

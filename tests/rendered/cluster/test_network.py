@@ -10,7 +10,7 @@ SRUN = (60001, 63000)
 
 def allowed(deployment: Deployment, component: str) -> set[tuple[str, str]]:
     """From a component's policy: who may reach which port."""
-    policy = deployment.one(f"hpc-network-{component}").inputs["spec"]
+    policy = deployment.one(f"hpc-network-{component}-ingress").inputs["spec"]
     rules = set()
     for rule in policy["ingress"]:
         ports = [_port(port) for port in rule.get("ports", [{}])]
@@ -31,7 +31,7 @@ def _port(port: dict[str, Any]) -> str:
 
 
 def test_nothing_reaches_any_pod_of_the_cluster_without_a_rule() -> None:
-    policy = a_deployment().one("hpc-network-default-deny").inputs["spec"]
+    policy = a_deployment().one("hpc-network-default-deny-ingress").inputs["spec"]
     assert policy["policyTypes"] == ["Ingress"]
     assert not policy.get("ingress")
     assert policy["podSelector"]["matchLabels"] == {
@@ -65,7 +65,7 @@ def test_the_named_sources_reach_sshd_and_nothing_else() -> None:
 
 
 def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() -> None:
-    policy = a_deployment().one("hpc-network-controller-out").inputs["spec"]
+    policy = a_deployment().one("hpc-network-controller-egress").inputs["spec"]
     to_pods, to_names = policy["egress"]
     assert {_peer(peer) for peer in to_pods["to"]} == {"controller", "login", "worker"}
     found = {(port["protocol"], port["port"]) for port in to_names["ports"]}

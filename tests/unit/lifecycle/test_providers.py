@@ -14,7 +14,7 @@ from pulumi.dynamic.dynamic import serialize_provider
 from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.cluster.host_key import host_key
+from soperator_pulumi.cluster.secrets import host_key
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider

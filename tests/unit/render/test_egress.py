@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from soperator_pulumi.render.egress import METADATA, blocks, holes, open_ports
 from soperator_pulumi.spec.network import NetworkSpec
-from soperator_pulumi.spec.types.ports import Ports
+from soperator_pulumi.spec.types.addresses import Ports
 
 EVERYTHING = NetworkSpec().egress
 SERVICES = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render.job_submit import job_submit_lua
+from soperator_pulumi.render.jail import job_submit_lua
 from soperator_pulumi.spec.cluster import ClusterSpec
 from tests.strategies import Data, a_spec, cluster_specs
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.render.change_impact import changes
+from soperator_pulumi.render.change_impact import changes, parse_conf
 from soperator_pulumi.render.layout import SRUN_PORTS
-from soperator_pulumi.render.parse import parse_conf
 from soperator_pulumi.render.slurm_conf import MPI, node_conf, slurm_conf
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster

@@ -4,10 +4,7 @@ import pytest
 
 from soperator_pulumi.errors import (
     JobEndedError,
-    NodeExistsError,
-    NodesBusyError,
     NodesNotDeletedError,
-    NodeTableFullError,
     NotRunningError,
     SlurmError,
     SoperatorError,
@@ -34,16 +31,16 @@ IDS = {"6": 6, "8": 8, "10_9": 19, "10_2": 12}
                 "scontrol: error: Node already exists in the node table (c-0)\n"
                 "Error creating node(s): Node already exists in the node table"
             ),
-            NodeExistsError,
+            SlurmError,
         ),
         (
             (
                 "scontrol: error: Unable to add node, node table is full (d-1094)\n"
                 "Error creating node(s): Unable to add node, node table is full"
             ),
-            NodeTableFullError,
+            SlurmError,
         ),
-        ("delete_node nodename=n: Requested nodes are busy", NodesBusyError),
+        ("delete_node nodename=n: Requested nodes are busy", SlurmError),
         ("Invalid job id specified for job 999999", UnknownJobError),
         ("Job is pending execution for job 11", JobEndedError),
         ("delete_node nodename=cpu-0: Invalid user id", SlurmError),

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from soperator_pulumi.spec import args
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
-from soperator_pulumi.spec.controller import ControllerSpec
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailIsolation, JailSource, JailSpec, PopulateSpec, TarballSource
@@ -20,7 +19,7 @@ from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.scheduling import Scheduled, Toleration
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretsSpec, SshHostKeyRef
-from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
+from soperator_pulumi.spec.slurm import Constrain, ControllerSpec, SlurmSpec
 from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec
 from soperator_pulumi.spec.submount import SubmountSpec
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts

@@ -9,10 +9,9 @@ import pulumi_kubernetes as kubernetes
 import pulumi_random as random
 
 from soperator_pulumi import SlurmCluster, parse_cluster
-from soperator_pulumi.cluster.leaving import create_drain_gate
-from soperator_pulumi.cluster.namespace import create_namespace
+from soperator_pulumi.cluster.drain_gates import create_drain_gate
 from soperator_pulumi.cluster.network import create_network_policies
-from soperator_pulumi.cluster.scope import NOT_AWAITED, OLD_ONE_FIRST, Scope, what_it_stands_on
+from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, NOT_AWAITED, Scope, dependencies_of
 from soperator_pulumi.lifecycle import DrainGate, KubernetesAccess
 
 config = pulumi.Config()
@@ -28,11 +27,11 @@ class Cluster(SlurmCluster):
         elif config.get("with_context"):
             access = KubernetesAccess(context=config.get("with_context"))
         pulumi.ComponentResource.__init__(self, "soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._surroundings(name, spec, access, what_it_stands_on(opts))
-        self.prerequisites = self._check_prerequisites(name, scope, spec)
-        scope = create_namespace(name, scope.following(self.prerequisites), spec)
+        scope = self._create_scope(name, spec, access, dependencies_of(opts))
+        self.prerequisites = self._create_prerequisites(name, scope, spec)
+        scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         everything: list[pulumi.Resource] = [
-            *create_network_policies(name, scope, spec, self.prerequisites.api_servers)
+            *create_network_policies(name, scope, spec, self.prerequisites.api_servers).values()
         ]
         if config.get_bool("with_workers"):
             everything += workers(name, scope)
@@ -56,7 +55,7 @@ def workers(name: str, scope: Scope) -> list[pulumi.Resource]:
         f"{name}-cpu",
         metadata=scope.metadata("cpu", "worker", "cpu", NOT_AWAITED),
         spec=spec,
-        opts=scope.options(OLD_ONE_FIRST),
+        opts=scope.options(DELETE_BEFORE_REPLACE),
     )
     gate = DrainGate(
         f"{name}-cpu-drain-gate",

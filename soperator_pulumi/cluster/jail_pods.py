@@ -1,7 +1,8 @@
-"""The pods that work on the jail's trees: the Job that fills one, and what switches them and takes old ones away.
+"""Pods that work on the jail's trees: the Job that fills a tree, and pods that switch trees and remove old ones.
 
-From an image: the Job's own container is that image, and an init container brings it our interpreter, so the tree is
-what the container runtime unpacked, from whatever registry. From a tarball: it is streamed.
+All run the image jail_tools, which brings its own interpreter. To copy an image, the Job's container is that image, as
+the container runtime unpacked it from any registry, and an init container installs our interpreter in it. A tarball is
+streamed.
 """
 
 from collections.abc import Sequence
@@ -17,8 +18,7 @@ from pulumi_kubernetes.batch.v1 import (
 from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import BURSTABLE
-from soperator_pulumi.cluster.jail_tools import task
+from soperator_pulumi.cluster.containers import BURSTABLE, hardened, requirements
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pods import pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import Scope
@@ -30,25 +30,29 @@ from soperator_pulumi.spec.jail import TarballSource
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 POPULATE = "jail-populate"
-"""Component label of the pods that fill a tree, and with the tree's id the name of the Job."""
+"""Component label of pods that fill a tree. With the tree's id, name of the Job."""
 
 SWITCH = "jail-switch"
-"""Component label of the pods that switch trees and take old ones away."""
+"""Component label of pods that switch trees and remove old ones."""
 
 _CONTAINER = "populate"
 
 _REFUSED = 78
-"""Exit code of what another attempt cannot cure (EX_CONFIG of sysexits.h)."""
+"""Exit code of failures that another attempt cannot fix (EX_CONFIG of sysexits.h)."""
 
 _ATTEMPTS = 6
-"""Attempts after the first. Kubernetes pauses longer after each, ten minutes in all: a file server is back by then."""
+"""Attempts after the first, within ten minutes of growing pauses: long enough for a file server's restart."""
 
 _SWITCHING = PodResources(requests=ResourceAmounts(cpu="100m", memory="128Mi"), limits=ResourceAmounts(memory="1Gi"))
-"""What a switch asks for: it holds the names of a tree's files, a few hundred thousand, in memory."""
+"""Resources of a switch, which holds the names of a tree's files, a few hundred thousand, in memory."""
+
+
+_COPY = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
+"""Capabilities for a tree whose files have any owner, mode and file capability."""
 
 
 def populate_job(scope: Scope, spec: ClusterSpec, claim: Claim) -> JobSpecArgs:
-    """Return the Job that fills the tree of `spec.jail.source`. Each attempt goes on where the last one ended."""
+    """Return the Job that fills the tree of `spec.jail.source`. Each attempt continues the last one."""
     main, before, places = _containers(spec, claim)
     return JobSpecArgs(
         backoff_limit=_ATTEMPTS,
@@ -68,14 +72,14 @@ def populate_job(scope: Scope, spec: ClusterSpec, claim: Claim) -> JobSpecArgs:
 
 
 def switch_template(scope: Scope, spec: ClusterSpec, claim: Claim) -> PodTemplateSpecArgs:
-    """Return the template of pods with one container, `jail`, to which arguments are given when one is needed."""
+    """Return the template of pods with one container, `jail`, whose arguments follow when a pod is created."""
     jail = mounts.claim("jail", claim.name, layout.JAIL_DIR)
     return PodTemplateSpecArgs(
         metadata=pod_metadata(scope, SWITCH),
         spec=pod_spec(
             spec,
             spec.controller,
-            containers=[task(spec, "jail", [], [jail], resources=_SWITCHING)],
+            containers=[_task(spec, "jail", [], [jail], resources=_SWITCHING)],
             mounts=[jail],
             restart_policy="Never",
         ),
@@ -83,18 +87,18 @@ def switch_template(scope: Scope, spec: ClusterSpec, claim: Claim) -> PodTemplat
 
 
 def _containers(spec: ClusterSpec, claim: Claim) -> tuple[ContainerArgs, list[ContainerArgs], list[Mount]]:
-    """Return the container that fills the tree, what comes before it, and all mounts."""
+    """Return the container that fills the tree, its init containers, and all mounts."""
     jail = mounts.claim("jail", claim.name, layout.JAIL_BEING_FILLED)
     source = spec.jail.source
     resources = spec.jail.populate.pod_resources
     if source is not None and source.tarball is not None:
-        main = task(spec, _CONTAINER, _arguments(spec, _tarball(source.tarball)), [jail], resources=resources)
+        main = _task(spec, _CONTAINER, _arguments(spec, _tarball(source.tarball)), [jail], resources=resources)
         return main, [], [jail]
     brought = mounts.scratch("jail-tools", "/target")
     tools = mounts.scratch("jail-tools", layout.JAIL_TOOLS_DIR, read_only=True)
-    install = task(spec, "install", ["install", brought.path], [brought], resources=BURSTABLE, capabilities=())
+    install = _task(spec, "install", ["install", brought.path], [brought], resources=BURSTABLE, capabilities=())
     image = spec.images.jail if source is None else source.image
-    main = task(spec, _CONTAINER, _arguments(spec, ["--root", "/"]), [jail, tools], resources=resources, image=image)
+    main = _task(spec, _CONTAINER, _arguments(spec, ["--root", "/"]), [jail, tools], resources=resources, image=image)
     return main, [install], [jail, tools]
 
 
@@ -117,6 +121,39 @@ def _failure_rules() -> list[PodFailurePolicyRuleArgs]:
     disrupted = PodFailurePolicyOnPodConditionsPatternArgs(type="DisruptionTarget", status="True")
     return [
         PodFailurePolicyRuleArgs(action="FailJob", on_exit_codes=refused),
-        # An eviction, or a machine that is drained, says nothing about the source.
+        # An eviction, or a drain of the machine, is no fault of the source.
         PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted]),
     ]
+
+
+def _task(
+    spec: ClusterSpec,
+    name: str,
+    arguments: Sequence[pulumi.Input[str]],
+    places: Sequence[Mount],
+    *,
+    resources: PodResources,
+    capabilities: Sequence[str] = _COPY,
+    image: pulumi.Input[str] | None = None,
+) -> ContainerArgs:
+    """Return a container that runs one command to its end, and reports the reason of a failure in its last lines.
+
+    Args:
+        spec: The cluster.
+        name: Name of the container.
+        arguments: The command and its arguments.
+        places: Mounts of the container.
+        resources: Its requests and limits.
+        capabilities: Its capabilities as root.
+        image: Image in which the tools are installed for the command. Default: jail_tools.
+    """
+    return ContainerArgs(
+        name=name,
+        image=image or spec.images.jail_tools,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*layout.JAIL_TOOLS, *arguments],
+        security_context=hardened(capabilities=capabilities),
+        resources=requirements(resources),
+        termination_message_policy="FallbackToLogsOnError",
+        volume_mounts=[place.in_container() for place in places],
+    )

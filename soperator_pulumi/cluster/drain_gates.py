@@ -1,4 +1,4 @@
-"""Resources that free nodes of jobs before the cluster loses whole node sets: one of them, or everything."""
+"""Drains before the cluster loses more than some nodes of a set: a whole node set, or all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec) -> RemovedNodeSets:
-    """Create the resource that drains node sets which the spec no longer has.
+    """Create the drain of node sets that left the spec.
 
-    It stands before Slurm's files, which lose the node set's partition long before Pulumi deletes anything.
+    It precedes Slurm's files: these lose the node set's partition long before Pulumi deletes anything.
     """
     return RemovedNodeSets(
         f"{name}-removed-node-sets",
@@ -26,9 +26,9 @@ def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec) -> Remo
 
 
 def create_drain_gate(name: str, scope: Scope, spec: ClusterSpec, everything: Sequence[pulumi.Resource]) -> DrainGate:
-    """Create the resource that is deleted before `everything`: it drains all node sets in one pass, or refuses.
+    """Create the gate of a destroy, deleted before `everything`: it drains all node sets in one pass, or refuses.
 
-    It waits for no nodes: where some never join, and the deployment fails, it is there all the same.
+    Created even if nodes never join and the deployment fails: it does not wait for them.
     """
     return DrainGate(
         f"{name}-drain-gate",

@@ -1,10 +1,10 @@
-"""The cluster's configuration files: which there are, who reads them, and what follows a change of each."""
+"""The cluster's ConfigMaps: their files, their readers, and the reload after a change of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soperator_pulumi.cluster.containers import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.cluster.scope import Scope
-from soperator_pulumi.cluster.users import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Reader
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config
@@ -13,13 +13,17 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 @dataclass(frozen=True)
-class Configuration:
+class ConfigMaps:
     """The cluster's ConfigMaps."""
 
     slurm: ConfigFiles
+    """slurm.conf and the files beside it."""
     users: ConfigFiles
+    """passwd, group and shadow of the spec's users."""
     ssh_keys: ConfigFiles
+    """Public keys, a file a user."""
     sshd: ConfigFiles
+    """sshd_config."""
 
     @property
     def resources(self) -> tuple[ConfigFiles, ...]:
@@ -27,7 +31,7 @@ class Configuration:
         return (self.slurm, self.users, self.ssh_keys, self.sshd)
 
 
-def create_configuration(name: str, scope: Scope, spec: ClusterSpec) -> Configuration:
+def create_config_maps(name: str, scope: Scope, spec: ClusterSpec) -> ConfigMaps:
     """Create the ConfigMaps."""
 
     def config_files(
@@ -50,15 +54,15 @@ def create_configuration(name: str, scope: Scope, spec: ClusterSpec) -> Configur
 
     slurmctld = Reader(component="controller", container="slurmctld")
     knows_users = [
-        # There the users are merged with those that were added inside the jail.
+        # Their sidecar merges the spec's users with those added inside the jail.
         Reader(component="controller", container="slurmctld", sums=MERGED_SUMS),
         Reader(component="login", container="sshd", sums=MERGED_SUMS),
-        # A job carries its user's identity; on the workers the files only show names, and there may be thousands.
+        # A job carries its user's identity. On workers, of which there may be thousands, the files only show names.
         Reader(component="worker", container="slurmd", verified=False),
     ]
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")
-    return Configuration(
+    return ConfigMaps(
         slurm=config_files(SLURM_CONFIG_MAP, slurm_files(spec), [slurmctld], AfterSync.SLURM),
         users=config_files(USERS_CONFIG_MAP, user_files(spec), knows_users),
         ssh_keys=config_files("ssh-keys", authorized_keys(spec), [sshd_keys]),

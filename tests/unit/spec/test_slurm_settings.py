@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.spec.slurm_conf import settings_problems
 from soperator_pulumi.spec.slurm_parameters import (
     OWNED_PARAMETERS,
     OWNED_PARTITION_OPTIONS,
@@ -12,6 +11,7 @@ from soperator_pulumi.spec.slurm_parameters import (
     PARTITION_OPTIONS,
     Kind,
 )
+from soperator_pulumi.spec.slurm_settings import settings_problems
 from tests.strategies import a_spec
 
 FREE = sorted(name for name in PARAMETERS if name.lower() not in OWNED_PARAMETERS)

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.cluster.host_key import host_key
+from soperator_pulumi.cluster.secrets import host_key
 
 SEEDS = st.binary(min_size=32, max_size=32)
 

@@ -1,0 +1,25 @@
+"""The distribution: its version, and its public names."""
+
+import re
+
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
+
+import soperator_pulumi
+from tools import paths
+
+
+def test_the_distribution_has_the_version_of_the_package() -> None:
+    metadata = ProjectMetadata(str(paths.ROOT), PluginManager())
+    assert metadata.version == soperator_pulumi.__version__
+
+
+def test_the_changelog_begins_with_what_is_unreleased() -> None:
+    headings = re.findall(r"(?m)^## \[(.+?)\]", (paths.ROOT / "CHANGELOG.md").read_text())
+    assert headings[0] == "Unreleased"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", each) for each in headings[1:])
+
+
+def test_every_public_name_is_there() -> None:
+    assert sorted(soperator_pulumi.__all__) == soperator_pulumi.__all__
+    assert all(getattr(soperator_pulumi, name) for name in soperator_pulumi.__all__)
