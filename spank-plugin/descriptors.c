@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "mountinfo.h"
-#include "numbers.h"
+#include "numeric_entries.h"
 
 #ifndef PIPEFS_MAGIC
 #define PIPEFS_MAGIC 0x50495045
@@ -84,7 +84,7 @@ int descriptors_replace_directories(struct failure *failure)
 
     if (root < 0)
         return fail(failure, "open", "the view's root");
-    result = numbers_each("/proc/self/fd", replace_directory, &root);
+    result = numeric_entries_each("/proc/self/fd", replace_directory, &root);
     if (result < 0)
         fail(failure, "replace in /proc/self/fd", "a directory outside of the jail");
     close(root);
@@ -170,7 +170,7 @@ int descriptors_check(struct shared_mounts *shared, struct failure *failure)
         if (found[i])
             return fail_saying(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
                                STANDARD[i], found[i]);
-    if (numbers_each("/proc/self/fd", close_foreign, shared) < 0)
+    if (numeric_entries_each("/proc/self/fd", close_foreign, shared) < 0)
         return fail_job(failure, "look at the open files in", "/proc/self/fd");
     return 0;
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "numbers.h"
+#include "numeric_entries.h"
 #include "sweep.h"
 
 #define FOUND 1
@@ -57,7 +57,7 @@ static bool is_in(uid_t user, int place)
 
 bool remains_any(uid_t user, const int places[], int count)
 {
-    if (numbers_each("/proc", is_of, &user) != 0 || sweep_ipc(user, false))
+    if (numeric_entries_each("/proc", is_of, &user) != 0 || sweep_ipc(user, false))
         return true;
     for (int i = 0; i < count; i++)
         if (is_in(user, places[i]))

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "numbers.h"
+#include "numeric_entries.h"
 
 #ifndef SHM_STAT_ANY /* Linux 4.17 */
 #define SHM_STAT_ANY 15
@@ -49,7 +49,7 @@ void sweep_processes(void)
     /* Each round reaches what was forked during the one before. Linux says nothing of whether it has reached any. */
     for (int i = 0; i < KILL_ROUNDS; i++) {
         kill(-1, SIGKILL);
-        if (numbers_each("/proc", may_be_signalled, NULL) == 0)
+        if (numeric_entries_each("/proc", may_be_signalled, NULL) == 0)
             return;
         nanosleep(&pause, NULL);
     }

@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "../enter.h"
+#include "../enter_view.h"
 #include "../tree.h"
 #include "../view.h"
 #include "harness.h"

@@ -254,7 +254,7 @@ def test_scripts_and_the_plugin_agree_on_paths() -> None:
     defined = dict(
         re.findall(r'#define (\w+) +"(.*)"', "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h")))
     )
-    assert (defined["LEFTOVERS_PLACES"], defined["JAIL_CGROUPS"]) == (paths()["JAIL_OWN"], paths()["JAIL_CGROUPS"])
+    assert (defined["USER_CLEANUP_DIRECTORIES"], defined["JAIL_CGROUPS"]) == (paths()["JAIL_OWN"], paths()["JAIL_CGROUPS"])
 
 
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:

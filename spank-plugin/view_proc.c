@@ -1,4 +1,4 @@
-#include "proc.h"
+#include "view_proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +6,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "inside.h"
 #include "mountinfo.h"
 #include "mounts.h"
+#include "resolve_in_root.h"
 
 #define ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
@@ -25,7 +25,7 @@ static int repeat(const struct mountinfo_line *line, void *context)
 
     if (strncmp(line->point, "/proc/", 6) != 0)
         return 0;
-    if ((place = inside_open(masking->root, line->point)) < 0) {
+    if ((place = open_in_root(masking->root, line->point)) < 0) {
         if (errno == ENOENT)
             return 0; /* what is not there need not be masked */
         return fail(masking->failure, "open to mask", line->point);
@@ -39,7 +39,7 @@ static int repeat(const struct mountinfo_line *line, void *context)
     return result;
 }
 
-int proc_attach(int root, int place, struct failure *failure)
+int view_proc_attach(int root, int place, struct failure *failure)
 {
     /* hidepid=2: the processes of others are invisible */
     static const char *const OPTIONS[] = {"hidepid", "2", NULL};

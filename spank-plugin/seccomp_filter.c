@@ -1,4 +1,4 @@
-#include "filter.h"
+#include "seccomp_filter.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -81,7 +81,7 @@ static void refuse_new_namespaces(struct program *program, unsigned int call, un
     add(program, ALLOW);
 }
 
-int filter_install(bool user_namespaces)
+int seccomp_filter_install(bool user_namespaces)
 {
     struct program program = {.length = 0};
     struct sock_fprog filter;

@@ -1,4 +1,4 @@
-#include "headroom.h"
+#include "slurmstepd_memory.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -61,12 +61,12 @@ static int lower(int step)
         text[0] = '\0';
     close(file);
     limit = strtoull(text, NULL, 10);
-    limit -= limit / SHARE < HEADROOM_BYTES ? limit / SHARE : HEADROOM_BYTES;
+    limit -= limit / SHARE < SLURMSTEPD_MEMORY_BYTES ? limit / SHARE : SLURMSTEPD_MEMORY_BYTES;
     snprintf(text, sizeof(text), "%" PRIu64, limit);
     return write_to(step, LIMIT, text);
 }
 
-int headroom_make(const char *cgroups, uint32_t job_id, struct failure *failure)
+int slurmstepd_memory_reserve(const char *cgroups, uint32_t job_id, struct failure *failure)
 {
     char path[PATH_MAX], whole[2 * PATH_MAX];
     int step, result;

@@ -7,20 +7,20 @@
  *
  * cgroup v1 only. With v2 slurmstepd is beside its tasks, as Slurm has it, below the limit of its step.
  */
-#ifndef JAIL_HEADROOM_H
-#define JAIL_HEADROOM_H
+#ifndef JAIL_SLURMSTEPD_MEMORY_H
+#define JAIL_SLURMSTEPD_MEMORY_H
 
 #include <stdint.h>
 
 #include "failure.h"
 
 /* A job of less than eight times as much gives an eighth. */
-#define HEADROOM_BYTES (8ULL * 1024 * 1024)
+#define SLURMSTEPD_MEMORY_BYTES (8ULL * 1024 * 1024)
 
 /*
  * In slurmstepd, whose tasks wait to start: make room, if the step has a limit. `cgroups` is where the hierarchies of
  * cgroup v1 are mounted. Returns 0, or -1 where the step could not be moved; the job runs all the same.
  */
-int headroom_make(const char *cgroups, uint32_t job_id, struct failure *failure);
+int slurmstepd_memory_reserve(const char *cgroups, uint32_t job_id, struct failure *failure);
 
 #endif

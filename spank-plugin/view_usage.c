@@ -1,16 +1,16 @@
-#include "in_use.h"
+#include "view_usage.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mountinfo.h"
-#include "numbers.h"
+#include "numeric_entries.h"
 
 #define ENOUGH 1
 
 struct found {
-    struct view_use *views;
+    struct view_usage *views;
     int count;
 };
 
@@ -18,12 +18,12 @@ static int see_view(const struct mountinfo_line *line, void *context)
 {
     const size_t prefix = strlen(VIEWS "/");
     struct found *found = context;
-    struct view_use *view = &found->views[found->count];
+    struct view_usage *view = &found->views[found->count];
 
     if (strncmp(line->point, VIEWS "/", prefix) != 0 || strlen(line->point) != prefix + TREE_NAME_SIZE - 1 ||
         strchr(line->point + prefix, '/'))
         return 0;
-    if (found->count == IN_USE_MAX_VIEWS) {
+    if (found->count == VIEW_USAGE_MAX) {
         errno = E2BIG;
         return -1;
     }
@@ -59,13 +59,13 @@ static int see_process(int process, int reading, void *context)
     return mountinfo_each(path, see_root, context) < 0 && errno != ENOENT && errno != ESRCH && errno != EINVAL ? -1 : 0;
 }
 
-int in_use_find(struct view_use views[], struct failure *failure)
+int view_usage_find(struct view_usage views[], struct failure *failure)
 {
     struct found found = {.views = views, .count = 0};
 
     if (mountinfo_each("/proc/self/mountinfo", see_view, &found) < 0)
         return fail(failure, "read", "/proc/self/mountinfo");
-    if (numbers_each("/proc", see_process, &found) < 0)
+    if (numeric_entries_each("/proc", see_process, &found) < 0)
         return fail(failure, "read in /proc", "what processes have mounted");
     return found.count;
 }

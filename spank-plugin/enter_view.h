@@ -1,8 +1,8 @@
 /*
  * Making a view the root of the calling process, for good.
  */
-#ifndef JAIL_ENTER_H
-#define JAIL_ENTER_H
+#ifndef JAIL_ENTER_VIEW_H
+#define JAIL_ENTER_VIEW_H
 
 #include "failure.h"
 

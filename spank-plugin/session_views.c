@@ -1,4 +1,4 @@
-#include "sessions.h"
+#include "session_views.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "in_use.h"
 #include "tree.h"
 #include "view.h"
+#include "view_usage.h"
 
 #define ACTIVE VIEWS "/active"
 #define NEXT VIEWS "/.active"
 
-int sessions_prepare(struct failure *failure)
+int session_views_prepare(struct failure *failure)
 {
     if (mkdir(VIEWS, 0755) < 0 && errno != EEXIST)
         return fail(failure, "make", VIEWS);
@@ -44,8 +44,8 @@ static void current(char name[TREE_NAME_SIZE])
 /* The link may be of a container that was here before; its mounts are gone with it. */
 static int has_view(const char *name, struct failure *failure)
 {
-    struct view_use views[IN_USE_MAX_VIEWS];
-    int count = in_use_find(views, failure);
+    struct view_usage views[VIEW_USAGE_MAX];
+    int count = view_usage_find(views, failure);
 
     for (int i = 0; i < count; i++)
         if (strcmp(views[i].tree, name) == 0)
@@ -94,7 +94,7 @@ static int point_to(const char *name, struct failure *failure)
     return rename(NEXT, ACTIVE) < 0 ? fail(failure, "switch", ACTIVE) : 0;
 }
 
-int sessions_follow(const struct jail_config *config, struct failure *failure)
+int session_views_follow(const struct jail_config *config, struct failure *failure)
 {
     static char followed[TREE_NAME_SIZE];
     char name[TREE_NAME_SIZE];
@@ -115,11 +115,11 @@ int sessions_follow(const struct jail_config *config, struct failure *failure)
     return result;
 }
 
-int sessions_tidy(struct failure *failure)
+int session_views_tidy(struct failure *failure)
 {
-    struct view_use views[IN_USE_MAX_VIEWS];
+    struct view_usage views[VIEW_USAGE_MAX];
     char name[TREE_NAME_SIZE], path[PATH_SIZE];
-    int count = in_use_find(views, failure);
+    int count = view_usage_find(views, failure);
 
     current(name);
     for (int i = 0; i < count; i++) {

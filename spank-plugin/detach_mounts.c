@@ -1,4 +1,4 @@
-#include "detach.h"
+#include "detach_mounts.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static int see_mount(const struct mountinfo_line *line, void *context)
     return fwrite(line->point, 1, size, search->points) == size ? 0 : -1;
 }
 
-int detach_note(struct detachable *found, struct failure *failure)
+int detach_mounts_note(struct detachable *found, struct failure *failure)
 {
     struct search search = {.has_root = false};
     int result;
@@ -56,7 +56,7 @@ int detach_note(struct detachable *found, struct failure *failure)
     return result;
 }
 
-int detach_all(const struct detachable *found, struct failure *failure)
+int detach_mounts_all(const struct detachable *found, struct failure *failure)
 {
     const char *point = found->points;
 
@@ -70,7 +70,7 @@ int detach_all(const struct detachable *found, struct failure *failure)
     return 0;
 }
 
-void detach_forget(struct detachable *found)
+void detach_mounts_forget(struct detachable *found)
 {
     free(found->points);
     *found = (struct detachable){NULL, 0};

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../numbers.h"
+#include "../numeric_entries.h"
 #include "harness.h"
 #include "world.h"
 
@@ -35,7 +35,7 @@ static int add(int number, int reading, void *stop)
 
 TEST(entries_that_are_numbers_are_seen)
 {
-    CHECK(numbers_each("/proc", add, NULL) == 0);
+    CHECK(numeric_entries_each("/proc", add, NULL) == 0);
     CHECK(sum == 17);
 }
 
@@ -43,18 +43,18 @@ TEST(looking_ends_when_enough_is_seen)
 {
     int enough = 12;
 
-    CHECK(numbers_each("/proc", add, &enough) == 7);
+    CHECK(numeric_entries_each("/proc", add, &enough) == 7);
     CHECK(sum == 12);
 }
 
 TEST(a_directory_that_cannot_be_read_to_its_end_is_a_failure)
 {
     breaks = true;
-    CHECK(numbers_each("/proc", add, NULL) == -1 && errno == EIO);
+    CHECK(numeric_entries_each("/proc", add, NULL) == -1 && errno == EIO);
     CHECK(sum == 17);
 }
 
 TEST(a_directory_that_is_not_there_is_a_failure)
 {
-    CHECK(numbers_each("/nothing", add, NULL) == -1 && errno == ENOENT);
+    CHECK(numeric_entries_each("/nothing", add, NULL) == -1 && errno == ENOENT);
 }

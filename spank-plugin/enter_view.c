@@ -1,11 +1,11 @@
-#include "enter.h"
+#include "enter_view.h"
 
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include "descriptors.h"
-#include "detach.h"
+#include "detach_mounts.h"
 
 int enter_namespace(struct failure *failure)
 {
@@ -28,11 +28,11 @@ static int move(int root, struct failure *failure)
 int enter_root(int root, struct failure *failure)
 {
     struct detachable others;
-    int result = detach_note(&others, failure);
+    int result = detach_mounts_note(&others, failure);
 
     if (result == 0 && (result = move(root, failure)) == 0)
-        result = detach_all(&others, failure);
-    detach_forget(&others);
+        result = detach_mounts_all(&others, failure);
+    detach_mounts_forget(&others);
     if (result < 0)
         return -1;
     if (chroot(".") < 0)

@@ -1,4 +1,4 @@
-#include "leftovers.h"
+#include "user_cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +24,12 @@
 /* Open the user's file and lock it; it is free again when all who have it have closed it. */
 static int lock_user(uid_t user, int operation, struct failure *failure)
 {
-    char path[sizeof(LEFTOVERS_LOCKS) + 16];
+    char path[sizeof(USER_CLEANUP_LOCKS) + 16];
     int lock;
 
-    snprintf(path, sizeof(path), LEFTOVERS_LOCKS "/%u", user);
-    if (mkdir(LEFTOVERS_LOCKS, 0700) < 0 && errno != EEXIST)
-        return fail(failure, "make", LEFTOVERS_LOCKS);
+    snprintf(path, sizeof(path), USER_CLEANUP_LOCKS "/%u", user);
+    if (mkdir(USER_CLEANUP_LOCKS, 0700) < 0 && errno != EEXIST)
+        return fail(failure, "make", USER_CLEANUP_LOCKS);
     if ((lock = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         return fail(failure, "open", path);
     while (flock(lock, operation) < 0)
@@ -41,7 +41,7 @@ static int lock_user(uid_t user, int operation, struct failure *failure)
     return lock;
 }
 
-int leftovers_await(uid_t user, struct failure *failure)
+int user_cleanup_await(uid_t user, struct failure *failure)
 {
     int lock = lock_user(user, LOCK_SH, failure);
 
@@ -54,12 +54,12 @@ int leftovers_await(uid_t user, struct failure *failure)
 /* Open the node's own directories, while still root. Returns how many, or -1. */
 static int open_places(int places[MAX_PLACES], struct failure *failure)
 {
-    FILE *list = fopen(LEFTOVERS_PLACES, "re");
+    FILE *list = fopen(USER_CLEANUP_DIRECTORIES, "re");
     char path[PATH_MAX];
     int count = 0;
 
     if (!list)
-        return errno == ENOENT ? 0 : fail(failure, "open", LEFTOVERS_PLACES);
+        return errno == ENOENT ? 0 : fail(failure, "open", USER_CLEANUP_DIRECTORIES);
     while (count < MAX_PLACES && fgets(path, sizeof(path), list)) {
         path[strcspn(path, "\n")] = '\0';
         if ((places[count] = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) >= 0)
@@ -88,7 +88,7 @@ static _Noreturn void sweep_as(uid_t user, const int places[], int count)
     if (detach_from_slurmd() < 0 || setgroups(0, NULL) < 0 || setresgid(NO_GROUP, NO_GROUP, NO_GROUP) < 0 ||
         setresuid(user, user, user) < 0)
         _exit(EXIT_FAILURE);
-    alarm(LEFTOVERS_SECONDS);
+    alarm(USER_CLEANUP_SECONDS);
     setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
     sweep_processes();
     for (int i = 0; i < count; i++)
@@ -100,7 +100,7 @@ static _Noreturn void sweep_as(uid_t user, const int places[], int count)
 static int await(pid_t child, struct failure *failure)
 {
     const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-    int status, left = LEFTOVERS_WAIT_SECONDS * 200;
+    int status, left = USER_CLEANUP_WAIT_SECONDS * 200;
 
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (left-- == 0)
@@ -123,7 +123,7 @@ static int sweep(uid_t user, const int places[], int count, struct failure *fail
     return await(child, failure);
 }
 
-int leftovers_remove(uid_t user, bool (*is_last)(uid_t user, void *context), void *context, struct failure *failure)
+int user_cleanup_run(uid_t user, bool (*is_last)(uid_t user, void *context), void *context, struct failure *failure)
 {
     int places[MAX_PLACES], count, lock, result = 0;
 

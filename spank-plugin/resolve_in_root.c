@@ -1,4 +1,4 @@
-#include "inside.h"
+#include "resolve_in_root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define MAX_LINKS 16
 #define MAX_RACES 10000
 
-int inside_open(int root, const char *path)
+int open_in_root(int root, const char *path)
 {
     struct open_how how = {
         .flags = O_PATH | O_CLOEXEC,
@@ -67,7 +67,7 @@ static int make_entry(int directory, const char *name, bool is_directory)
 static int make_missing(int root, const char *parent, const char *name, const char *rest, bool is_directory,
                         char path[PATH_MAX])
 {
-    int directory = inside_open(root, parent);
+    int directory = open_in_root(root, parent);
     int result;
 
     if (directory < 0)
@@ -99,7 +99,7 @@ static int make_first_missing(int root, char path[PATH_MAX], bool is_directory)
             return -1;
         }
         snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - path), path);
-        if ((found = inside_open(root, prefix)) >= 0) {
+        if ((found = open_in_root(root, prefix)) >= 0) {
             close(found);
             continue;
         }
@@ -112,7 +112,7 @@ static int make_first_missing(int root, char path[PATH_MAX], bool is_directory)
     }
 }
 
-int inside_make(int root, const char *path, bool directory)
+int make_in_root(int root, const char *path, bool directory)
 {
     char wanted[PATH_MAX];
 
@@ -122,7 +122,7 @@ int inside_make(int root, const char *path, bool directory)
     }
     strcpy(wanted, path);
     for (int i = 0; i < MAX_LINKS + PATH_MAX / 2; i++) {
-        int found = inside_open(root, wanted);
+        int found = open_in_root(root, wanted);
 
         if (found >= 0 || errno != ENOENT)
             return found;

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../leftovers.h"
 #include "../sweep.h"
+#include "../user_cleanup.h"
 #include "harness.h"
 #include "world.h"
 
@@ -35,7 +35,7 @@ static bool is_last(uid_t user, void *unused)
 
 static int remove_of(uid_t user)
 {
-    return leftovers_remove(user, is_last, NULL, &failure);
+    return user_cleanup_run(user, is_last, NULL, &failure);
 }
 
 /* A node with one directory of its own. */
@@ -43,7 +43,7 @@ static void make_node(void)
 {
     world_make();
     CHECK(mkdir(OWN, 0777) == 0 && chmod(OWN, 01777) == 0);
-    world_write(LEFTOVERS_PLACES, OWN "\n");
+    world_write(USER_CLEANUP_DIRECTORIES, OWN "\n");
 }
 
 static int as_user(int (*function)(void *), void *argument)
@@ -111,7 +111,7 @@ static int in_node(int (*function)(void *))
 static int end_the_last_job(void *unused)
 {
     (void)unused;
-    CHECK(leftovers_await(USER_ID, &failure) == 0);
+    CHECK(user_cleanup_await(USER_ID, &failure) == 0);
     CHECK(as_user(leave, NULL) == 0);
     CHECK(has_left());
     CHECK(remove_of(USER_ID) == 0);
@@ -238,7 +238,7 @@ static int end_a_job_that_leaves_nothing(void *unused)
 {
     (void)unused;
     see_own_processes();
-    CHECK(leftovers_remove(USER_ID, is_not_to_be_asked, NULL, &failure) == 0);
+    CHECK(user_cleanup_run(USER_ID, is_not_to_be_asked, NULL, &failure) == 0);
     return 0;
 }
 
@@ -340,7 +340,7 @@ static int remove_without_a_list(void *unused)
     struct stat status;
 
     (void)unused;
-    CHECK(unlink(LEFTOVERS_PLACES) == 0);
+    CHECK(unlink(USER_CLEANUP_DIRECTORIES) == 0);
     world_write(OWN "/file", "x");
     CHECK(chown(OWN "/file", USER_ID, USER_ID) == 0);
     CHECK(remove_of(USER_ID) == 0);

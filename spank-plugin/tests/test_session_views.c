@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../in_use.h"
-#include "../sessions.h"
+#include "../session_views.h"
+#include "../view_usage.h"
 #include "harness.h"
 #include "world.h"
 
@@ -20,12 +20,12 @@ static void begin(void)
 
     world_make();
     world_configure(&config, 1, ARGUMENTS);
-    CHECK(sessions_prepare(&failure) == 0);
+    CHECK(session_views_prepare(&failure) == 0);
 }
 
 static void follow(void)
 {
-    if (sessions_follow(&config, &failure) < 0)
+    if (session_views_follow(&config, &failure) < 0)
         CHECK_SAYS(failure.text, "(no failure)");
 }
 
@@ -66,15 +66,15 @@ static void end_session(pid_t session)
 
 static int views(void)
 {
-    struct view_use found[IN_USE_MAX_VIEWS];
+    struct view_usage found[VIEW_USAGE_MAX];
 
-    return in_use_find(found, &failure);
+    return view_usage_find(found, &failure);
 }
 
 static bool is_used(const char *tree)
 {
-    struct view_use found[IN_USE_MAX_VIEWS];
-    int count = in_use_find(found, &failure);
+    struct view_usage found[VIEW_USAGE_MAX];
+    int count = view_usage_find(found, &failure);
 
     for (int i = 0; i < count; i++)
         if (strcmp(found[i].tree, tree) == 0)
@@ -100,7 +100,7 @@ TEST(sshd_accepts_the_way_to_a_view)
 
     begin();
     CHECK(chmod(VIEWS, 01777) == 0);
-    CHECK(sessions_prepare(&failure) == 0);
+    CHECK(session_views_prepare(&failure) == 0);
     follow();
     CHECK(stat(VIEWS, &status) == 0 && status.st_uid == 0 && (status.st_mode & 07777) == 0755);
     CHECK(stat(VIEWS "/active", &status) == 0 && status.st_uid == 0 && (status.st_mode & 07777) == 0755);
@@ -109,9 +109,9 @@ TEST(sshd_accepts_the_way_to_a_view)
 TEST(a_view_is_built_once)
 {
     begin();
-    CHECK(sessions_follow(&config, &failure) == 1);
+    CHECK(session_views_follow(&config, &failure) == 1);
     for (int i = 0; i < 3; i++)
-        CHECK(sessions_follow(&config, &failure) == 0);
+        CHECK(session_views_follow(&config, &failure) == 0);
     CHECK(views() == 1);
     switch_to(OTHER_TREE);
     follow();
@@ -145,10 +145,10 @@ TEST(views_that_nobody_is_in_are_taken_away)
     session = open_session();
     switch_to(OTHER_TREE);
     follow();
-    CHECK(sessions_tidy(&failure) == 0);
+    CHECK(session_views_tidy(&failure) == 0);
     CHECK(views() == 2);
     end_session(session);
-    CHECK(sessions_tidy(&failure) == 0);
+    CHECK(session_views_tidy(&failure) == 0);
     CHECK(views() == 1);
     CHECK(access(VIEWS "/" TREE, F_OK) == -1 && errno == ENOENT);
     CHECK(world_holds(VIEWS "/active/etc/name", OTHER_TREE));
@@ -161,7 +161,7 @@ TEST(a_view_that_fails_leaves_new_sessions_where_they_were)
     follow();
     switch_to(OTHER_TREE);
     world_write(CLAIM "/trees/" OTHER_TREE "/home", "a file in the way");
-    CHECK(sessions_follow(&config, &failure) == -1);
+    CHECK(session_views_follow(&config, &failure) == -1);
     CHECK_SAYS(failure.text, "/home");
     CHECK(world_holds(VIEWS "/active/etc/name", TREE));
     CHECK(views() == 1);
@@ -174,7 +174,7 @@ TEST(without_an_active_tree_there_is_no_view)
 {
     begin();
     CHECK(unlink(CLAIM "/active") == 0);
-    CHECK(sessions_follow(&config, &failure) == -1);
+    CHECK(session_views_follow(&config, &failure) == -1);
     CHECK_SAYS(failure.text, "active: No such file or directory");
     CHECK(views() == 0);
 }

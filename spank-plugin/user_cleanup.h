@@ -5,8 +5,8 @@
  * All is removed by a process that has become the user: nothing that is not the user's can be, wherever links lead. The
  * node takes other jobs meanwhile; steps of this user wait until it is done.
  */
-#ifndef JAIL_LEFTOVERS_H
-#define JAIL_LEFTOVERS_H
+#ifndef JAIL_USER_CLEANUP_H
+#define JAIL_USER_CLEANUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,23 +15,23 @@
 #include "failure.h"
 
 /* A file for each user, which is locked while what the user has left is being removed. */
-#define LEFTOVERS_LOCKS "/run/slurm/jail-leftovers"
+#define USER_CLEANUP_LOCKS "/run/slurm/jail-leftovers"
 
 /* The directories that are the node's own, written by the pod as it starts: an absolute path a line. */
-#define LEFTOVERS_PLACES "/run/slurm/jail-own"
+#define USER_CLEANUP_DIRECTORIES "/run/slurm/jail-own"
 
 /* Wait until nothing of `user` is being removed here: what a new step makes would go as well. Returns 0 or -1. */
-int leftovers_await(uid_t user, struct failure *failure);
+int user_cleanup_await(uid_t user, struct failure *failure);
 
 /*
- * A job of `user` has ended here. Was it the last one, all that the user has left is removed: for LEFTOVERS_WAIT_SECONDS
- * at most before this returns, and then beside it, for LEFTOVERS_SECONDS in all. What is not done then stays until the
+ * A job of `user` has ended here. Was it the last one, all that the user has left is removed: for USER_CLEANUP_WAIT_SECONDS
+ * at most before this returns, and then beside it, for USER_CLEANUP_SECONDS in all. What is not done then stays until the
  * user's next job has ended.
  *
  * `is_last` is asked where there is anything to remove, and only then. Returns 0 or -1.
  */
-#define LEFTOVERS_WAIT_SECONDS 1
-#define LEFTOVERS_SECONDS 30
-int leftovers_remove(uid_t user, bool (*is_last)(uid_t user, void *context), void *context, struct failure *failure);
+#define USER_CLEANUP_WAIT_SECONDS 1
+#define USER_CLEANUP_SECONDS 30
+int user_cleanup_run(uid_t user, bool (*is_last)(uid_t user, void *context), void *context, struct failure *failure);
 
 #endif

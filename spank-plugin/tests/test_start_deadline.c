@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../deadline.h"
+#include "../start_deadline.h"
 #include "harness.h"
 #include "world.h"
 
@@ -14,7 +14,7 @@ static int open_what_nobody_reads(void *unused)
     struct failure failure;
 
     (void)unused;
-    CHECK(deadline_start(1, &failure) == 0);
+    CHECK(start_deadline_set(1, &failure) == 0);
     return open("/run/pipe", O_WRONLY);
 }
 
@@ -31,9 +31,9 @@ static int lift_and_wait(void *unused)
     struct failure failure;
 
     (void)unused;
-    CHECK(deadline_start(1, &failure) == 0);
-    deadline_lift();
-    deadline_lift();
+    CHECK(start_deadline_set(1, &failure) == 0);
+    start_deadline_lift();
+    start_deadline_lift();
     return nanosleep(&longer, NULL);
 }
 

@@ -1,4 +1,4 @@
-#include "numbers.h"
+#include "numeric_entries.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@ static int is_number(const char *name)
     return name[0] != '\0' && name[strspn(name, "0123456789")] == '\0' && strtoul(name, NULL, 10) <= INT_MAX;
 }
 
-int numbers_each(const char *path, int (*see)(int number, int reading, void *context), void *context)
+int numeric_entries_each(const char *path, int (*see)(int number, int reading, void *context), void *context)
 {
     DIR *directory = opendir(path);
     struct dirent *entry;

@@ -1,4 +1,4 @@
-#include "deadline.h"
+#include "start_deadline.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 static timer_t timer;
 static bool running;
 
-int deadline_start(int seconds, struct failure *failure)
+int start_deadline_set(int seconds, struct failure *failure)
 {
     struct sigevent kill = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
     const struct itimerspec once = {.it_value.tv_sec = seconds};
@@ -18,7 +18,7 @@ int deadline_start(int seconds, struct failure *failure)
     return timer_settime(timer, 0, &once, NULL) < 0 ? fail(failure, "start", "a timer") : 0;
 }
 
-void deadline_lift(void)
+void start_deadline_lift(void)
 {
     if (running)
         timer_delete(timer);
