@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "numeric_entries.h"
-#include "sweep.h"
+#include "leftovers.h"
 
 #define FOUND 1
 
@@ -40,7 +40,7 @@ static bool may_hold(uid_t user, const struct stat *entry)
 
 static bool is_in(uid_t user, int place)
 {
-    DIR *listing = sweep_list(place);
+    DIR *listing = leftovers_list(place);
     struct dirent *entry = NULL;
     struct stat status;
     bool found = false;
@@ -57,7 +57,7 @@ static bool is_in(uid_t user, int place)
 
 bool remains_any(uid_t user, const int places[], int count)
 {
-    if (numeric_entries_each("/proc", is_of, &user) != 0 || sweep_ipc(user, false))
+    if (numeric_entries_each("/proc", is_of, &user) != 0 || leftovers_ipc(user, false))
         return true;
     for (int i = 0; i < count; i++)
         if (is_in(user, places[i]))

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "remains.h"
-#include "sweep.h"
+#include "leftovers.h"
 
 #define NO_GROUP 65534
 #define MAX_PLACES 16
@@ -90,10 +90,10 @@ static _Noreturn void sweep_as(uid_t user, const int places[], int count)
         _exit(EXIT_FAILURE);
     alarm(USER_CLEANUP_SECONDS);
     setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
-    sweep_processes();
+    leftovers_kill();
     for (int i = 0; i < count; i++)
-        sweep_directory(places[i], user);
-    sweep_ipc(user, true);
+        leftovers_remove_files(places[i], user);
+    leftovers_ipc(user, true);
     _exit(EXIT_SUCCESS);
 }
 

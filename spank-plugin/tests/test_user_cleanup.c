@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../sweep.h"
+#include "../leftovers.h"
 #include "../user_cleanup.h"
 #include "harness.h"
 #include "world.h"
@@ -310,7 +310,7 @@ int nanosleep(const struct timespec *duration, struct timespec *left)
 static int pauses_of_a_sweep(void *unused)
 {
     (void)unused;
-    sweep_processes();
+    leftovers_kill();
     return pauses;
 }
 

@@ -1,4 +1,4 @@
-#include "sweep.h"
+#include "leftovers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ static int may_be_signalled(int process, int reading, void *unused)
     return process != getpid() && kill(process, 0) == 0;
 }
 
-void sweep_processes(void)
+void leftovers_kill(void)
 {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
 
@@ -112,7 +112,7 @@ static void sweep_entry(struct place *place, int directory, const char *name, in
         unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-DIR *sweep_list(int directory)
+DIR *leftovers_list(int directory)
 {
     int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
@@ -124,7 +124,7 @@ DIR *sweep_list(int directory)
 
 static void sweep_level(struct place *place, int directory, int depth)
 {
-    DIR *listing = sweep_list(directory);
+    DIR *listing = leftovers_list(directory);
     struct dirent *entry;
 
     if (!listing)
@@ -135,7 +135,7 @@ static void sweep_level(struct place *place, int directory, int depth)
     closedir(listing);
 }
 
-void sweep_directory(int directory, uid_t user)
+void leftovers_remove_files(int directory, uid_t user)
 {
     struct place place = {.top = directory, .user = user};
 
@@ -153,7 +153,7 @@ static bool is_of(const struct ipc_perm *owner, uid_t user)
 }
 
 /* The index of the last object in use, of each kind, is what the *_INFO calls return (shmctl(2), semctl(2), msgctl(2)). */
-bool sweep_ipc(uid_t user, bool remove)
+bool leftovers_ipc(uid_t user, bool remove)
 {
     union {
         struct semid_ds *status;
