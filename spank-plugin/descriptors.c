@@ -110,7 +110,7 @@ static bool is_on(int descriptor, long magic)
     return fstatfs(descriptor, &system) == 0 && system.f_type == magic;
 }
 
-/* What is wrong with a descriptor that a program is to inherit; NULL: nothing. */
+/* The reason to refuse a descriptor that a program is to inherit; NULL: there is none. */
 static const char *problem(const struct shared_mounts *shared, int descriptor)
 {
     struct stat status;
@@ -168,8 +168,8 @@ int descriptors_check(struct shared_mounts *shared, struct failure *failure)
         replace_standard_error(!found[STDOUT_FILENO]);
     for (int i = 0; i < 3; i++)
         if (found[i])
-            return fail_saying(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
-                               STANDARD[i], found[i]);
+            return fail_with(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
+                             STANDARD[i], found[i]);
     if (numeric_entries_each("/proc/self/fd", close_foreign, shared) < 0)
         return fail_job(failure, "look at the open files in", "/proc/self/fd");
     return 0;

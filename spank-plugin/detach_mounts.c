@@ -45,7 +45,7 @@ int detach_mounts_note(struct detachable *found, struct failure *failure)
     if (mountinfo_each("/proc/self/mountinfo", see_root, &search) < 0)
         return fail(failure, "read", "/proc/self/mountinfo");
     if (!search.has_root)
-        return fail_saying(failure, FAILURE_NODE, "find the mount that is the root in /proc/self/mountinfo");
+        return fail_with(failure, FAILURE_NODE, "find the mount that is the root in /proc/self/mountinfo");
     if (!(search.points = open_memstream(&found->points, &found->size)))
         return fail(failure, "find memory for", "what is mounted");
     result = mountinfo_each("/proc/self/mountinfo", see_mount, &search);

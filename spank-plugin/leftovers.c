@@ -34,6 +34,18 @@
 #define MAX_DEPTH 32  /* of directories that are open at once */
 #define MAX_ROUNDS 4096 /* through a directory: each takes off MAX_DEPTH levels of the deepest tree */
 #define KILL_ROUNDS 200
+#define FOUND 1
+
+/* List an open directory, from its beginning; NULL where it cannot be. */
+static DIR *list(int directory)
+{
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!listing && copy >= 0)
+        close(copy);
+    return listing;
+}
 
 static int may_be_signalled(int process, int reading, void *unused)
 {
@@ -46,7 +58,7 @@ void leftovers_kill(void)
 {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
 
-    /* Each round reaches what was forked during the one before. Linux says nothing of whether it has reached any. */
+    /* Each round reaches what was forked during the one before. kill(2) does not report which it has reached. */
     for (int i = 0; i < KILL_ROUNDS; i++) {
         kill(-1, SIGKILL);
         if (numeric_entries_each("/proc", may_be_signalled, NULL) == 0)
@@ -61,7 +73,7 @@ struct place {
     bool moved; /* directories that were too deep, and now lie at the top */
 };
 
-static void sweep_level(struct place *place, int directory, int depth);
+static void remove_level(struct place *place, int directory, int depth);
 
 /* A directory below MAX_DEPTH is moved to the top, where the next round finds it. Nobody knows its name beforehand. */
 static void move_up(struct place *place, int directory, const char *name)
@@ -86,7 +98,7 @@ static int open_inner(int directory, const char *name)
     return (int)syscall(SYS_openat2, directory, name, &how, sizeof(how));
 }
 
-static void sweep_entry(struct place *place, int directory, const char *name, int depth)
+static void remove_entry(struct place *place, int directory, const char *name, int depth)
 {
     struct stat status;
     bool own;
@@ -106,32 +118,22 @@ static void sweep_entry(struct place *place, int directory, const char *name, in
     }
     if ((inner = open_inner(directory, name)) < 0)
         return;
-    sweep_level(place, inner, depth + 1);
+    remove_level(place, inner, depth + 1);
     close(inner);
     if (own)
         unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-DIR *leftovers_list(int directory)
+static void remove_level(struct place *place, int directory, int depth)
 {
-    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *listing = copy < 0 ? NULL : fdopendir(copy);
-
-    if (!listing && copy >= 0)
-        close(copy);
-    return listing;
-}
-
-static void sweep_level(struct place *place, int directory, int depth)
-{
-    DIR *listing = leftovers_list(directory);
+    DIR *listing = list(directory);
     struct dirent *entry;
 
     if (!listing)
         return;
     while ((entry = readdir(listing)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            sweep_entry(place, directory, entry->d_name, depth);
+            remove_entry(place, directory, entry->d_name, depth);
     closedir(listing);
 }
 
@@ -141,7 +143,7 @@ void leftovers_remove_files(int directory, uid_t user)
 
     for (int i = 0; i < MAX_ROUNDS; i++) {
         place.moved = false;
-        sweep_level(&place, directory, 0);
+        remove_level(&place, directory, 0);
         if (!place.moved)
             return;
     }
@@ -152,8 +154,12 @@ static bool is_of(const struct ipc_perm *owner, uid_t user)
     return owner->uid == user || owner->cuid == user;
 }
 
-/* The index of the last object in use, of each kind, is what the *_INFO calls return (shmctl(2), semctl(2), msgctl(2)). */
-bool leftovers_ipc(uid_t user, bool remove)
+/*
+ * Find what `user` owns or has made, in the own namespace, and remove it where `remove` is set.
+ *
+ * The index of the last object in use, of each kind, is what the *_INFO calls return (shmctl(2), semctl(2), msgctl(2)).
+ */
+static bool find_ipc(uid_t user, bool remove)
 {
     union {
         struct semid_ds *status;
@@ -192,4 +198,61 @@ bool leftovers_ipc(uid_t user, bool remove)
                 msgctl(id, IPC_RMID, NULL);
         }
     return found;
+}
+
+void leftovers_remove_ipc(uid_t user)
+{
+    find_ipc(user, true);
+}
+
+static int runs_as(int process, int reading, void *user)
+{
+    char path[sizeof("/proc/4294967295/status")], line[256];
+    const uid_t wanted = *(const uid_t *)user;
+    uid_t real, effective, saved;
+    bool found = false;
+    FILE *status;
+
+    (void)reading;
+    snprintf(path, sizeof(path), "/proc/%d/status", process);
+    if (!(status = fopen(path, "re")))
+        return errno == ENOENT || errno == ESRCH ? 0 : -1;
+    while (!found && fgets(line, sizeof(line), status))
+        found = sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3 &&
+                (real == wanted || effective == wanted || saved == wanted);
+    fclose(status);
+    return found ? FOUND : 0;
+}
+
+static bool may_hold(uid_t user, const struct stat *entry)
+{
+    return entry->st_uid == user ||
+           (S_ISDIR(entry->st_mode) && entry->st_uid != 0 && (entry->st_mode & (S_IWGRP | S_IWOTH)));
+}
+
+static bool is_in(uid_t user, int place)
+{
+    DIR *listing = list(place);
+    struct dirent *entry = NULL;
+    struct stat status;
+    bool found = false;
+
+    if (!listing)
+        return true;
+    while (!found && (errno = 0, entry = readdir(listing)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            found = fstatat(place, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && may_hold(user, &status);
+    found |= !entry && errno != 0;
+    closedir(listing);
+    return found;
+}
+
+bool leftovers_exist(uid_t user, const int places[], int count)
+{
+    if (numeric_entries_each("/proc", runs_as, &user) != 0 || find_ipc(user, false))
+        return true;
+    for (int i = 0; i < count; i++)
+        if (is_in(user, places[i]))
+            return true;
+    return false;
 }

@@ -24,7 +24,7 @@
 #include "view_usage.h"
 
 #define EXIT_USAGE 64
-#define WAIT_SECONDS 60 /* for a tree to become active; then the container's restart goes on waiting */
+#define WAIT_SECONDS 60 /* for a tree to become active; then the container restarts and waits again */
 #define TIDY_SECONDS 60 /* after a switch: a session that was just being opened has surely entered its view then */
 
 static const int FORWARDED[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -91,10 +91,10 @@ static int reap(pid_t command)
     return code;
 }
 
-/* Keep the views in step with the claim; a problem is said once, not every second. */
+/* Keep the views in step with the claim; report a problem once, not every second. */
 static void follow(const struct jail_config *config)
 {
-    static char said[sizeof(((struct failure *)0)->text)];
+    static char reported[sizeof(((struct failure *)0)->text)];
     static unsigned int seconds; /* since the last switch, or the last time that all was tidy */
     struct failure failure = {FAILURE_NONE, ""};
     int switched = session_views_follow(config, &failure);
@@ -102,9 +102,9 @@ static void follow(const struct jail_config *config)
     seconds = switched > 0 ? 0 : seconds + 1;
     if (switched == 0 && seconds >= TIDY_SECONDS && session_views_tidy(&failure) == 0)
         seconds = 0;
-    if (failure.scope != FAILURE_NONE && strcmp(said, failure.text) != 0)
+    if (failure.scope != FAILURE_NONE && strcmp(reported, failure.text) != 0)
         complain(&failure);
-    memcpy(said, failure.text, sizeof(said));
+    memcpy(reported, failure.text, sizeof(reported));
 }
 
 static int run(const struct jail_config *config, char *const command[])

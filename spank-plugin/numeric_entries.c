@@ -20,7 +20,7 @@ int numeric_entries_each(const char *path, int (*see)(int number, int reading, v
     if (!directory)
         return -1;
     while (result == 0) {
-        errno = 0; /* how the end is told from a failure (readdir(3)) */
+        errno = 0; /* unset at the end, set by a failure (readdir(3)) */
         if (!(entry = readdir(directory))) {
             result = errno ? -1 : 0;
             break;

@@ -61,13 +61,13 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* What a job of before has left may be being removed. */
-static int await_leftovers(spank_t spank, struct failure *failure)
+/* Leftovers of the user's last job may be being removed. */
+static int await_cleanup(spank_t spank, struct failure *failure)
 {
     uid_t user;
 
     if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
-        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's user");
+        return fail_with(failure, FAILURE_NODE, "ask Slurm for the job's user");
     return user_cleanup_await(user, failure);
 }
 
@@ -78,11 +78,11 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        await_leftovers(spank, &startup_failure) < 0 || start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 ||
+        await_cleanup(spank, &startup_failure) < 0 || start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
-        fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
+        fail_with(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
     else if (step_id != SLURM_EXTERN_CONT) /* which has no tasks */
         isolation_start(&isolation, config.isolate_pid, config.isolate_ipc, &startup_failure);
     return 0;
@@ -164,7 +164,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         return refuse(&startup_failure);
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
-        fail_saying(&failure, FAILURE_NODE, "ask Slurm for the job's number");
+        fail_with(&failure, FAILURE_NODE, "ask Slurm for the job's number");
         return refuse(&failure);
     }
     if (!getcwd(working_directory, sizeof(working_directory)) || working_directory[0] != '/') {

@@ -44,7 +44,7 @@ static const unsigned int NAMESPACES[] = {
 #define LOAD(field) ((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field)))
 #define REFUSE(error) ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error)))
 #define ALLOW ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW))
-/* The next instruction is for values that are (not) `value`; others go on behind it. */
+/* The next instruction is for values that are (not) `value`; others jump behind it. */
 #define IF(value) ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1))
 #define UNLESS(value) ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 1, 0))
 
@@ -98,7 +98,7 @@ int seccomp_filter_install(bool user_namespaces)
     refuse_all(&program, ALWAYS, LENGTH(ALWAYS));
     if (!user_namespaces) {
         refuse_all(&program, NAMESPACES, LENGTH(NAMESPACES));
-        /* Its flags lie in memory, out of a filter's sight; told that it is not there, libraries use clone. */
+        /* clone3's flags lie in memory, out of a filter's sight; after ENOSYS libraries use clone. */
         add(&program, IF(SYS_clone3));
         add(&program, REFUSE(ENOSYS));
         refuse_new_namespaces(&program, SYS_clone, NEW_NAMESPACES);

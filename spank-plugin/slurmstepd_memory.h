@@ -1,5 +1,5 @@
 /*
- * Memory for slurmstepd when its job's is out: without it nobody tells that the job has ended.
+ * Memory for slurmstepd when its job's is out: without it nobody reports the end of the job.
  *
  * slurmstepd is in the memory cgroup of its step, and counts to it. What a job has written into /tmp and /dev/shm stays
  * when the kernel has killed all of its processes for it, and slurmstepd would be the next. So the step gets a little less

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "remains.h"
 #include "leftovers.h"
 
 #define NO_GROUP 65534
@@ -83,7 +82,7 @@ static int detach_from_slurmd(void)
 }
 
 /* In a child: become the user for good, and remove all that is the user's. */
-static _Noreturn void sweep_as(uid_t user, const int places[], int count)
+static _Noreturn void clean_up_as(uid_t user, const int places[], int count)
 {
     if (detach_from_slurmd() < 0 || setgroups(0, NULL) < 0 || setresgid(NO_GROUP, NO_GROUP, NO_GROUP) < 0 ||
         setresuid(user, user, user) < 0)
@@ -93,7 +92,7 @@ static _Noreturn void sweep_as(uid_t user, const int places[], int count)
     leftovers_kill();
     for (int i = 0; i < count; i++)
         leftovers_remove_files(places[i], user);
-    leftovers_ipc(user, true);
+    leftovers_remove_ipc(user);
     _exit(EXIT_SUCCESS);
 }
 
@@ -109,17 +108,17 @@ static int await(pid_t child, struct failure *failure)
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
         return 0;
-    return fail_saying(failure, FAILURE_JOB, "remove what a user has left: ended with status %d", status);
+    return fail_with(failure, FAILURE_JOB, "remove what a user has left: ended with status %d", status);
 }
 
-static int sweep(uid_t user, const int places[], int count, struct failure *failure)
+static int clean_up(uid_t user, const int places[], int count, struct failure *failure)
 {
     pid_t child = fork();
 
     if (child < 0)
         return fail(failure, "fork to remove", "what a user has left");
     if (child == 0)
-        sweep_as(user, places, count);
+        clean_up_as(user, places, count);
     return await(child, failure);
 }
 
@@ -133,8 +132,8 @@ int user_cleanup_run(uid_t user, bool (*is_last)(uid_t user, void *context), voi
         return -1;
     if ((count = open_places(places, failure)) < 0)
         result = -1;
-    else if (remains_any(user, places, count) && is_last(user, context))
-        result = sweep(user, places, count, failure);
+    else if (leftovers_exist(user, places, count) && is_last(user, context))
+        result = clean_up(user, places, count, failure);
     for (int i = 0; i < count; i++)
         close(places[i]);
     close(lock);

@@ -1,6 +1,6 @@
 /*
- * What jobs of a user leave on a node when the last of them has ended: processes that got away, files in directories of
- * the node's own, POSIX message queues, System V shared memory, semaphores and message queues.
+ * Cleanup when the last job of a user on a node has ended: processes that got away, files in directories of the node's
+ * own, POSIX message queues, System V shared memory, semaphores and message queues (leftovers.h).
  *
  * All is removed by a process that has become the user: nothing that is not the user's can be, wherever links lead. The
  * node takes other jobs meanwhile; steps of this user wait until it is done.

@@ -1,5 +1,5 @@
 /*
- * Which views processes of this container have as their root.
+ * Views that processes of this container have as their root.
  */
 #ifndef JAIL_VIEW_USAGE_H
 #define JAIL_VIEW_USAGE_H

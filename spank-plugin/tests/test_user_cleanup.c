@@ -307,14 +307,14 @@ int nanosleep(const struct timespec *duration, struct timespec *left)
     return clock_nanosleep(CLOCK_REALTIME, 0, duration, left);
 }
 
-static int pauses_of_a_sweep(void *unused)
+static int pauses_of_a_kill(void *unused)
 {
     (void)unused;
     leftovers_kill();
     return pauses;
 }
 
-static int sweep_beside_processes_of_root(void *unused)
+static int kill_beside_processes_of_root(void *unused)
 {
     pid_t other;
 
@@ -325,14 +325,14 @@ static int sweep_beside_processes_of_root(void *unused)
         pause();
         _exit(0);
     }
-    CHECK(as_user(pauses_of_a_sweep, NULL) == 0);
+    CHECK(as_user(pauses_of_a_kill, NULL) == 0);
     CHECK(kill(other, 0) == 0);
     return 0;
 }
 
 TEST(a_user_without_processes_is_not_waited_for)
 {
-    CHECK(in_node(sweep_beside_processes_of_root) == 0);
+    CHECK(in_node(kill_beside_processes_of_root) == 0);
 }
 
 static int remove_without_a_list(void *unused)
