@@ -16,8 +16,8 @@ from jail_tools.copying.structure import extras, finish_folders, make_folders, m
 from jail_tools.copying.volume import Volume, volume_of
 from jail_tools.errors import TryAgainError, bounded, reason
 from jail_tools.files import FOLDER, Walker, flush_folder, flush_volume, opened, split, write_atomically
+from jail_tools.populating.additions import additions, make_additions, together
 from jail_tools.populating.marker import begin, only_one, utc
-from jail_tools.populating.prepare import additions, make_additions, together
 from jail_tools.progress import say
 from jail_tools.removal import remove_tree
 from jail_tools.sources import root, tarball

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail_tools.accounts.merge import Conflict, settle_group, three_way
+from jail_tools.accounts.three_way_merge import Conflict, settle_group, three_way
 
 RECORDS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 MEMBERS = st.sets(st.sampled_from("abcd"))

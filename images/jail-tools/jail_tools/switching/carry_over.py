@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from jail_tools import resolve_beneath
 from jail_tools.files import split
 from jail_tools.resolve_beneath import Owned
-from jail_tools.switching import changes, packages
+from jail_tools.switching import changes, dpkg
 from jail_tools.switching.changes import Change, How, PackageChange, Report
-from jail_tools.switching.packages import Package
+from jail_tools.switching.dpkg import Package
 from jail_tools.tree.attributes import path_of, read_xattrs, write_attributes, write_file_attributes
 from jail_tools.tree.compare import FILE
 from jail_tools.tree.content import copy
@@ -39,7 +39,7 @@ class Plan:
 
 def missing(report: Report, old: int, new: int) -> Report:
     """Return the part of a report that the new tree does not have already."""
-    there = packages.installed(_status(new))
+    there = dpkg.installed(_status(new))
     left = tuple(change for change in report.packages if not _has_package(change, there))
     files = tuple(change for change in report.changes if not _has(change, old, new))
     return replace(report, changes=files, packages=left)
@@ -51,7 +51,7 @@ def plan(report: Report, old: int, new: int) -> Plan:
     reasons += (
         f"package {package.name} {package.version} is {package.state} in the old tree: "
         "`dpkg --configure --pending`, or remove it"
-        for package in packages.broken(_status(old))
+        for package in dpkg.broken(_status(old))
     )
     newer, lists = _merge_packages(report, old, new, reasons)
     wanted: dict[str, Change] = {}
@@ -143,14 +143,14 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
     """Return the packages that the new tree has new enough, and dpkg's files with the others added."""
     newer: set[str] = set()
     carried: dict[str, Package] = {}
-    file = resolve_beneath.read(new, packages.STATUS)
-    known = packages.parse(file.content) if file else {}
-    there = packages.installed(known)
+    file = resolve_beneath.read(new, dpkg.STATUS)
+    known = dpkg.parse(file.content) if file else {}
+    there = dpkg.installed(known)
     for change in report.packages:
         if change.now is None:
             continue
         key, version = change.now.key, change.now.version
-        if key in there and packages.compare_versions(there[key].version, version) >= 0:
+        if key in there and dpkg.compare_versions(there[key].version, version) >= 0:
             newer.add(key)
         elif key in there and (change.was is None or change.was.version != there[key].version):
             reasons.append(
@@ -162,16 +162,16 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
         reasons.append(f"the new tree has no dpkg: {_names(carried)} can't be carried over")
     merged = {**known, **carried}
     for package in carried.values():
-        lacking = packages.lacking(package, packages.installed(merged).values())
+        lacking = dpkg.lacking(package, dpkg.installed(merged).values())
         if lacking and file is not None:
             reasons.append(f"package {package.name} {package.version} needs {', '.join(lacking)}, not in the new tree")
     if not carried or file is None:
         return newer, {}
-    lists = {packages.STATUS: replace(file, content=packages.format_status(merged.values()))}
-    ours, theirs = resolve_beneath.read(old, packages.TRIGGERS), resolve_beneath.read(new, packages.TRIGGERS)
+    lists = {dpkg.STATUS: replace(file, content=dpkg.format_status(merged.values()))}
+    ours, theirs = resolve_beneath.read(old, dpkg.TRIGGERS), resolve_beneath.read(new, dpkg.TRIGGERS)
     if ours is not None and theirs is not None:
-        triggers = packages.merge_triggers(ours.content, theirs.content, carried.values())
-        lists[packages.TRIGGERS] = replace(theirs, content=triggers)
+        triggers = dpkg.merge_triggers(ours.content, theirs.content, carried.values())
+        lists[dpkg.TRIGGERS] = replace(theirs, content=triggers)
     return newer, lists
 
 
@@ -219,8 +219,8 @@ def _is_directory(status: os.stat_result) -> bool:
 
 
 def _status(root: int) -> dict[str, Package]:
-    file = resolve_beneath.read(root, packages.STATUS)
-    return packages.parse(file.content) if file else {}
+    file = resolve_beneath.read(root, dpkg.STATUS)
+    return dpkg.parse(file.content) if file else {}
 
 
 def _names(found: Mapping[str, Package]) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jail_testing.jails import package
 
-from jail_tools.switching.packages import compare_versions, format_status, installed, lacking, parse
+from jail_tools.switching.dpkg import compare_versions, format_status, installed, lacking, parse
 
 VERSIONS = st.from_regex(r"([0-9]:)?[0-9][a-z0-9.+~]{0,5}(-[a-z0-9.+~]{1,3})?", fullmatch=True)
 
