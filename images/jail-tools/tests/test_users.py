@@ -14,7 +14,7 @@ import pytest
 from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
 from jail_tools import claim, resolve_beneath
-from jail_tools.accounts import etc
+from jail_tools.accounts import account_files
 from jail_tools.accounts.account_resolution import SYSTEM_NAMES
 from jail_tools.accounts.account_sync import Keeper
 from soperator_pulumi.spec import user as user_spec
@@ -404,7 +404,7 @@ def test_the_tree_is_not_written_while_useradd_holds_the_lock(sidecar: Sidecar, 
 
 def test_our_lock_keeps_useradd_waiting(jail: Jail) -> None:
     tree = jail.populate("a")
-    with resolve_beneath.directory(str(tree.root)) as root, etc.locked(root):
+    with resolve_beneath.directory(str(tree.root)) as root, account_files.locked(root):
         program = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         done = subprocess.run(
             [sys.executable, "-c", program, tree.root / "etc/.pwd.lock"], capture_output=True, text=True, check=False

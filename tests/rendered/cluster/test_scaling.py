@@ -167,22 +167,21 @@ def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_
     pod = pod_of(a_deployment(node_sets=a_node_set(drain={"grace": "1h"})), "hpc-cpu")
     assert pod["terminationGracePeriodSeconds"] == 3600
     command = containers_of(pod)["slurmd"]["lifecycle"]["preStop"]["exec"]["command"]
-    assert "state=drain reason='soperator-pulumi project.test.hpc: pod-stop'" in command[-1]
-    assert "delete" not in command[-1]
+    assert command[:2] == ["/usr/lib/soperator/drain_on_stop.sh", "soperator-pulumi project.test.hpc: pod-stop"]
 
 
 def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
-    assert "lift 'soperator-pulumi project.test.hpc: pod-stop'" in probe[-1]
+    assert probe == ["/usr/lib/soperator/started.sh", "soperator-pulumi project.test.hpc: pod-stop"]
 
 
 def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:
-    def stop(constrain: str) -> str:
+    def stop(constrain: str) -> list[str]:
         slurmd = containers_of(pod_of(a_deployment(slurm={"constrain": constrain}), "hpc-cpu"))["slurmd"]
-        return str(slurmd["lifecycle"]["preStop"]["exec"]["command"][-1])
+        return list(slurmd["lifecycle"]["preStop"]["exec"]["command"][2:])
 
-    assert "rmdir" in stop("cgroup")
-    assert "rmdir" not in stop("none")
+    assert stop("cgroup") == ["cgroups"]
+    assert stop("none") == []
 
 
 def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
