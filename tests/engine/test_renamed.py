@@ -18,7 +18,7 @@ from tests.engine.conftest import Stack
 from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until
 from tools.engine import Deployer, Operation, cli_environment
-from tools.engine.state import STACK_TYPE
+from tools.engine.protocol import STACK_TYPE
 
 pytestmark = pytest.mark.engine
 

@@ -5,22 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools import console
-from tools.engine import automation, local
-from tools.engine.automation import CliDeployer
-from tools.engine.automation import environment as cli_environment
+from tools.engine.cli import automation
+from tools.engine.cli.automation import CliDeployer
+from tools.engine.cli.automation import environment as cli_environment
 from tools.engine.display import Say
-from tools.engine.local import LocalDeployer
-from tools.engine.protocol import (
-    Change,
-    Deployer,
-    DeployError,
-    Failure,
-    Operation,
-    Plan,
-    ResourceState,
-    Result,
-    Target,
-)
+from tools.engine.local import local_engine
+from tools.engine.local.local_engine import LocalDeployer
+from tools.engine.protocol import Change, Deployer, DeployError, Failure, Operation, Plan, ResourceState, Result, Target
 
 
 def choose(
@@ -57,7 +48,7 @@ def choose(
     )
     if not automation.is_installed():
         return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
-    if local.has_state(target):
+    if local_engine.has_state(target):
         return LocalDeployer(target, say), "the local engine, because it has deployed this stack before"
     return CliDeployer(target, say), f"the Pulumi CLI, {shutil.which('pulumi')}"
 

@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from tools.console import UserError
 
+STACK_TYPE = "pulumi:pulumi:Stack"
+HIDDEN = "[secret]"
+"""Stands for the value of a secret."""
+
 
 class Operation(StrEnum):
     """What happens to a resource, in Pulumi's words."""
@@ -125,6 +129,11 @@ class DeployError(UserError):
         super().__init__(message)
         self.failures = tuple(failures)
         self.result = result or Plan(changes=())
+
+
+def unsupported(message: str) -> str:
+    """Say that something can't be had here, and where it can."""
+    return f"{message} by the local engine. Leave it out, or install the Pulumi CLI, which supports it."
 
 
 class Deployer(Protocol):

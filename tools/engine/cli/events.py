@@ -1,0 +1,106 @@
+"""What the Pulumi CLI reports of a run, shown as the local engine shows its own."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pulumi.automation.events import (
+    DiagnosticEvent,
+    EngineEvent,
+    OpType,
+    StepEventMetadata,
+    StepEventStateMetadata,
+)  # fmt: skip
+
+from tools.engine.display import Display, last_words
+from tools.engine.protocol import STACK_TYPE, Operation
+
+_OPERATIONS = {
+    OpType.SAME: Operation.SAME,
+    OpType.CREATE: Operation.CREATE,
+    OpType.UPDATE: Operation.UPDATE,
+    OpType.DELETE: Operation.DELETE,
+    OpType.DISCARD: Operation.DELETE,
+    OpType.REPLACE: Operation.REPLACE,
+    OpType.CREATE_REPLACEMENT: Operation.REPLACE,
+    OpType.READ: Operation.READ,
+}
+"""Steps that a person is told of. Deleting what was replaced is a part of the replacement."""
+_DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
+_NOISE = re.compile(r"^using pulumi-resource-\S+ from \$PATH|^update failed$|^preview failed$")
+_HIDDEN = "__"
+
+
+class Events:
+    """Takes the CLI's events one by one."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._said: set[tuple[str, str]] = set()
+
+    def __call__(self, event: EngineEvent) -> None:
+        """Take an event."""
+        if event.diagnostic_event is not None:
+            self._diagnostic(event.diagnostic_event)
+        elif event.resource_pre_event is not None:
+            metadata = event.resource_pre_event.metadata
+            self._display.begin(metadata.urn)
+            if event.resource_pre_event.planning:
+                self._step(metadata)
+        elif event.res_outputs_event is not None and not event.res_outputs_event.planning:
+            self._step(event.res_outputs_event.metadata)
+
+    def _step(self, step: StepEventMetadata) -> None:
+        if is_default_provider(step.urn):
+            return
+        if step.op is OpType.REFRESH:
+            self._display.step(step.urn, *_refreshed(step))
+        elif (operation := _OPERATIONS.get(step.op)) is not None:
+            paths = [] if operation in {Operation.SAME, Operation.CREATE, Operation.DELETE} else _paths(step)
+            self._display.step(step.urn, operation, paths)
+
+    def _diagnostic(self, event: DiagnosticEvent) -> None:
+        text, urn = event.message.rstrip(), event.urn or ""
+        if event.severity == "debug" or not text.strip() or _NOISE.match(text):
+            return
+        if f"::{STACK_TYPE}::" in urn:
+            urn = ""
+            if self._display.failures and event.severity != "error":
+                return  # the CLI stops the program, which complains
+        if event.severity == "error":
+            self._display.fail(urn, last_words(text))
+            return
+        for line in text.splitlines():
+            # What a provider prints comes twice: live, and with all the rest at the end.
+            if event.ephemeral or (urn, line) not in self._said:
+                self._display.say(urn, line)
+            if event.ephemeral:
+                self._said.add((urn, line))
+
+
+def is_default_provider(urn: str) -> bool:
+    """Say whether a resource is a provider that the CLI has made itself."""
+    return bool(_DEFAULT_PROVIDER.search(urn))
+
+
+def _paths(step: StepEventMetadata) -> list[str]:
+    if step.detailed_diff:
+        return list(step.detailed_diff)
+    return _differing(_inputs(step.old), _inputs(step.new))
+
+
+def _inputs(state: StepEventStateMetadata | None) -> Mapping[str, Any]:
+    return (state.inputs if state else None) or {}
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    keys = dict.fromkeys([*new, *old])
+    return [k for k in keys if not k.startswith(_HIDDEN) and old.get(k) != new.get(k)]
+
+
+def _refreshed(step: StepEventMetadata) -> tuple[Operation, list[str]]:
+    if step.new is None or not (step.new.outputs or step.new.id):
+        return Operation.DELETE, []
+    old, new = (step.old.outputs if step.old else None) or {}, step.new.outputs or {}
+    changed = _differing(old, new)
+    return (Operation.UPDATE if changed else Operation.SAME), changed

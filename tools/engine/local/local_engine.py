@@ -1,0 +1,149 @@
+"""The local engine: deploys a program where the Pulumi CLI can't be had. For trying out and for tests, no more."""
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tools.console import UserError
+from tools.engine import encryption, project
+from tools.engine.display import Display, Say, failed
+from tools.engine.local import deletion, steps, upkeep
+from tools.engine.local.context import Run
+from tools.engine.local.deployment import Deployment
+from tools.engine.local.providers import Providers
+from tools.engine.local.state import State
+from tools.engine.lock import stack_lock
+from tools.engine.project import Project
+from tools.engine.protocol import HIDDEN, STACK_TYPE, DeployError, Plan, ResourceState, Result, Target
+from tools.engine.values import plain_map
+
+_THREADS = 32
+
+
+class LocalDeployer:
+    """Deploys with the local engine."""
+
+    def __init__(self, target: Target, say: Say) -> None:
+        self._target = target
+        self._say = say
+
+    def preview(self) -> Plan:
+        """Say what `up` would do."""
+        result = self._run("preview", self._deploy)
+        return Plan(changes=result.changes, messages=result.messages)
+
+    def up(self) -> Result:
+        """Make what the program asks for."""
+        return self._run("up", self._deploy)
+
+    def refresh(self) -> Result:
+        """Bring the state in line with what is really there."""
+        return self._run("refresh", upkeep.refresh)
+
+    def destroy(self, *, exclude_protected: bool = False) -> Result:
+        """Delete everything in the state, or what is not protected."""
+
+        def refuse(state: State) -> None:
+            protected = [r.name for r in state.resources if r.protect and not r.delete]
+            if protected and not exclude_protected:
+                raise DeployError(
+                    f"protected: {', '.join(protected)}. Nothing was deleted. Set protect to false in the program and "
+                    "run up, or destroy with exclude_protected, which leaves them."
+                )
+
+        async def destroy(run: Run) -> None:
+            resources = run.state.resources
+            kept = steps.kept_with(resources, lambda r: r.protect and not r.delete)
+            await deletion.delete(run, [r for r in resources if r.delete or r.urn not in kept])
+
+        return self._run("destroy", destroy, refuse)
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs."""
+        stack = next((r for r in self._load(self._project()).resources if r.type == STACK_TYPE), None)
+        return dict(plain_map(stack.outputs)) if stack else {}
+
+    def state(self) -> list[ResourceState]:
+        """Return the resources in the state."""
+
+        def hidden(_: object) -> str:
+            return HIDDEN
+
+        return [
+            ResourceState(
+                urn=r.urn, type=r.type, name=r.name, id=r.id, protect=r.protect,
+                inputs=plain_map(r.inputs, hidden), outputs=plain_map(r.outputs, hidden),
+            )
+            for r in self._load(self._project()).resources
+        ]  # fmt: skip
+
+    async def _deploy(self, run: Run) -> None:
+        await Deployment(run, self._project(), self._target).run_program()
+
+    def _project(self) -> Project:
+        return project.load(self._target)
+
+    def _load(self, loaded: Project) -> State:
+        file = state_file(self._target, loaded.name)
+        return State.load(file, encryption.passphrase(self._target.state))
+
+    def _run(
+        self,
+        command: str,
+        work: Callable[[Run], Awaitable[None]],
+        before: Callable[[State], None] = lambda _: None,
+    ) -> Result:
+        loaded = self._project()
+        lock = state_file(self._target, loaded.name).with_suffix(".lock")
+        with stack_lock(lock, f"{command} of {self._target.stack}", self._target.lock_timeout_seconds, self._say):
+            state = self._load(loaded)
+            before(state)
+            preview = command == "preview"
+            display = Display(self._say, preview=preview)
+            if command == "up":
+                state.record(loaded.config)
+            elif not preview and state.config is not None:
+                loaded = replace(loaded, config=state.config)
+            providers = Providers(loaded, self._target, state.identity, display.say)
+            asyncio.run(_work(Run(state=state, display=display, providers=providers, preview=preview), work))
+        display.summary()
+        result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)
+        if display.failures:
+            raise DeployError(failed(command, display.failures), failures=display.failures, result=result)
+        return result
+
+
+async def _work(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        run.display.fail("", "interrupted: what is under way ends first. Once more abandons it; the next up goes on.")
+
+    if threading.current_thread() is threading.main_thread():  # no other may handle signals
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        await upkeep.recover(run)
+        await work(run)
+    except UserError as error:
+        run.display.fail("", str(error))
+    finally:
+        await run.providers.close()
+
+
+def state_file(target: Target, project_name: str) -> Path:
+    """Return the file of a stack's state."""
+    return target.state / "local" / project_name / f"{target.stack}.json"
+
+
+def has_state(target: Target) -> bool:
+    """Say whether the local engine has resources of a stack in its state."""
+    file = state_file(target, project.name_of(target))
+    return file.exists() and bool(json.loads(file.read_text())["resources"])

@@ -1,0 +1,195 @@
+"""When an object is what it should be: the rules by which pulumi-kubernetes waits, without the waiting.
+
+A rule looks at an object, and at what belongs to it, and says whether it is ready or what is missing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = Mapping[str, Any]
+
+SERVICE_SETTLE_SECONDS = 10.0
+"""How long pulumi-kubernetes lets a Service's endpoints rest before it believes them."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether an object is ready, what is missing if not, and whether that is for good."""
+
+    ready: bool
+    message: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a rule needs besides the object.
+
+    Attributes:
+        before: The object as it was before the update; None after a create.
+        related: Its ReplicaSets, its claims, its Endpoints, or its StorageClass.
+        quiet_seconds: For how long the related objects have not changed.
+    """
+
+    before: Object | None = None
+    related: Sequence[Object] = field(default_factory=list)
+    quiet_seconds: float = 0.0
+
+
+def _get(obj: Object, *path: str, default: Any = None) -> Any:  # noqa: ANN401 - as in the object
+    value: Any = obj
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return default if value is None else value
+
+
+def _condition(obj: Object, kind: str) -> Object:
+    return next((c for c in _get(obj, "status", "conditions", default=[]) if c.get("type") == kind), {})
+
+
+def _observed(obj: Object) -> bool:
+    return bool(_get(obj, "status", "observedGeneration", default=0) >= _get(obj, "metadata", "generation", default=1))
+
+
+def stateful_set(obj: Object, _: Surroundings) -> Readiness:
+    """All replicas are there and ready, and of one revision; with OnDelete the revision counts only at first."""
+    if not _observed(obj):
+        return Readiness(False, "waiting for the StatefulSet's controller")
+    status = _get(obj, "status", default={})
+    wanted = _get(obj, "spec", "replicas", default=1)
+    there, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
+    message = f"{min(ready, wanted)} of {wanted} pods are ready"
+    on_delete = _get(obj, "spec", "updateStrategy", "type") == "OnDelete"
+    if on_delete and _get(obj, "metadata", "generation", default=1) > 1:
+        return Readiness(there == ready == wanted, message)
+    revision = status.get("currentRevision")
+    if not revision or revision != status.get("updateRevision"):
+        updated = status.get("updatedReplicas", 0)
+        return Readiness(False, f"{min(updated, ready)} of {wanted} pods are updated and ready")
+    return Readiness(there == ready == status.get("currentReplicas", 0) == wanted, message)
+
+
+def deployment(obj: Object, around: Surroundings) -> Readiness:
+    """It is available, its newest ReplicaSet has all its pods ready, and its claims are bound."""
+    if not _observed(obj):
+        return Readiness(False, "waiting for the Deployment's controller")
+    revision = _revision(obj)
+    sets = [o for o in around.related if o["kind"] == "ReplicaSet" and _owned(o, obj) and _revision(o) == revision]
+    if not revision or not sets:
+        return Readiness(False, "waiting for its ReplicaSet")
+    wanted = _get(sets[0], "spec", "replicas", default=1)
+    ready = _get(sets[0], "status", "readyReplicas", default=0)
+    if ready < wanted:
+        return Readiness(False, f"{ready} of {wanted} pods are ready")
+    for condition, reason in (("Available", None), ("Progressing", "NewReplicaSetAvailable")):
+        found = _condition(obj, condition)
+        if condition == "Progressing" and revision == "1":
+            continue
+        if found.get("status") != "True" or (reason and found.get("reason") != reason):
+            return Readiness(False, found.get("message") or f"waiting until it is {condition}")
+    claims = [o for o in around.related if o["kind"] == "PersistentVolumeClaim"]
+    unbound = [o["metadata"]["name"] for o in claims if _get(o, "status", "phase") != "Bound"]
+    return Readiness(not unbound, f"claims are not bound: {', '.join(unbound)}")
+
+
+def _revision(obj: Object) -> str:
+    return str(_get(obj, "metadata", "annotations", "deployment.kubernetes.io/revision", default=""))
+
+
+def _owned(obj: Object, owner: Object) -> bool:
+    uid = _get(owner, "metadata", "uid")
+    return any(o.get("uid") == uid for o in _get(obj, "metadata", "ownerReferences", default=[]))
+
+
+def daemon_set(obj: Object, _: Surroundings) -> Readiness:
+    """Every node that should has its pod, updated and available; with OnDelete too."""
+    status = _get(obj, "status", default={})
+    if not _observed(obj) or "desiredNumberScheduled" not in status:
+        return Readiness(False, "waiting for the DaemonSet's controller")
+    wanted = status["desiredNumberScheduled"]
+    counts = ("currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
+    least = min(status.get(name, 0) for name in counts)
+    return Readiness(least >= wanted, f"{least} of {wanted} pods are updated and ready")
+
+
+def pod(obj: Object, _: Surroundings) -> Readiness:
+    """It is scheduled, initialized, and ready or through."""
+    if _get(obj, "status", "phase") == "Succeeded":
+        return Readiness(True)
+    for name, text in (
+        ("PodScheduled", "scheduled"),
+        ("Initialized", "initialized"),
+        ("Ready", "ready"),
+    ):
+        condition = _condition(obj, name)
+        if condition.get("status") != "True":
+            return Readiness(False, condition.get("message") or f"waiting until it is {text}")
+    return Readiness(True)
+
+
+def job(obj: Object, _: Surroundings) -> Readiness:
+    """It is complete. A Job that has used up its tries or its time has failed for good."""
+    failed = _condition(obj, "Failed")
+    if failed.get("status") == "True" and failed.get("reason") in {"BackoffLimitExceeded", "DeadlineExceeded"}:
+        return Readiness(False, f"{failed['reason']}: {failed.get('message', '')}", failed=True)
+    status = _get(obj, "status", default={})
+    counts = ", ".join(f"{status.get(name, 0)} {name}" for name in ("active", "succeeded", "failed"))
+    done = "startTime" in status and _condition(obj, "Complete").get("status") == "True"
+    return Readiness(done, f"its pods: {counts}")
+
+
+def service(obj: Object, around: Surroundings) -> Readiness:
+    """Its endpoints have settled and none is waiting; a LoadBalancer has its address."""
+    spec = _get(obj, "spec", default={})
+    balancer = spec.get("type") == "LoadBalancer"
+    if balancer and not _get(obj, "status", "loadBalancer", "ingress"):
+        return Readiness(False, "no address was allocated yet; does this cluster have load balancers?")
+    if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None" or not spec.get("selector"):
+        return Readiness(True)
+    waiting = any(s.get("notReadyAddresses") for o in around.related for s in o.get("subsets") or [])
+    if waiting:
+        return Readiness(False, "some of the pods that it selects are not ready")
+    settled = bool(around.related) and around.quiet_seconds >= SERVICE_SETTLE_SECONDS
+    return Readiness(settled, f"letting its endpoints settle for {SERVICE_SETTLE_SECONDS:.0f} s")
+
+
+def claim(obj: Object, around: Surroundings) -> Readiness:
+    """It is bound, or will be when its first pod comes."""
+    phase = _get(obj, "status", "phase", default="")
+    waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in around.related)
+    return Readiness(phase == "Bound" or (waits and phase == "Pending"), f"it is {phase or 'new'}, not Bound")
+
+
+def volume(obj: Object, _: Surroundings) -> Readiness:
+    """It is available or bound."""
+    phase = _get(obj, "status", "phase", default="")
+    return Readiness(phase in {"Available", "Bound"}, f"it is {phase or 'new'}")
+
+
+def quota(obj: Object, _: Surroundings) -> Readiness:
+    """Its controller has taken it up."""
+    return Readiness(_get(obj, "status", "hard") == _get(obj, "spec", "hard"), "waiting for its controller")
+
+
+def secret(obj: Object, _: Surroundings) -> Readiness:
+    """A service account's token is filled in."""
+    token = obj.get("type") == "kubernetes.io/service-account-token"
+    return Readiness(not token or bool(obj.get("data")), "waiting for its token")
+
+
+Rule = Callable[[Object, Surroundings], Readiness]
+
+RULES: Mapping[tuple[str, str], Rule] = {
+    ("apps/v1", "DaemonSet"): daemon_set,
+    ("apps/v1", "Deployment"): deployment,
+    ("apps/v1", "StatefulSet"): stateful_set,
+    ("batch/v1", "Job"): job,
+    ("v1", "PersistentVolume"): volume,
+    ("v1", "PersistentVolumeClaim"): claim,
+    ("v1", "Pod"): pod,
+    ("v1", "ResourceQuota"): quota,
+    ("v1", "Secret"): secret,
+    ("v1", "Service"): service,
+}
+"""Kinds that are awaited; all others are done when the API server has taken them."""
