@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tools.kube import locks
+from tools import locks
 
 KEPT_TAGS = 3
 """Tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from tools import locks
 from tools.console import UserError, step
-from tools.kube import golang, locks
+from tools.kube import golang
 from tools.paths import cache_dir
 
 GO = Path(__file__).parent / "go"

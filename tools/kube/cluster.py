@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 
+from tools import locks
 from tools.console import UserError, say, step
 from tools.kube import (
     addons,
@@ -17,7 +18,6 @@ from tools.kube import (
     files,
     firewall,
     kernel,
-    locks,
     machine,
     mounts,
     network,

@@ -14,8 +14,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from tools import locks
 from tools.console import UserError, step
-from tools.kube import locks
 from tools.kube.process import output
 from tools.paths import cache_dir
 

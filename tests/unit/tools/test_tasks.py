@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from tools import tasks
+from tools import locks, tasks
 from tools.console import UserError, say
-from tools.kube import locks
 from tools.kube.process import output, watched
 from tools.paths import ROOT
 

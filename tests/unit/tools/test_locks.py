@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tools import locks
 from tools.console import UserError
-from tools.kube import locks
 from tools.paths import ROOT
 
-HOLD = "import sys; from pathlib import Path; from tools.kube import locks\n"
+HOLD = "import sys; from pathlib import Path; from tools import locks\n"
 HOLD += "with locks.held(Path(sys.argv[1]), 'kube up', wait_seconds=5): print('held', flush=True); sys.stdin.read()"
 
 
