@@ -180,7 +180,7 @@ def test_a_second_run_says_who_holds_the_stack_and_a_patient_one_waits(stack: St
     assert "up of test" in str(caught.value)
     second = stack.start()
     assert second.stdout is not None
-    assert "waiting up to 30 s for another run" in second.stdout.readline()
+    assert "waiting up to 30 s for `up of test`" in second.stdout.readline()
     hold.unlink()
     for each in (process, second):
         each.communicate()

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +13,18 @@ from tools.console import UserError
 from tools.paths import ROOT
 
 HOLD = "import sys; from pathlib import Path; from tools import locks\n"
-HOLD += "with locks.held(Path(sys.argv[1]), 'kube up', wait_seconds=5): print('held', flush=True); sys.stdin.read()"
+HOLD += "with locks.held(Path(sys.argv[1]), 'up of prod', wait_seconds=5): print('held', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "stack.lock"
 
 
 @contextmanager
-def another_program(lock: Path) -> Iterator["subprocess.Popen[str]"]:
+def another_program(file: Path) -> Iterator["subprocess.Popen[str]"]:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(lock)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(file)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
         assert process.stdout.readline() == "held\n"
@@ -28,30 +32,37 @@ def another_program(lock: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_who_holds_it_and_since_when_is_said(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+def test_a_held_lock_is_refused_with_who_what_and_since_when(file: Path) -> None:
+    said: list[str] = []
     with (
-        another_program(lock) as holder,
-        pytest.raises(UserError, match=rf"held by process {holder.pid} \(kube up, since \d{{4}}-.*end it"),
-        locks.held(lock, "kube down", wait_seconds=0.1),
+        another_program(file) as holder,
+        pytest.raises(UserError, match=rf"`up of prod`, process {holder.pid} of \w+ on \S+, since 20.*Rerun"),
+        locks.held(file, "up", wait_seconds=0.3, say=said.append),
     ):
+        pass
+    assert len(said) == 1, "one line for the whole wait"
+
+
+def test_who_waits_prints_for_whom(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with another_program(file) as holder, pytest.raises(UserError), locks.held(file, "down", wait_seconds=0.1):
+        pass
+    assert f"waiting up to 0.1 s for `up of prod`, process {holder.pid} of " in capsys.readouterr().err
+
+
+def test_a_lock_is_taken_as_soon_as_its_holder_ends_however_that_ends(file: Path) -> None:
+    with another_program(file) as holder, locks.held(file, "down", wait_seconds=30, say=lambda _: holder.kill()):
         pass
 
 
-def test_one_that_waits_goes_on_when_the_holder_ends_however_it_ends(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lock = tmp_path / "lock"
-    with another_program(lock) as holder:
-        timer = threading.Timer(2, holder.kill)
-        timer.start()
-        with locks.held(lock, "kube down", wait_seconds=30):
+def test_a_killed_holder_holds_nothing(file: Path) -> None:
+    with another_program(file) as holder:
+        holder.kill()
+        holder.wait()
+        with locks.held(file, "up", wait_seconds=0):
             pass
-        timer.join()
-    assert f"waiting for process {holder.pid} (kube up" in capsys.readouterr().err
 
 
-def test_it_is_free_after_the_body(tmp_path: Path) -> None:
+def test_a_lock_is_free_after_the_body(file: Path) -> None:
     for _ in range(2):
-        with locks.held(tmp_path / "lock", "kube up", wait_seconds=0.1):
+        with locks.held(file, "up", wait_seconds=0):
             pass

@@ -11,12 +11,12 @@ import yaml
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
+from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
 from tools.engine.cli.events import Events, is_default_provider
 from tools.engine.cli.recovery import mend_checkpoint, recover, refuse_while_locked
 from tools.engine.display import Display, Say, failed
-from tools.engine.lock import stack_lock
 from tools.engine.protocol import HIDDEN, DeployError, Plan, ResourceState, Result, Target
 from tools.engine.values import SIGNATURE
 
@@ -122,7 +122,7 @@ class CliDeployer:
         display = Display(self._say, preview=command == "preview")
         lock = self._folder / "lock"
         seconds = self._target.lock_timeout_seconds
-        with stack_lock(lock, f"{command} of {self._target.stack}", seconds, self._say):
+        with locks.held(lock, f"{command} of {self._target.stack}", wait_seconds=seconds, say=self._say):
             mend_checkpoint(self._target, self._say)
             stack = self._stack()
             try:

@@ -64,8 +64,8 @@ def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[
         who = at_work[0]
         if time.monotonic() >= deadline:
             raise UserError(
-                f"another run works on this stack: process {who.get('pid')} of {who.get('username')} on "
-                f"{who.get('hostname')}, since {who.get('timestamp')}. Try again when it has ended."
+                f"another run is at work: process {who.get('pid')} of {who.get('username')} on "
+                f"{who.get('hostname')}, since {who.get('timestamp')}. Rerun when it has ended."
             )
         time.sleep(_POLL_SECONDS)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
 from tools.engine.display import Display, Say, failed
@@ -18,7 +19,6 @@ from tools.engine.local.context import Run
 from tools.engine.local.deployment import Deployment
 from tools.engine.local.providers import Providers
 from tools.engine.local.state import State
-from tools.engine.lock import stack_lock
 from tools.engine.project import Project
 from tools.engine.protocol import HIDDEN, STACK_TYPE, DeployError, Plan, ResourceState, Result, Target
 from tools.engine.values import plain_map
@@ -101,7 +101,8 @@ class LocalDeployer:
     ) -> Result:
         loaded = self._project()
         lock = state_file(self._target, loaded.name).with_suffix(".lock")
-        with stack_lock(lock, f"{command} of {self._target.stack}", self._target.lock_timeout_seconds, self._say):
+        seconds = self._target.lock_timeout_seconds
+        with locks.held(lock, f"{command} of {self._target.stack}", wait_seconds=seconds, say=self._say):
             state = self._load(loaded)
             before(state)
             preview = command == "preview"
