@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import console, engine, paths, target
+from tools import chosen_cluster, console, engine, paths
+from tools.chosen_cluster import Target
 from tools.console import UserError, say, step
-from tools.target import Target
 
 START_TIMEOUT_SECONDS = 180
 """Pulls the small image, and mounts the jail, on a machine that has never done it."""
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--stack", default="local", help="the stack: stacks/Pulumi.<stack>.yaml (default: local)")
     parser.add_argument("command", nargs="?", default="", help="what to run there; a shell when left out")
     arguments = parser.parse_args()
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
     kubectl = Kubectl(_program(chosen), chosen, _namespace(arguments.stack, chosen))
     with _pod(kubectl):
         terminal = ["--stdin", *(["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else [])]

@@ -3,14 +3,14 @@
 import shutil
 import sys
 
-from tools import console, engine, paths, target, up
+from tools import chosen_cluster, console, engine, paths, up
 from tools.console import say, step
 
 
 def main() -> None:
     """Remove the embedded Kubernetes and all that is in it; on a cluster of the user's, destroy the stack."""
     stack = up.parse_stack(__doc__)
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
         chosen.embedded.down()
         # The engine's state tells of a cluster that is no more.

@@ -2,16 +2,16 @@
 
 import sys
 
-from tools import console, target, up
+from tools import chosen_cluster, console, up
+from tools.chosen_cluster import Target
 from tools.console import UserError, step
 from tools.engine import Deployer
-from tools.target import Target
 
 
 def main() -> None:
     """Show it."""
     stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, target.choose())
+    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
     with step(f"Previewing stack {stack} with {why}"):
         deployer.preview()
 

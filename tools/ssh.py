@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from tools import console, ssh_config, target
+from tools import chosen_cluster, console, ssh_config
 from tools.console import UserError
 from tools.kube.debs import tool
 
@@ -14,7 +14,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", nargs="?", default="", help="what to run there; a shell when left out")
     command = parser.parse_args().command
-    config = ssh_config.config_file(target.choose())
+    config = ssh_config.config_file(chosen_cluster.choose())
     if not config.exists():
         raise UserError("There is no cluster to log in to. Start one: make up")
     ssh = tool("ssh")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import paths
-from tools.target import Target
+from tools.chosen_cluster import Target
 
 HOST = "slurm"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from tools import console, engine, images, paths, preparation, ssh_config, ssh_key, target
+from tools import chosen_cluster, console, engine, images, paths, preparation, ssh_config, ssh_key
+from tools.chosen_cluster import Target
 from tools.console import UserError, say, step
 from tools.engine import Deployer
 from tools.kube.debs import tool
 from tools.ssh_config import Login
-from tools.target import Target
 
 FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
@@ -22,7 +22,7 @@ def main() -> None:
     """Bring up Kubernetes, images and Slurm, each only where it is not there yet, and say how to go on."""
     stack = parse_stack(__doc__)
     cluster = stack_config(stack).get("soperator:cluster", {})
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
         if preparation.is_needed(chosen.embedded):
             preparation.prepare(chosen.embedded)

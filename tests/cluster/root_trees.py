@@ -18,8 +18,8 @@ from tools import paths
 from tools.console import step
 from tools.images import apt, bootstrap
 from tools.images.mirror import Source, sources
-from tools.images.process import CONFINED
 from tools.images.recipe import SUITE, Recipe
+from tools.images.runner import CONFINED
 from tools.kube import EmbeddedKubernetes, archives
 from tools.kube.debs import tool
 

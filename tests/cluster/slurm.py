@@ -25,9 +25,9 @@ from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import engine, images, paths, ssh_config
+from tools.chosen_cluster import Target
 from tools.kube.debs import Tool, tool
 from tools.ssh_config import Login
-from tools.target import Target
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""

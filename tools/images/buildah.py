@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.console import UserError
-from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY
+from tools.images.runner import Progress, Runner
 from tools.kube.debs import Tool
 
 _NOTES = Path("/var/lib/containers")

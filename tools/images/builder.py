@@ -12,8 +12,8 @@ from tools.console import UserError, step
 from tools.images import apt, bootstrap
 from tools.images.buildah import Buildah, tls_verify
 from tools.images.mirror import parse_list, sources
-from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
+from tools.images.runner import Progress, Runner
 from tools.images.store import Store
 from tools.kube.debs import tool
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tools.kube import cgroups, files
+from tools.kube import cgroups, host_files
 from tools.kube.health import socket_problem
 from tools.kube.settings import Settings
 
@@ -23,7 +23,7 @@ _FOLDERS = (
 def remember(memory: Path) -> None:
     """Keep the names of the cgroups at the top that were there before us: those are not ours to remove."""
     if not memory.exists():
-        files.write(memory, json.dumps(sorted(map(str, _cgroups_at_the_top()))) + "\n")
+        host_files.write(memory, json.dumps(sorted(map(str, _cgroups_at_the_top()))) + "\n")
 
 
 def remove(settings: Settings, memory: Path) -> list[str]:

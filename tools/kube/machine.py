@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from tools.kube import cgroups, kernel, listeners, network, sysctls
+from tools.kube import cgroups, kernel, listeners, pod_network, sysctls
 from tools.kube.kernel import Feature
 from tools.kube.settings import Settings
 from tools.paths import cache_dir
@@ -100,7 +100,7 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
     state = filesystem(settings.state)
     layout = cgroups.layout()
     root = os.geteuid() == 0
-    owner = network.owner(settings)
+    owner = pod_network.owner(settings)
     return Facts(
         cache=filesystem(cache_dir()),
         state=state,

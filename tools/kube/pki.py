@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tools.kube import files
+from tools.kube import host_files
 
 _VALID = dt.timedelta(days=365)
 _AUTHORITY_VALID = dt.timedelta(days=3650)
@@ -99,8 +99,8 @@ class Pki:
             public = key.public_key().public_bytes(
                 serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
             )
-            files.write(pair.key, _pem(key))
-            files.write(pair.certificate, public)
+            host_files.write(pair.key, _pem(key))
+            host_files.write(pair.certificate, public)
         return pair
 
 
@@ -188,5 +188,5 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    files.write(pair.key, _pem(key))
-    files.write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+    host_files.write(pair.key, _pem(key))
+    host_files.write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files
+from tools.kube import host_files
 
 _LAST_LINES = 15
 _POLL_SECONDS = 0.1
@@ -127,7 +127,7 @@ class Supervisor:
         if process is None:
             raise self._ended(part)
         record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
-        files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
+        host_files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
         return True
 
     def wait(self, part: Part) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files
+from tools.kube import host_files
 
 ROOT = Path("/proc/sys")
 
@@ -40,7 +40,7 @@ class Sysctls:
         """Keep what the settings are before the first start; later calls keep the first memory."""
         if not self._memory.exists():
             values = {name: self._read(name) for name in (*NEEDED, *OF_THE_KUBELET)}
-            files.write(self._memory, json.dumps(values, indent=2) + "\n")
+            host_files.write(self._memory, json.dumps(values, indent=2) + "\n")
 
     def before(self, name: str) -> str | None:
         """Return what a setting was before the first start; None for one that was not there or is not known."""

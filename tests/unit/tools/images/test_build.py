@@ -10,8 +10,8 @@ from tools.images.bootstrap import default_sources_arguments, interesting_line, 
 from tools.images.buildah import interesting_step, tls_verify
 from tools.images.builder import build_missing, to_build
 from tools.images.mirror import Source
-from tools.images.process import shortened
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
+from tools.images.runner import shortened
 from tools.images.store import Store
 
 

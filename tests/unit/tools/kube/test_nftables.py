@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools.kube import firewall
+from tools.kube import nftables
 from tools.kube.settings import Settings
 
 SETTINGS = Settings()
@@ -26,14 +26,14 @@ DOCKER = [chain("filter", "FORWARD", "forward", "drop"), chain("filter", "DOCKER
 
 
 def test_a_chain_that_drops_what_is_forwarded_lets_pods_through_in_both_directions() -> None:
-    assert firewall.openings(DOCKER, SETTINGS) == [
+    assert nftables.openings(DOCKER, SETTINGS) == [
         'insert rule ip filter FORWARD iifname "soperator0" accept comment "soperator-pulumi"',
         'insert rule ip filter FORWARD oifname "soperator0" accept comment "soperator-pulumi"',
     ]
 
 
 def test_what_is_open_already_stays_as_it_is() -> None:
-    assert firewall.openings([*DOCKER, ours("iifname"), ours("oifname")], SETTINGS) == []
+    assert nftables.openings([*DOCKER, ours("iifname"), ours("oifname")], SETTINGS) == []
 
 
 def test_a_chain_that_ends_with_a_reject_closes_too() -> None:
@@ -41,7 +41,7 @@ def test_a_chain_that_ends_with_a_reject_closes_too() -> None:
         chain("firewalld", "filter_INPUT", "input", family="inet"),
         rule("firewalld", "filter_INPUT", {"reject": {"type": "icmpx"}}, family="inet"),
     ]
-    assert firewall.openings(firewalld, SETTINGS) == [
+    assert nftables.openings(firewalld, SETTINGS) == [
         'insert rule inet firewalld filter_INPUT iifname "soperator0" accept comment "soperator-pulumi"'
     ]
 
@@ -55,9 +55,9 @@ def test_chains_that_drop_nothing_and_chains_of_ours_are_left_alone() -> None:
         chain("kube-proxy", "filter-forward", "forward"),
         rule("kube-proxy", "filter-forward", {"reject": None}),
     ]
-    assert firewall.openings(ruleset, SETTINGS) == []
+    assert nftables.openings(ruleset, SETTINGS) == []
 
 
 def test_only_our_own_rules_are_removed() -> None:
     ruleset = [*DOCKER, rule("filter", "FORWARD", {"accept": None}, comment="docker"), ours("iifname")]
-    assert firewall.closings(ruleset, SETTINGS) == ["delete rule ip filter FORWARD handle 7"]
+    assert nftables.closings(ruleset, SETTINGS) == ["delete rule ip filter FORWARD handle 7"]

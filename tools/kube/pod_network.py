@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files, nft
+from tools.kube import host_files, nft
 from tools.kube.debs import Tool, tool
 from tools.kube.settings import Settings
 
@@ -76,7 +76,7 @@ def up(settings: Settings, *, routed_before: bool) -> None:
         ip.run("address", "replace", f"{settings.address}/{settings.node_pods.prefixlen}", "dev", settings.bridge)
         ip.run("link", "set", settings.bridge, "up")
     script = table(settings, not_routed=() if routed_before else hardware())
-    changed = files.write(settings.config / "network.nft", script)
+    changed = host_files.write(settings.config / "network.nft", script)
     if changed or ("ip", settings.table) not in nft.tables():
         nft.apply([script], "making our nft table")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import target
+from tools import chosen_cluster
 from tools.console import UserError
 
 KUBECONFIG = """
@@ -32,21 +32,21 @@ def a_kubeconfig(folder: Path, content: str = KUBECONFIG) -> Path:
 
 
 def test_the_embedded_kubernetes_is_used_when_nothing_is_chosen() -> None:
-    assert target.choose().embedded is not None
+    assert chosen_cluster.choose().embedded is not None
 
 
 def test_the_embedded_kubernetes_is_still_used_in_a_shell_that_took_make_env(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(target.choose().kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", str(chosen_cluster.choose().kubeconfig))
 
-    assert target.choose().embedded is not None
+    assert chosen_cluster.choose().embedded is not None
 
 
 def test_a_kubeconfig_of_the_user_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(a_kubeconfig(tmp_path)))
 
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
 
     assert (chosen.embedded, chosen.context, chosen.state_dir.name) == (None, None, "context-prod")
 
@@ -58,7 +58,7 @@ def test_a_context_alone_is_looked_up_in_the_default_kubeconfig(
     (tmp_path / ".kube" / "config").write_text(KUBECONFIG)
     monkeypatch.setenv("CONTEXT", "aws/dev:1")
 
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
 
     assert (chosen.context, chosen.state_dir.name) == ("aws/dev:1", "context-aws_dev_1")
 
@@ -78,11 +78,11 @@ def test_a_broken_kubeconfig_is_told_in_words(
     monkeypatch.setenv("KUBECONFIG", str(a_kubeconfig(tmp_path, content)))
 
     with pytest.raises(UserError, match=said):
-        target.choose()
+        chosen_cluster.choose()
 
 
 def test_a_kubeconfig_that_is_not_there_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
     with pytest.raises(UserError, match=f"{tmp_path}/none can't be read.*unset it to use the embedded"):
-        target.choose()
+        chosen_cluster.choose()

@@ -2,29 +2,29 @@
 
 from pathlib import Path
 
-from tools.kube import files
+from tools.kube import host_files
 
 
 def test_it_says_whether_the_file_changed(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "file"
-    assert files.write(path, "one")
-    assert not files.write(path, "one")
-    assert files.write(path, "two")
+    assert host_files.write(path, "one")
+    assert not host_files.write(path, "one")
+    assert host_files.write(path, "two")
     assert path.read_text() == "two"
 
 
 def test_a_file_is_for_its_owner_only(tmp_path: Path) -> None:
-    files.write(tmp_path / "file", b"secret")
+    host_files.write(tmp_path / "file", b"secret")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_killed_run_left_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".file.new").write_text("half")
-    files.write(tmp_path / "file", "whole")
+    host_files.write(tmp_path / "file", "whole")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_link_is_moved_to_its_new_target(tmp_path: Path) -> None:
     for target in ("one", "one", "two"):
-        files.link(tmp_path / "link", Path(target))
+        host_files.link(tmp_path / "link", Path(target))
     assert (tmp_path / "link").readlink() == Path("two")

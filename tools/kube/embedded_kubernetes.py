@@ -15,15 +15,15 @@ from tools.kube import (
     binaries,
     cleanup,
     configs,
-    files,
-    firewall,
+    host_files,
     kernel,
     machine,
+    machine_checks,
     mounts,
-    network,
     nft,
+    nftables,
     pause,
-    preflight,
+    pod_network,
     resolver,
 )
 from tools.kube.cgroups import Cgroup
@@ -114,7 +114,7 @@ class EmbeddedKubernetes:
     def down(self) -> None:
         """End the cluster: every process, mount, link, rule, cgroup and all its data. Builds and packages are kept."""
         with self._lock("down"):
-            if not self.settings.state.exists() and not network.is_up(self.settings):
+            if not self.settings.state.exists() and not pod_network.is_up(self.settings):
                 say("Kubernetes is not up, and has left nothing")
                 return
             with step("Stopping Kubernetes") as progress:
@@ -153,7 +153,7 @@ class EmbeddedKubernetes:
 
     def _require_machine(self) -> None:
         ours = self._cgroup.processes()
-        preflight.require(machine.facts(self.settings, ours=ours, builds=not self.is_built), self.settings)
+        machine_checks.require(machine.facts(self.settings, ours=ours, builds=not self.is_built), self.settings)
 
     def _configure(self, programs: Programs) -> None:
         """Write certificates, kubeconfigs and configuration files; what is right already is left."""
@@ -170,22 +170,22 @@ class EmbeddedKubernetes:
                     certificate=_base64(pair.certificate),
                     key=_base64(pair.key),
                 )
-                files.write(settings.kubeconfigs / name, text)
+                host_files.write(settings.kubeconfigs / name, text)
         others = [address for address in resolver.of_this_machine() if address != settings.address]
         upstream = resolver.answering(others)
         for name, text in {
             "containerd.toml": configs.containerd(settings),
-            "cni/10-bridge.conflist": configs.cni(settings, mtu=network.mtu()),
+            "cni/10-bridge.conflist": configs.cni(settings, mtu=pod_network.mtu()),
             "kubelet.json": configs.kubelet(settings),
             "kube-proxy.json": configs.kube_proxy(settings),
             "Corefile": configs.corefile(settings, nameservers=upstream),
             "resolv.conf": f"nameserver {settings.address}\n",
         }.items():
-            files.write(settings.config / name, text)
+            host_files.write(settings.config / name, text)
         plugins = {name: cni_plugins() / name for name in CNI_PLUGINS}
         plugins[configs.POLICY_PLUGIN] = programs.node / "node"
         for name, program in plugins.items():
-            files.link(settings.cni_plugins / name, program)
+            host_files.link(settings.cni_plugins / name, program)
 
     def _prepare(self) -> None:
         """Make what servers stand on: folders, kernel settings, cgroup, bridge, NAT."""
@@ -193,14 +193,14 @@ class EmbeddedKubernetes:
         self._sysctls.remember()
         cleanup.remember(self._cgroups_before)
         kernel.load_modules()
-        if not network.is_up(self.settings):
+        if not pod_network.is_up(self.settings):
             # Nothing that a killed run or a restart of the machine left can still work without the bridge.
             self._cgroup.kill()
             mounts.remove_below(self.settings.state)
         mounts.share(self.settings.state)
         self._cgroup.create()
-        network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
-        nft.apply(firewall.openings(nft.ruleset(), self.settings), "letting pods through this machine's firewall")
+        pod_network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
+        nft.apply(nftables.openings(nft.ruleset(), self.settings), "letting pods through this machine's firewall")
         self._sysctls.set_needed()
 
     def _start(self, listed: list[list[Part]]) -> bool:
@@ -241,9 +241,9 @@ class EmbeddedKubernetes:
         progress(f"unmounted {mounts.remove_below(state)} mounts")
         if still := mounts.below(state):
             raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
-        nft.apply(firewall.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
+        nft.apply(nftables.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
         gone = [
-            *network.down(self.settings),
+            *pod_network.down(self.settings),
             *cleanup.remove(self.settings, self._cgroups_before),
             f"{self._cgroup.remove()} cgroups",
         ]

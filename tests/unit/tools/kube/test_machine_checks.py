@@ -8,27 +8,27 @@ from typing import Any
 import pytest
 
 from tools.console import UserError
-from tools.kube import kernel, machine, preflight
+from tools.kube import kernel, machine, machine_checks
 from tools.kube.machine import GIB, Facts, Filesystem, Route, Taken
 from tools.kube.settings import Settings
 
 SETTINGS = Settings()
 ROOMY = Filesystem(Path("/home/alice/.cache/soperator-pulumi"), device=1, free_bytes=100 * GIB, kind="ext4")
-GOOD = Facts(cache=ROOMY, state=replace(ROOMY, path=SETTINGS.state), controllers=preflight.V1_CONTROLLERS)
+GOOD = Facts(cache=ROOMY, state=replace(ROOMY, path=SETTINGS.state), controllers=machine_checks.V1_CONTROLLERS)
 
 
 def problems(**changes: Any) -> list[str]:
-    return list(preflight.problems(replace(GOOD, **changes), SETTINGS))
+    return list(machine_checks.problems(replace(GOOD, **changes), SETTINGS))
 
 
 def test_a_machine_that_has_all_has_no_problem() -> None:
-    preflight.require(GOOD, SETTINGS)
+    machine_checks.require(GOOD, SETTINGS)
 
 
 def test_all_problems_are_in_one_message() -> None:
     facts = replace(GOOD, uid=1000, architecture="s390x", memory_bytes=GIB, missing_files=machine.FILES)
     with pytest.raises(UserError) as failure:
-        preflight.require(facts, SETTINGS)
+        machine_checks.require(facts, SETTINGS)
     message = str(failure.value)
     assert "5 things are in the way" in message
     for part in ("user id 1000", "s390x", "1.0 GiB of memory", "/dev/kmsg", "/etc/hosts"):
@@ -80,9 +80,9 @@ def test_sys_resource_is_not_needed() -> None:
 @pytest.mark.parametrize(
     ("unified", "controllers", "missing"),
     [
-        (False, preflight.V1_CONTROLLERS - {"memory"}, "cgroup v1 has no controllers memory"),
+        (False, machine_checks.V1_CONTROLLERS - {"memory"}, "cgroup v1 has no controllers memory"),
         (True, frozenset({"memory", "pids"}), "cgroup v2 has no controllers cpu, cpuset"),
-        (True, preflight.V2_CONTROLLERS, None),
+        (True, machine_checks.V2_CONTROLLERS, None),
     ],
 )
 def test_cgroup_controllers(*, unified: bool, controllers: frozenset[str], missing: str | None) -> None:
@@ -108,7 +108,7 @@ def test_routes_in_the_way_of_pods_and_services_are_named(network: str, device: 
 
 
 def test_cache_and_state_on_one_file_system_need_the_sum() -> None:
-    free = preflight.CACHE_BYTES + preflight.STATE_BYTES - 1
+    free = machine_checks.CACHE_BYTES + machine_checks.STATE_BYTES - 1
     one = [replace(ROOMY, free_bytes=free), replace(GOOD.state, free_bytes=free)]
     (problem,) = problems(cache=one[0], state=one[1])
     assert "5.0 GiB" in problem

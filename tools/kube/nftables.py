@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tools.kube import network
+from tools.kube import pod_network
 from tools.kube.settings import Settings
 
 _HOOKS = {"forward": ("iifname", "oifname"), "input": ("iifname",)}
@@ -34,7 +34,7 @@ class Chain:
 
 def openings(ruleset: list[Object], settings: Settings) -> list[str]:
     """Return the nft commands that let pods' packets through other programs' chains; none when they pass already."""
-    ours = set(network.tables(settings))
+    ours = set(pod_network.tables(settings))
     open_already = {(chain, match) for chain, match, _ in _own_rules(ruleset, settings)}
     commands = []
     for chain, hook, closes in _base_chains(ruleset):
