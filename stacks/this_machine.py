@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tools import images, ssh_key
+from tools import images, ssh
 
 
 def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,9 +16,7 @@ def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
     """
     user_name = settings["user"]
     users = [
-        {**user, "ssh_keys": [*user.get("ssh_keys", []), ssh_key.public_key()]}
-        if user.get("name") == user_name
-        else user
+        {**user, "ssh_keys": [*user.get("ssh_keys", []), ssh.public_key()]} if user.get("name") == user_name else user
         for user in cluster.get("users", [])
     ]
     return {"images": images.references(), **cluster, "users": users}

@@ -12,7 +12,7 @@ from kubernetes import client, config
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from tools import chosen_cluster, images
-from tools.chosen_cluster import Target
+from tools.chosen_cluster import ChosenCluster
 from tools.kube import binaries
 
 _EXEC_SECONDS = 120
@@ -22,7 +22,7 @@ _EXEC_SECONDS = 120
 class Kubernetes:
     """The cluster that tests run on: the embedded one, or that of `KUBECONFIG` or `CONTEXT`."""
 
-    target: Target
+    target: ChosenCluster
     kubectl: Path
     api: client.ApiClient
 

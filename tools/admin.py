@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import chosen_cluster, console, engine, paths
-from tools.chosen_cluster import Target
+from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step
 
 START_TIMEOUT_SECONDS = 180
@@ -26,7 +26,7 @@ class Kubectl:
     """kubectl, for one namespace of the chosen cluster."""
 
     program: Path
-    target: Target
+    target: ChosenCluster
     namespace: str
 
     def command(self, *arguments: str) -> list[str]:
@@ -62,7 +62,7 @@ def main() -> int:
         return subprocess.run(kubectl.command("exec", *terminal, *_WHERE, "--", *shell), check=False).returncode
 
 
-def _namespace(stack: str, chosen: Target) -> str:
+def _namespace(stack: str, chosen: ChosenCluster) -> str:
     deployer, _ = engine.choose(paths.ROOT, stack, chosen.state_dir, environment=chosen.environment())
     namespace = deployer.outputs().get("namespace")
     if not isinstance(namespace, str):
@@ -70,7 +70,7 @@ def _namespace(stack: str, chosen: Target) -> str:
     return namespace
 
 
-def _program(chosen: Target) -> Path:
+def _program(chosen: ChosenCluster) -> Path:
     if chosen.embedded is not None:
         return chosen.embedded.bin_dir / "kubectl"
     found = shutil.which("kubectl")

@@ -16,7 +16,7 @@ CONTEXT_VARIABLE = "CONTEXT"
 
 
 @dataclass(frozen=True)
-class Target:
+class ChosenCluster:
     """A Kubernetes to deploy to, and where what we know of it is kept."""
 
     kubeconfig: Path
@@ -32,7 +32,7 @@ class Target:
         return {"KUBECONFIG": str(self.kubeconfig)}
 
 
-def choose() -> Target:
+def choose() -> ChosenCluster:
     """Return the cluster of `KUBECONFIG` or `CONTEXT`, the embedded Kubernetes when neither is set.
 
     The embedded cluster's own kubeconfig counts as not set, so that the commands go on working in a shell
@@ -46,11 +46,11 @@ def choose() -> Target:
     chosen = os.environ.get("KUBECONFIG") or None
     context = os.environ.get(CONTEXT_VARIABLE) or None
     if (chosen is None and context is None) or chosen == str(embedded.kubeconfig):
-        return Target(embedded.kubeconfig, None, embedded, paths.state_dir() / "engine" / "embedded")
+        return ChosenCluster(embedded.kubeconfig, None, embedded, paths.state_dir() / "engine" / "embedded")
     kubeconfig = Path(chosen) if chosen else Path.home() / ".kube" / "config"
     name = context or _current_context(kubeconfig)
     _require_context(kubeconfig, name)
-    return Target(kubeconfig, context, None, paths.state_dir() / "engine" / _file_name(name))
+    return ChosenCluster(kubeconfig, context, None, paths.state_dir() / "engine" / _file_name(name))
 
 
 def _current_context(kubeconfig: Path) -> str:

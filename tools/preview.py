@@ -3,7 +3,7 @@
 import sys
 
 from tools import chosen_cluster, console, up
-from tools.chosen_cluster import Target
+from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, step
 from tools.engine import Deployer
 
@@ -16,7 +16,7 @@ def main() -> None:
         deployer.preview()
 
 
-def deployer_of_a_cluster(stack: str, chosen: Target) -> tuple[Deployer, str]:
+def deployer_of_a_cluster(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
     """Return what deploys the stack, and why that one; only where there is a Kubernetes to look at.
 
     Raises:

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from tools import chosen_cluster, console, engine, images, paths, preparation, ssh_config, ssh_key
-from tools.chosen_cluster import Target
+from tools import build, chosen_cluster, console, engine, images, paths, ssh
+from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step
 from tools.engine import Deployer
 from tools.kube.debs import tool
-from tools.ssh_config import Login
+from tools.ssh import Login
 
 FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
@@ -24,8 +24,8 @@ def main() -> None:
     cluster = stack_config(stack).get("soperator:cluster", {})
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
-        if preparation.is_needed(chosen.embedded):
-            preparation.prepare(chosen.embedded)
+        if build.is_needed(chosen.embedded):
+            build.build(chosen.embedded)
         chosen.embedded.up()
         images.build()  # of what has changed meanwhile: compiling Kubernetes takes long
         images.load(chosen.embedded)
@@ -77,7 +77,7 @@ def require_images_that_can_be_pulled(stack: str, cluster: Mapping[str, Any]) ->
         )
 
 
-def deploy(stack: str, chosen: Target) -> dict[str, Any]:
+def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
     """Deploy the stack and return its outputs."""
     deployer, why = deployer_of(stack, chosen)
     with step(f"Deploying Slurm with {why}"):
@@ -85,27 +85,27 @@ def deploy(stack: str, chosen: Target) -> dict[str, Any]:
     return deployer.outputs()
 
 
-def deployer_of(stack: str, chosen: Target) -> tuple[Deployer, str]:
+def deployer_of(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
     """Return what deploys the stack to the chosen cluster, and a phrase that says which engine that is and why."""
     overrides = {"soperator:context": chosen.context} if chosen.context else {}
     return engine.choose(paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment())
 
 
-def tell_how_to_go_on(chosen: Target, outputs: dict[str, Any]) -> None:
+def tell_how_to_go_on(chosen: ChosenCluster, outputs: dict[str, Any]) -> None:
     """Log in once, which shows that it works, and print the nodes and what one may type next."""
     namespace = outputs["namespace"]
-    config = ssh_config.config_file(chosen)
-    key = ssh_key.private_key_file()
-    ssh_config.write(config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key))
+    config = ssh.config_file(chosen)
+    key = ssh.private_key_file()
+    ssh.write_config(config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key))
     with step("Logging in as a user"):
         nodes = tool("ssh").run(
-            *("-F", config, ssh_config.HOST, "sinfo"),
+            *("-F", config, ssh.HOST, "sinfo"),
             timeout_seconds=FIRST_LOGIN_TIMEOUT_SECONDS,
             what="logging in and asking for the nodes",
         )
     say(
         f"\n{nodes}\n"
-        f"Log in     make ssh               or  ssh -F {config} {ssh_config.HOST}\n"
+        f"Log in     make ssh               or  ssh -F {config} {ssh.HOST}\n"
         f"Run a job  make ssh CMD='srun -N2 hostname'\n"
         f'Look       eval "$(make -s env)"  and  kubectl -n {namespace} get pods\n'
         f"Stop       make down"

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from tools.kube import binaries, configs
+from tools.paths import cache_dir
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -48,6 +51,17 @@ def write(path: Path, content: bytes) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)
     return temporary.rename(path)
+
+
+def pause_image() -> Path:
+    """Return the archive, in the cache, of the image that holds each pod's namespaces; made first if missing."""
+    binaries.build(binaries.PAUSE)
+    folder = binaries.PAUSE.installed
+    path = cache_dir() / "images" / f"{folder.name}.tar"
+    if not path.exists():
+        program = (folder / "pause").read_bytes()
+        write(path, archive(configs.PAUSE_IMAGE, {"/pause": program}, entrypoint=["/pause"]))
+    return path
 
 
 def _tar(contents: Mapping[str, bytes], links: Mapping[str, str], *, mode: int) -> bytes:

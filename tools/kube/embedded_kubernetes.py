@@ -12,6 +12,7 @@ from tools import locks
 from tools.console import UserError, say, step
 from tools.kube import (
     addons,
+    archives,
     binaries,
     cleanup,
     configs,
@@ -19,10 +20,7 @@ from tools.kube import (
     kernel,
     machine,
     machine_checks,
-    mounts,
-    nft,
     nftables,
-    pause,
     pod_network,
     resolver,
 )
@@ -74,9 +72,9 @@ class EmbeddedKubernetes:
         """True when the cache has all binaries that it is made of."""
         return not binaries.missing(binaries.ALL)
 
-    def preflight(self) -> None:
+    def check_machine(self) -> None:
         """Raise a UserError that names all that is in the way on this machine; return when nothing is."""
-        with self._lock("preflight"):
+        with self._lock("check_machine"):
             self._require_machine()
 
     def fetch(self) -> None:
@@ -89,7 +87,7 @@ class EmbeddedKubernetes:
         with self._lock("fetch"):
             self._require_machine()
             binaries.build(*binaries.ALL)
-            pause.archive()
+            archives.pause_image()
             cni_plugins()
             for name in PROGRAMS:
                 tool(name)
@@ -196,11 +194,11 @@ class EmbeddedKubernetes:
         if not pod_network.is_up(self.settings):
             # Nothing that a killed run or a restart of the machine left can still work without the bridge.
             self._cgroup.kill()
-            mounts.remove_below(self.settings.state)
-        mounts.share(self.settings.state)
+            host_files.unmount_below(self.settings.state)
+        host_files.share_mounts(self.settings.state)
         self._cgroup.create()
         pod_network.up(self.settings, routed_before=self._sysctls.before(FORWARDING) != "0")
-        nft.apply(nftables.openings(nft.ruleset(), self.settings), "letting pods through this machine's firewall")
+        nftables.open_for_pods(self.settings)
         self._sysctls.set_needed()
 
     def _start(self, listed: list[list[Part]]) -> bool:
@@ -229,7 +227,7 @@ class EmbeddedKubernetes:
 
     def _load_pause(self) -> None:
         if configs.PAUSE_IMAGE not in self.images():
-            self.import_image(pause.archive())
+            self.import_image(archives.pause_image())
 
     def _apply_objects(self) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": addons.objects()}
@@ -238,10 +236,10 @@ class EmbeddedKubernetes:
     def _remove(self, progress: Progress) -> None:
         state = self.settings.state
         progress(f"ended {self._cgroup.kill()} processes")
-        progress(f"unmounted {mounts.remove_below(state)} mounts")
-        if still := mounts.below(state):
+        progress(f"unmounted {host_files.unmount_below(state)} mounts")
+        if still := host_files.mounts_below(state):
             raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
-        nft.apply(nftables.closings(nft.ruleset(), self.settings), "removing our rules from this machine's firewall")
+        nftables.close_for_pods(self.settings)
         gone = [
             *pod_network.down(self.settings),
             *cleanup.remove(self.settings, self._cgroups_before),

@@ -1,14 +1,15 @@
-"""Other programs' firewalls on this machine: those that would drop pods' packets get rules that let them through.
+"""The kernel's packet rules, through the nft program: our tables, and openings for pods in other programs' firewalls.
 
 A packet passes only when no chain drops it, whoever's the chain is. Docker and ufw drop forwarded packets by default,
 and many a firewall drops what comes in: pods would not reach each other, the API server, the nameserver or the outside.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.kube import pod_network
+from tools.kube.debs import tool
 from tools.kube.settings import Settings
 
 _HOOKS = {"forward": ("iifname", "oifname"), "input": ("iifname",)}
@@ -32,9 +33,32 @@ class Chain:
         return f"{self.family} {self.table} {self.name}"
 
 
+def own_tables(settings: Settings) -> list[tuple[str, str]]:
+    """Return family and name of every table that we or our servers make."""
+    return [("ip", settings.table), ("ip", f"{settings.table}_policy"), ("ip", "kube-proxy"), ("ip6", "kube-proxy")]
+
+
+def tables() -> set[tuple[str, str]]:
+    """Return family and name of every table of this machine."""
+    listed = json.loads(tool("nft").run("--json", "list", "tables"))["nftables"]
+    return {(entry["table"]["family"], entry["table"]["name"]) for entry in listed if "table" in entry}
+
+
+def ruleset() -> list[Object]:
+    """Return all tables, chains and rules as nft's JSON has them."""
+    listed: list[Object] = json.loads(tool("nft").run("--json", "list", "ruleset"))["nftables"]
+    return listed
+
+
+def apply(commands: Sequence[str], what: str) -> None:
+    """Run commands of nft's language, all of them or none; `what` names the act in an error."""
+    if commands:
+        tool("nft").run("-f", "-", stdin="\n".join(commands) + "\n", what=what)
+
+
 def openings(ruleset: list[Object], settings: Settings) -> list[str]:
     """Return the nft commands that let pods' packets through other programs' chains; none when they pass already."""
-    ours = set(pod_network.tables(settings))
+    ours = set(own_tables(settings))
     open_already = {(chain, match) for chain, match, _ in _own_rules(ruleset, settings)}
     commands = []
     for chain, hook, closes in _base_chains(ruleset):
@@ -50,6 +74,16 @@ def openings(ruleset: list[Object], settings: Settings) -> list[str]:
 def closings(ruleset: list[Object], settings: Settings) -> list[str]:
     """Return the nft commands that remove the rules of `openings`."""
     return [f"delete rule {chain} handle {handle}" for chain, _, handle in _own_rules(ruleset, settings)]
+
+
+def open_for_pods(settings: Settings) -> None:
+    """Let pods' packets through other programs' chains."""
+    apply(openings(ruleset(), settings), "letting pods through this machine's firewall")
+
+
+def close_for_pods(settings: Settings) -> None:
+    """Remove the rules of `open_for_pods`."""
+    apply(closings(ruleset(), settings), "removing our rules from this machine's firewall")
 
 
 def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import host_files, nft
+from tools.kube import host_files, nftables
 from tools.kube.debs import Tool, tool
 from tools.kube.settings import Settings
 
@@ -47,11 +47,6 @@ table {name} {{
 """
 
 
-def tables(settings: Settings) -> list[tuple[str, str]]:
-    """Return family and name of every nft table that we or our servers make."""
-    return [("ip", settings.table), ("ip", f"{settings.table}_policy"), ("ip", "kube-proxy"), ("ip6", "kube-proxy")]
-
-
 def is_up(settings: Settings) -> bool:
     """Tell whether the bridge is there, and of this cluster."""
     return owner(settings) == str(settings.state)
@@ -77,8 +72,8 @@ def up(settings: Settings, *, routed_before: bool) -> None:
         ip.run("link", "set", settings.bridge, "up")
     script = table(settings, not_routed=() if routed_before else hardware())
     changed = host_files.write(settings.config / "network.nft", script)
-    if changed or ("ip", settings.table) not in nft.tables():
-        nft.apply([script], "making our nft table")
+    if changed or ("ip", settings.table) not in nftables.tables():
+        nftables.apply([script], "making our nft table")
 
 
 def down(settings: Settings) -> list[str]:
@@ -92,9 +87,9 @@ def down(settings: Settings) -> list[str]:
         for link in [*ports, settings.bridge]:
             _delete_link(ip, link)
         removed.append(f"bridge {settings.bridge} and {len(ports)} links of pods")
-    present = nft.tables()
-    ours = [f"table {family} {name}" for family, name in tables(settings) if (family, name) in present]
-    nft.apply([f"delete {table}" for table in ours], "removing our nft tables")
+    present = nftables.tables()
+    ours = [f"table {family} {name}" for family, name in nftables.own_tables(settings) if (family, name) in present]
+    nftables.apply([f"delete {table}" for table in ours], "removing our nft tables")
     return removed + [f"nft {table}" for table in ours]
 
 

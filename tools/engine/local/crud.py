@@ -19,21 +19,17 @@ _REPLACING = {
 _HIDDEN = "__"  # properties of the SDK's own, such as __provider
 
 
-class CheckError(UserError):
-    """A provider does not take the inputs of a resource."""
-
-
 async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs: Properties) -> Properties:
     """Return the inputs as the provider completes them.
 
     Raises:
-        CheckError: It does not take them; the message has all of its reasons.
+        UserError: It does not take them; the message has all of its reasons.
     """
     olds = old.inputs if old else {}
     answer = await provider.check(api.CheckRequest(urn, olds, inputs, secrets.token_bytes(32)))
     if answer.failures:
         lines = [f"{f.property}: {f.reason}" if f.property else f.reason for f in answer.failures]
-        raise CheckError("\n".join(lines))
+        raise UserError("\n".join(lines))
     return answer.inputs or {}
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.kube import pod_network
+from tools.kube import nftables, pod_network
 from tools.kube.settings import Settings
 
 SETTINGS = Settings()
@@ -31,7 +31,7 @@ def test_a_machine_that_did_not_forward_does_not_become_a_router() -> None:
 
 
 def test_every_table_of_ours_and_of_kube_proxy_is_removed() -> None:
-    assert {name for _, name in pod_network.tables(SETTINGS)} == {
+    assert {name for _, name in nftables.own_tables(SETTINGS)} == {
         "soperator_pulumi",
         "soperator_pulumi_policy",
         "kube-proxy",

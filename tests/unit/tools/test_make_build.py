@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from tools import images, preparation
+from tools import build, images
 from tools.console import UserError
 from tools.kube import EmbeddedKubernetes
 
 
 @pytest.fixture
 def kubernetes(monkeypatch: pytest.MonkeyPatch) -> EmbeddedKubernetes:
-    monkeypatch.setattr(EmbeddedKubernetes, "preflight", lambda _: None)
+    monkeypatch.setattr(EmbeddedKubernetes, "check_machine", lambda _: None)
     return EmbeddedKubernetes()
 
 
@@ -21,7 +21,7 @@ def test_images_are_built_while_the_servers_are(
     both = threading.Barrier(2, timeout=30)
     monkeypatch.setattr(EmbeddedKubernetes, "fetch", lambda _: both.wait())
     monkeypatch.setattr(images, "build", both.wait)
-    preparation.prepare(kubernetes)
+    build.build(kubernetes)
     assert not both.broken
 
 
@@ -31,10 +31,10 @@ def test_a_machine_that_cannot_run_a_cluster_gets_no_images(
     def lacks_all(_: EmbeddedKubernetes) -> None:
         raise UserError("3 things are in the way")
 
-    monkeypatch.setattr(EmbeddedKubernetes, "preflight", lacks_all)
+    monkeypatch.setattr(EmbeddedKubernetes, "check_machine", lacks_all)
     monkeypatch.setattr(images, "build", lambda: pytest.fail("they are built"))
     with pytest.raises(UserError, match="3 things are in the way"):
-        preparation.prepare(kubernetes)
+        build.build(kubernetes)
 
 
 @pytest.mark.parametrize(("servers", "built"), [(True, True), (True, False), (False, True)])
@@ -43,4 +43,4 @@ def test_it_is_needed_when_either_is_missing(
 ) -> None:
     monkeypatch.setattr(EmbeddedKubernetes, "is_built", servers)
     monkeypatch.setattr(images, "are_built", lambda: built)
-    assert preparation.is_needed(kubernetes) == (not (servers and built))
+    assert build.is_needed(kubernetes) == (not (servers and built))
