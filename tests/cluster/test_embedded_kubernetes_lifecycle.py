@@ -61,7 +61,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ended(box: Machine) -> Ended:
-    hierarchy = cgroups.layout().hierarchies[0]
+    hierarchy = cgroups.hierarchies().folders[0]
     of_slurm = {moment: hierarchy / f"slurm_{moment}-{os.getpid()}" for moment in ("before", "during")}
     box.kubernetes("down")
     before = left_over(box)

@@ -11,7 +11,17 @@ from tools.engine.cli.automation import environment as cli_environment
 from tools.engine.display import Say
 from tools.engine.local import local_engine
 from tools.engine.local.local_engine import LocalDeployer
-from tools.engine.protocol import Change, Deployer, DeployError, Failure, Operation, Plan, ResourceState, Result, Target
+from tools.engine.protocol import (
+    Changes,
+    Deployer,
+    DeployError,
+    Failure,
+    ResourceChange,
+    ResourceState,
+    Result,
+    StepOp,
+    Target,
+)
 
 
 def choose(
@@ -54,16 +64,16 @@ def choose(
 
 
 __all__ = [
-    "Change",
+    "Changes",
     "CliDeployer",
     "DeployError",
     "Deployer",
     "Failure",
     "LocalDeployer",
-    "Operation",
-    "Plan",
+    "ResourceChange",
     "ResourceState",
     "Result",
+    "StepOp",
     "Target",
     "choose",
     "cli_environment",

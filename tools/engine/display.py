@@ -6,25 +6,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tools.engine.protocol import Change, Failure, Operation
+from tools.engine.protocol import Failure, ResourceChange, StepOp
 
 Say = Callable[[str], None]
 
 _SIGNS = {
-    Operation.CREATE: "+",
-    Operation.UPDATE: "~",
-    Operation.REPLACE: "+-",
-    Operation.DELETE: "-",
-    Operation.READ: ">",
-    Operation.SAME: "",
+    StepOp.CREATE: "+",
+    StepOp.UPDATE: "~",
+    StepOp.REPLACE: "+-",
+    StepOp.DELETE: "-",
+    StepOp.READ: ">",
+    StepOp.SAME: "",
 }
 _DONE = {
-    Operation.CREATE: "created",
-    Operation.UPDATE: "updated",
-    Operation.REPLACE: "replaced",
-    Operation.DELETE: "deleted",
-    Operation.READ: "read",
-    Operation.SAME: "unchanged",
+    StepOp.CREATE: "created",
+    StepOp.UPDATE: "updated",
+    StepOp.REPLACE: "replaced",
+    StepOp.DELETE: "deleted",
+    StepOp.READ: "read",
+    StepOp.SAME: "unchanged",
 }
 _PATHS_SHOWN = 6
 _CLASS = re.compile(r"(Exception|RuntimeError|\w+(\.\w+)+): ")
@@ -39,7 +39,7 @@ class Display:
         self._started = time.monotonic()
         self._began: dict[str, float] = {}
         self._messages: dict[str, list[str]] = {}
-        self._changes: dict[tuple[str, Operation], Change] = {}
+        self._changes: dict[tuple[str, StepOp], ResourceChange] = {}
         self._under = ""
         self.failures: list[Failure] = []
 
@@ -60,14 +60,14 @@ class Display:
         self._under = urn
         self._say(f"{self._clock()}          {line}")
 
-    def step(self, urn: str, operation: Operation, paths: Sequence[str] = ()) -> None:
+    def step(self, urn: str, operation: StepOp, paths: Sequence[str] = ()) -> None:
         """Show that a step is through, or, in a preview, that it would be made."""
         key = (urn, operation)
-        self._changes[key] = Change(
+        self._changes[key] = ResourceChange(
             urn=urn, type=urn.split("::")[2].rpartition("$")[2], name=urn.rpartition("::")[2], operation=operation,
             paths=tuple(paths),
         )  # fmt: skip
-        if operation is not Operation.SAME:
+        if operation is not StepOp.SAME:
             word = str(operation) if self._preview else _DONE[operation]
             took = time.monotonic() - self._began.get(urn, time.monotonic())
             took_text = f" ({took:.1f} s)" if took >= 0.1 and not self._preview else ""
@@ -83,10 +83,10 @@ class Display:
         for line in message.splitlines():
             self._say(f"{'':19}{line}")
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ResourceChange, ...]:
         """Return what happened, each change with what was said under its resource."""
         return tuple(
-            Change(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
+            ResourceChange(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
             for change in self._changes.values()
         )
 

@@ -13,7 +13,7 @@ HIDDEN = "[secret]"
 """Stands for the value of a secret."""
 
 
-class Operation(StrEnum):
+class StepOp(StrEnum):
     """What happens to a resource, in Pulumi's words."""
 
     SAME = "same"
@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class ResourceChange:
     """What an operation did, or would do, to one resource.
 
     Attributes:
@@ -63,7 +63,7 @@ class Change:
     urn: str
     type: str
     name: str
-    operation: Operation
+    operation: StepOp
     paths: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
 
@@ -82,28 +82,28 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Changes:
     """The changes of a preview, in the order in which they came."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ResourceChange, ...]
     messages: tuple[str, ...] = ()
 
-    def of(self, *operations: Operation) -> tuple[Change, ...]:
+    def of(self, *operations: StepOp) -> tuple[ResourceChange, ...]:
         """Return the changes that are one of these operations."""
         return tuple(change for change in self.changes if change.operation in operations)
 
-    def names(self, *operations: Operation) -> set[str]:
+    def names(self, *operations: StepOp) -> set[str]:
         """Return the names of the resources to which one of these operations happens."""
         return {change.name for change in self.of(*operations)}
 
     @property
-    def changed(self) -> tuple[Change, ...]:
+    def changed(self) -> tuple[ResourceChange, ...]:
         """All but the resources that stay as they are."""
-        return tuple(c for c in self.changes if c.operation not in {Operation.SAME, Operation.READ})
+        return tuple(c for c in self.changes if c.operation not in {StepOp.SAME, StepOp.READ})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Plan):
+class Result(Changes):
     """What was done, and how long it took."""
 
     seconds: float = 0.0
@@ -125,10 +125,10 @@ class ResourceState:
 class DeployError(UserError):
     """An operation failed. What was done until then is in `result`, why is in `failures`."""
 
-    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: Plan | None = None) -> None:
+    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: Changes | None = None) -> None:
         super().__init__(message)
         self.failures = tuple(failures)
-        self.result = result or Plan(changes=())
+        self.result = result or Changes(changes=())
 
 
 def unsupported(message: str) -> str:
@@ -139,7 +139,7 @@ def unsupported(message: str) -> str:
 class Deployer(Protocol):
     """Deploys one stack. Every operation shows what it does while it does it, and raises DeployError when it fails."""
 
-    def preview(self) -> Plan:
+    def preview(self) -> Changes:
         """Say what `up` would do. Nothing is changed."""
         ...
 

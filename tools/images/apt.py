@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.images.mirror import Source
+from tools.images.mirror import AptSource
 
 APT = Path("/etc/apt")
 
@@ -45,7 +45,7 @@ class BuildApt:
     """
 
     folder: Path
-    sources: list[Source]
+    sources: list[AptSource]
 
     @property
     def volumes(self) -> list[str]:
@@ -58,7 +58,7 @@ class BuildApt:
         return self.folder / "apt.conf"
 
 
-def prepare(folder: Path, sources: Iterable[Source], settings: str | None = None, apt: Path = APT) -> BuildApt:
+def prepare(folder: Path, sources: Iterable[AptSource], settings: str | None = None, apt: Path = APT) -> BuildApt:
     """Write what builds need to reach a mirror.
 
     Args:

@@ -9,7 +9,7 @@ from tools.images.recipe import Recipe
 from tools.images.store import Store
 
 
-class Kube(Protocol):
+class ImageImporter(Protocol):
     """What loading needs of a Kubernetes on this machine."""
 
     def images(self) -> set[str]:
@@ -19,7 +19,7 @@ class Kube(Protocol):
         """Take in the images of an OCI archive."""
 
 
-def load(kube: Kube, *, base: str | None = None) -> None:
+def load(kube: ImageImporter, *, base: str | None = None) -> None:
     """Import the images that the Kubernetes on this machine does not have yet, as one archive.
 
     Args:

@@ -23,10 +23,10 @@ _V1_FOR_SERVERS = ("pids", "freezer", "devices", "memory")
 
 
 @dataclass(frozen=True)
-class Layout:
+class Hierarchies:
     """The machine's cgroup hierarchies."""
 
-    hierarchies: tuple[Path, ...]
+    folders: tuple[Path, ...]
     controllers: frozenset[str]
     unified: bool
 
@@ -35,11 +35,11 @@ class Layout:
         """The hierarchy in which our servers' processes are put."""
         if self.unified:
             return ROOT
-        by_name = {name: path for path in self.hierarchies for name in path.name.split(",")}
+        by_name = {name: path for path in self.folders for name in path.name.split(",")}
         return next((by_name[name] for name in _V1_FOR_SERVERS if name in by_name), ROOT / _V1_FOR_SERVERS[0])
 
 
-def layout(mounts: str | None = None, v2_controllers: str | None = None) -> Layout:
+def hierarchies(mounts: str | None = None, v2_controllers: str | None = None) -> Hierarchies:
     """Return the layout that /proc/mounts (or the given text) shows."""
     text = Path("/proc/mounts").read_text() if mounts is None else mounts
     lines = [line.split() for line in text.splitlines()]
@@ -48,35 +48,35 @@ def layout(mounts: str | None = None, v2_controllers: str | None = None) -> Layo
         named = frozenset(option for options in v1.values() for option in options)
         # systemd's hybrid form has a v2 hierarchy without controllers beside them, where runc makes its folders too.
         v2 = [Path(target) for _, target, kind, *_ in lines if kind == "cgroup2"]
-        return Layout((*v1, *v2), named, unified=False)
+        return Hierarchies((*v1, *v2), named, unified=False)
     if v2_controllers is None:
         file = ROOT / "cgroup.controllers"
         v2_controllers = file.read_text() if file.exists() else ""
-    return Layout((ROOT,), frozenset(v2_controllers.split()), unified=True)
+    return Hierarchies((ROOT,), frozenset(v2_controllers.split()), unified=True)
 
 
 class Cgroup:
     """One named cgroup in all hierarchies."""
 
-    def __init__(self, name: str, machine: Layout | None = None) -> None:
+    def __init__(self, name: str, machine: Hierarchies | None = None) -> None:
         self.name = name
-        self._layout = machine or layout()
+        self._hierarchies = machine or hierarchies()
 
     @property
     def folders(self) -> list[Path]:
         """Its folder in each hierarchy."""
-        return [hierarchy / self.name for hierarchy in self._layout.hierarchies]
+        return [hierarchy / self.name for hierarchy in self._hierarchies.folders]
 
     @property
     def servers(self) -> Path:
         """The file that takes our servers' processes."""
-        return self._layout.marking / self.name / "servers" / "cgroup.procs"
+        return self._hierarchies.marking / self.name / "servers" / "cgroup.procs"
 
     def create(self) -> None:
         """Make it in all hierarchies, with all controllers that the machine hands out."""
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
-            if self._layout.unified:
+            if self._hierarchies.unified:
                 for level in (folder.parent, folder):
                     self._hand_out(level)
             elif (folder / "cpuset.cpus").exists():
@@ -89,7 +89,7 @@ class Cgroup:
     def _hand_out(self, level: Path) -> None:
         """Let the cgroups below `level` have all its controllers (v2)."""
         file = level / "cgroup.subtree_control"
-        wanted = " ".join(f"+{controller}" for controller in sorted(self._layout.controllers))
+        wanted = " ".join(f"+{controller}" for controller in sorted(self._hierarchies.controllers))
         try:
             file.write_text(wanted)
         except OSError as error:

@@ -59,7 +59,7 @@ def remove(settings: Settings, memory: Path) -> list[str]:
 def _cgroups_at_the_top() -> list[Path]:
     """Return the cgroups that slurmd (`slurm_<node>`) and `ctr run` (`k8s.io`) make outside any pod's."""
     patterns = ("slurm_*", "k8s.io")
-    found = (path for hierarchy in cgroups.layout().hierarchies for name in patterns for path in hierarchy.glob(name))
+    found = (path for hierarchy in cgroups.hierarchies().folders for name in patterns for path in hierarchy.glob(name))
     return [path for path in found if path.is_dir()]
 
 

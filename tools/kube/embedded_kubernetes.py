@@ -28,9 +28,9 @@ from tools.kube.cgroups import Cgroup
 from tools.kube.debs import CNI_PLUGINS, PROGRAMS, cni_plugins, tool
 from tools.kube.pki import Pki
 from tools.kube.process import output
-from tools.kube.services import KUBECONFIGS, Programs, identities, waves
+from tools.kube.services import KUBECONFIGS, ProgramFolders, identities, waves
 from tools.kube.settings import Settings
-from tools.kube.supervisor import Part, Supervisor
+from tools.kube.supervisor import Server, Supervisor
 from tools.kube.sysctls import FORWARDING, Sysctls
 
 _LOCK_SECONDS = 3600
@@ -120,8 +120,10 @@ class EmbeddedKubernetes:
 
     def status(self) -> dict[str, str | None]:
         """Return each part's name, with None when it is well, else why not."""
-        listed = [part for wave in waves(self.settings, _installed()) for part in wave]
-        return {part.name: part.well() if self._supervisor.process(part.name) else "does not run" for part in listed}
+        listed = [server for wave in waves(self.settings, _installed()) for server in wave]
+        return {
+            server.name: server.well() if self._supervisor.process(server.name) else "does not run" for server in listed
+        }
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout_seconds: float = 90) -> str:
         """Run kubectl as administrator and return what it prints."""
@@ -153,7 +155,7 @@ class EmbeddedKubernetes:
         ours = self._cgroup.processes()
         machine_checks.require(machine.facts(self.settings, ours=ours, builds=not self.is_built), self.settings)
 
-    def _configure(self, programs: Programs) -> None:
+    def _configure(self, programs: ProgramFolders) -> None:
         """Write certificates, kubeconfigs and configuration files; what is right already is left."""
         settings = self.settings
         pki = Pki(settings.pki)
@@ -201,28 +203,28 @@ class EmbeddedKubernetes:
         nftables.open_for_pods(self.settings)
         self._sysctls.set_needed()
 
-    def _start(self, listed: list[list[Part]]) -> bool:
+    def _start(self, listed: list[list[Server]]) -> bool:
         """Start what does not run as it should, wave after wave; return whether there was anything."""
-        stale = {part.name for wave in listed for part in wave if not self._supervisor.current(part)}
+        stale = {server.name for wave in listed for server in wave if not self._supervisor.current(server)}
         if not stale:
             self._run(listed, stale, lambda _: None)
             return False
         with step(f"Starting Kubernetes {binaries.KUBERNETES.version}") as progress:
-            for part in (part for wave in reversed(listed) for part in wave if part.name in stale):
-                self._supervisor.stop(part)
+            for server in (server for wave in reversed(listed) for server in wave if server.name in stale):
+                self._supervisor.stop(server)
             self._run(listed, stale, progress)
         return True
 
-    def _run(self, listed: list[list[Part]], stale: set[str], progress: Progress) -> None:
+    def _run(self, listed: list[list[Server]], stale: set[str], progress: Progress) -> None:
         afterwards = {"containerd": self._load_pause, "kube-apiserver": self._apply_objects}
         for wave in listed:
-            for part in wave:
-                self._supervisor.ensure(part)
-            for part in wave:
-                self._supervisor.wait(part)
-                if part.name in stale:
-                    progress(f"{part.name} is well")
-                if complete := afterwards.get(part.name):
+            for server in wave:
+                self._supervisor.ensure(server)
+            for server in wave:
+                self._supervisor.wait(server)
+                if server.name in stale:
+                    progress(f"{server.name} is well")
+                if complete := afterwards.get(server.name):
                     complete()
 
     def _load_pause(self) -> None:
@@ -255,8 +257,8 @@ class EmbeddedKubernetes:
             shutil.rmtree(state)
 
 
-def _installed() -> Programs:
-    return Programs(**{server.name: server.installed for server in binaries.SERVERS})
+def _installed() -> ProgramFolders:
+    return ProgramFolders(**{server.name: server.installed for server in binaries.SERVERS})
 
 
 def _base64(path: Path) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.kube.pki import Pair
+from tools.kube.pki import KeyPair
 
 _TIMEOUT_SECONDS = 3
 _SHOWN_BYTES = 200
@@ -21,7 +21,7 @@ class Asker:
     """Asks over HTTP, as holder of a client certificate where one is given; never through a proxy."""
 
     authority: Path | None = None
-    client: Pair | None = None
+    client: KeyPair | None = None
 
     def get(self, url: str) -> bytes:
         """Return what `url` answers; anything but success is an OSError or an HTTPException."""

@@ -98,7 +98,7 @@ class Facts:
 def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
     """Look at this machine. `ours` are the processes of our own servers, whose ports are not in the way."""
     state = filesystem(settings.state)
-    layout = cgroups.layout()
+    hierarchies = cgroups.hierarchies()
     root = os.geteuid() == 0
     owner = pod_network.owner(settings)
     return Facts(
@@ -111,9 +111,9 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
         missing_features=kernel.running().missing(),
         missing_files={name: advice for name, advice in FILES.items() if not Path(name).exists()},
         overlay_problem=overlay_problem(settings.state) if root and not ours else "",
-        unified=layout.unified,
-        controllers=layout.controllers,
-        cgroups_writable=all(os.access(hierarchy, os.W_OK) for hierarchy in layout.hierarchies),
+        unified=hierarchies.unified,
+        controllers=hierarchies.controllers,
+        cgroups_writable=all(os.access(hierarchy, os.W_OK) for hierarchy in hierarchies.folders),
         other_cluster=None if owner in {None, str(settings.state)} else owner,
         taken=taken(settings, listeners.listeners(), ours),
         routes=routes(Path("/proc/net/route").read_text()),

@@ -32,7 +32,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Pair:
+class KeyPair:
     """A certificate and its key, as files."""
 
     certificate: Path
@@ -49,8 +49,8 @@ class Pki:
         if not _good(self.authority, ()):
             self._make_authority()
 
-    def _pair(self, name: str) -> Pair:
-        return Pair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
+    def _pair(self, name: str) -> KeyPair:
+        return KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
 
     def _make_authority(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -63,7 +63,7 @@ class Pki:
         )
         _write(self.authority, builder.sign(key, hashes.SHA256()), key)
 
-    def issue(self, identity: Identity) -> Pair:
+    def issue(self, identity: Identity) -> KeyPair:
         """Return the identity's certificate and key; made or renewed when missing, near its end, or of other names."""
         pair = self._pair(identity.file)
         if _good(pair, identity.names, self.authority):
@@ -91,9 +91,9 @@ class Pki:
         _write(pair, builder.sign(authority_key, hashes.SHA256()), key)
         return pair
 
-    def signing_key(self, name: str) -> Pair:
+    def signing_key(self, name: str) -> KeyPair:
         """Return a key pair without a certificate (of service accounts' tokens); `certificate` is the public key."""
-        pair = Pair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
+        pair = KeyPair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
         if not (pair.certificate.exists() and pair.key.exists()):
             key = ec.generate_private_key(ec.SECP256R1())
             public = key.public_key().public_bytes(
@@ -104,7 +104,7 @@ class Pki:
         return pair
 
 
-def _good(pair: Pair, names: Iterable[str], issuer: Pair | None = None) -> bool:
+def _good(pair: KeyPair, names: Iterable[str], issuer: KeyPair | None = None) -> bool:
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
         key = _load_key(pair.key)
@@ -187,6 +187,6 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _write(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
     host_files.write(pair.key, _pem(key))
     host_files.write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))

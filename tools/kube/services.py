@@ -6,16 +6,16 @@ from pathlib import Path
 
 from tools.kube.debs import Tool, tool
 from tools.kube.health import Asker, socket_problem
-from tools.kube.pki import Identity, Pair
+from tools.kube.pki import Identity, KeyPair
 from tools.kube.settings import Settings
-from tools.kube.supervisor import Part
+from tools.kube.supervisor import Server
 
 _LIBRARIES = "LD_LIBRARY_PATH"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
-class Programs:
+class ProgramFolders:
     """Folders of the built programs."""
 
     kubernetes: Path
@@ -57,7 +57,7 @@ KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-prox
 """The identities that call the API server with a kubeconfig."""
 
 
-def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
+def waves(settings: Settings, programs: ProgramFolders) -> list[list[Server]]:
     """Return all servers in the order in which they are started; those of one wave do not need each other."""
     return [
         [etcd(settings, programs), containerd(settings)],
@@ -72,8 +72,8 @@ def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
     ]
 
 
-def _pair(settings: Settings, name: str) -> Pair:
-    return Pair(settings.pki / f"{name}.crt", settings.pki / f"{name}.key")
+def _pair(settings: Settings, name: str) -> KeyPair:
+    return KeyPair(settings.pki / f"{name}.crt", settings.pki / f"{name}.key")
 
 
 def _authority(settings: Settings) -> Path:
@@ -89,12 +89,12 @@ def _serving(settings: Settings, name: str) -> list[str]:
     return [f"--tls-cert-file={pair.certificate}", f"--tls-private-key-file={pair.key}"]
 
 
-def etcd(settings: Settings, programs: Programs) -> Part:
+def etcd(settings: Settings, programs: ProgramFolders) -> Server:
     """The cluster's database: on loopback, where other users are, so only with a client certificate."""
     url = f"https://127.0.0.1:{settings.ports.etcd}"
     peer = f"https://127.0.0.1:{settings.ports.etcd_peer}"
     pair, authority = _pair(settings, "etcd"), _authority(settings)
-    return Part(
+    return Server(
         "etcd",
         [
             programs.etcd / "etcd",
@@ -121,11 +121,11 @@ def etcd(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def api_server(settings: Settings, programs: Programs) -> Part:
+def api_server(settings: Settings, programs: ProgramFolders) -> Server:
     """The API server, on the pod bridge: pods reach it there, and nothing beyond this machine does."""
     authority, admin = _authority(settings), _pair(settings, "admin")
     etcd_client, kubelet_client = _pair(settings, "etcd-client"), _pair(settings, "apiserver-kubelet")
-    return Part(
+    return Server(
         "kube-apiserver",
         [
             programs.kubernetes / "kube-apiserver",
@@ -156,9 +156,9 @@ def api_server(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def controller_manager(settings: Settings, programs: Programs) -> Part:
+def controller_manager(settings: Settings, programs: ProgramFolders) -> Server:
     """The controllers, on loopback."""
-    return Part(
+    return Server(
         "kube-controller-manager",
         [
             programs.kubernetes / "kube-controller-manager",
@@ -185,9 +185,9 @@ def controller_manager(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def scheduler(settings: Settings, programs: Programs) -> Part:
+def scheduler(settings: Settings, programs: ProgramFolders) -> Server:
     """The scheduler, on loopback."""
-    return Part(
+    return Server(
         "kube-scheduler",
         [
             programs.kubernetes / "kube-scheduler",
@@ -204,10 +204,10 @@ def scheduler(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def containerd(settings: Settings) -> Part:
+def containerd(settings: Settings) -> Server:
     """The container runtime with root, state and socket of its own: a Docker that is there goes on beside it."""
     program, config = tool("containerd"), settings.config / "containerd.toml"
-    return Part(
+    return Server(
         "containerd",
         [program.path, "--config", config],
         well=lambda: socket_problem(settings.containerd_socket),
@@ -216,11 +216,11 @@ def containerd(settings: Settings) -> Part:
     )
 
 
-def kubelet(settings: Settings, programs: Programs) -> Part:
+def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
     """The node: well when it says so to the API server."""
     node = f"{settings.api_url}/api/v1/nodes/{settings.node}"
     config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
-    return Part(
+    return Server(
         "kubelet",
         [
             programs.kubernetes / "kubelet",
@@ -236,10 +236,10 @@ def kubelet(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def proxy(settings: Settings, programs: Programs) -> Part:
+def proxy(settings: Settings, programs: ProgramFolders) -> Server:
     """Services' virtual addresses, in nftables."""
     config = settings.config / "kube-proxy.json"
-    return Part(
+    return Server(
         "kube-proxy",
         [programs.kubernetes / "kube-proxy", f"--config={config}"],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.proxy_health}/livez"),
@@ -248,10 +248,10 @@ def proxy(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def dns(settings: Settings, programs: Programs) -> Part:
+def dns(settings: Settings, programs: ProgramFolders) -> Server:
     """The cluster's nameserver, on the pod bridge."""
     config = settings.config / "Corefile"
-    return Part(
+    return Server(
         "coredns",
         [programs.coredns / "coredns", "-conf", config],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.dns_ready}/ready"),
@@ -260,10 +260,10 @@ def dns(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def node_agent(settings: Settings, programs: Programs) -> Part:
+def node_agent(settings: Settings, programs: ProgramFolders) -> Server:
     """Our own agent: enforces NetworkPolicies, and makes volumes for claims."""
     nft = tool("nft")
-    return Part(
+    return Server(
         "node-agent",
         [
             programs.node / "node",

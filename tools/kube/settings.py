@@ -13,7 +13,7 @@ _LONGEST_STATE_PATH = 64
 
 
 @dataclass(frozen=True)
-class Ports:
+class ServerPorts:
     """TCP ports of the servers: `api` and `kubelet` on the pod bridge (and the nameserver's 53), others on loopback."""
 
     api: int = 6443
@@ -46,7 +46,7 @@ class Settings:
     node_pods: IPv4Network = field(default=IPv4Network("10.244.0.0/24"))
     services: IPv4Network = field(default=IPv4Network("10.96.0.0/16"))
     domain: str = "cluster.local"
-    ports: Ports = Ports()
+    ports: ServerPorts = ServerPorts()
 
     def __post_init__(self) -> None:
         """Refuse a state folder that is too deep for the sockets in it."""

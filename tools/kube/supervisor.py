@@ -29,7 +29,7 @@ _LAUNCH = 'echo $$ > "$1" || exit 1; log="$2"; shift 2; exec 3>&1 >> "$log" 2>&1
 
 
 @dataclass(frozen=True)
-class Part:
+class Server:
     """A server: how it is started, and how it is asked whether it is well."""
 
     name: str
@@ -96,25 +96,25 @@ class Supervisor:
         record = self._read(name)
         return record[0] if record and record[0].alive() else None
 
-    def current(self, part: Part) -> bool:
+    def current(self, server: Server) -> bool:
         """Tell whether the part runs, and as it would be started now."""
-        record = self._read(part.name)
-        return bool(record and record[0].alive() and record[1] == part.fingerprint())
+        record = self._read(server.name)
+        return bool(record and record[0].alive() and record[1] == server.fingerprint())
 
-    def ensure(self, part: Part) -> bool:
+    def ensure(self, server: Server) -> bool:
         """Start the part when it does not run, or was started otherwise; return whether it was started."""
-        if self.current(part):
+        if self.current(server):
             return False
-        self.stop(part)
+        self.stop(server)
         self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        log = self.log(part.name)
+        log = self.log(server.name)
         if log.exists() and log.stat().st_size > _LOG_KEPT_BYTES:
             log.replace(log.with_suffix(".log.old"))
         with log.open("a") as file:
-            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} starting {part.name}\n")
+            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} starting {server.name}\n")
         launched = subprocess.run(
-            ["/bin/sh", "-c", _LAUNCH, "sh", self._cgroup_procs, log, *map(str, part.command)],
-            env=part.environment,
+            ["/bin/sh", "-c", _LAUNCH, "sh", self._cgroup_procs, log, *map(str, server.command)],
+            env=server.environment,
             cwd="/",
             start_new_session=True,
             capture_output=True,
@@ -122,39 +122,39 @@ class Supervisor:
             check=False,
         )
         if launched.returncode or not launched.stdout.strip():
-            raise UserError(f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}")
+            raise UserError(f"{server.name} did not start: {launched.stderr.strip()}\n{self.last_lines(server.name)}")
         process = Process.of(int(launched.stdout))
         if process is None:
-            raise self._ended(part)
+            raise self._ended(server)
         record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
-        host_files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
+        host_files.write(self._record(server.name), json.dumps({**record, "fingerprint": server.fingerprint()}) + "\n")
         return True
 
-    def wait(self, part: Part) -> None:
+    def wait(self, server: Server) -> None:
         """Wait until the part is well; when it ends or takes too long, fail with the last lines of its log."""
-        deadline = time.monotonic() + part.start_seconds
-        while (problem := part.well()) is not None:
-            if self.process(part.name) is None:
-                raise self._ended(part)
+        deadline = time.monotonic() + server.start_seconds
+        while (problem := server.well()) is not None:
+            if self.process(server.name) is None:
+                raise self._ended(server)
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"{part.name} was not well within {part.start_seconds:g} s ({problem}). "
-                    f"{self.last_lines(part.name)}"
+                    f"{server.name} was not well within {server.start_seconds:g} s ({problem}). "
+                    f"{self.last_lines(server.name)}"
                 )
             time.sleep(_POLL_SECONDS)
 
-    def stop(self, part: Part) -> bool:
-        """End the part, by force when it does not end in its time; return whether it ran."""
-        process = self.process(part.name)
+    def stop(self, server: Server) -> bool:
+        """End the server, by force when it does not end in its time; return whether it ran."""
+        process = self.process(server.name)
         if process:
             _signal(process, signal.SIGTERM)
-            deadline = time.monotonic() + part.stop_seconds
+            deadline = time.monotonic() + server.stop_seconds
             while process.alive() and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS / 2)
             _signal(process, signal.SIGKILL)
             while process.alive():
                 time.sleep(_POLL_SECONDS / 2)
-        self._record(part.name).unlink(missing_ok=True)
+        self._record(server.name).unlink(missing_ok=True)
         return process is not None
 
     def log(self, name: str) -> Path:
@@ -167,8 +167,8 @@ class Supervisor:
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:] if log.exists() else []
         return "\n".join([f"The last lines of {log}:", *(f"    {line}" for line in lines)])
 
-    def _ended(self, part: Part) -> UserError:
-        return UserError(f"{part.name} ended. {self.last_lines(part.name)}")
+    def _ended(self, server: Server) -> UserError:
+        return UserError(f"{server.name} ended. {self.last_lines(server.name)}")
 
     def _record(self, name: str) -> Path:
         return self._run / f"{name}.json"

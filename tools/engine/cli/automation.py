@@ -17,7 +17,7 @@ from tools.engine import encryption, project
 from tools.engine.cli.events import Events, is_default_provider
 from tools.engine.cli.recovery import mend_checkpoint, recover, refuse_while_locked
 from tools.engine.display import Display, Say, failed
-from tools.engine.protocol import HIDDEN, DeployError, Plan, ResourceState, Result, Target
+from tools.engine.protocol import HIDDEN, Changes, DeployError, ResourceState, Result, Target
 from tools.engine.values import SIGNATURE
 
 
@@ -43,10 +43,10 @@ class CliDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> Plan:
+    def preview(self) -> Changes:
         """Say what `up` would do."""
         result = self._run("preview", lambda stack, options: stack.preview(**options))
-        return Plan(changes=result.changes, messages=result.messages)
+        return Changes(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
         """Make what the program asks for."""

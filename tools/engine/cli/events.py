@@ -13,17 +13,17 @@ from pulumi.automation.events import (
 )  # fmt: skip
 
 from tools.engine.display import Display, last_words
-from tools.engine.protocol import STACK_TYPE, Operation
+from tools.engine.protocol import STACK_TYPE, StepOp
 
 _OPERATIONS = {
-    OpType.SAME: Operation.SAME,
-    OpType.CREATE: Operation.CREATE,
-    OpType.UPDATE: Operation.UPDATE,
-    OpType.DELETE: Operation.DELETE,
-    OpType.DISCARD: Operation.DELETE,
-    OpType.REPLACE: Operation.REPLACE,
-    OpType.CREATE_REPLACEMENT: Operation.REPLACE,
-    OpType.READ: Operation.READ,
+    OpType.SAME: StepOp.SAME,
+    OpType.CREATE: StepOp.CREATE,
+    OpType.UPDATE: StepOp.UPDATE,
+    OpType.DELETE: StepOp.DELETE,
+    OpType.DISCARD: StepOp.DELETE,
+    OpType.REPLACE: StepOp.REPLACE,
+    OpType.CREATE_REPLACEMENT: StepOp.REPLACE,
+    OpType.READ: StepOp.READ,
 }
 """Steps that a person is told of. Deleting what was replaced is a part of the replacement."""
 _DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
@@ -56,7 +56,7 @@ class Events:
         if step.op is OpType.REFRESH:
             self._display.step(step.urn, *_refreshed(step))
         elif (operation := _OPERATIONS.get(step.op)) is not None:
-            paths = [] if operation in {Operation.SAME, Operation.CREATE, Operation.DELETE} else _paths(step)
+            paths = [] if operation in {StepOp.SAME, StepOp.CREATE, StepOp.DELETE} else _paths(step)
             self._display.step(step.urn, operation, paths)
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
@@ -98,9 +98,9 @@ def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return [k for k in keys if not k.startswith(_HIDDEN) and old.get(k) != new.get(k)]
 
 
-def _refreshed(step: StepEventMetadata) -> tuple[Operation, list[str]]:
+def _refreshed(step: StepEventMetadata) -> tuple[StepOp, list[str]]:
     if step.new is None or not (step.new.outputs or step.new.id):
-        return Operation.DELETE, []
+        return StepOp.DELETE, []
     old, new = (step.old.outputs if step.old else None) or {}, step.new.outputs or {}
     changed = _differing(old, new)
-    return (Operation.UPDATE if changed else Operation.SAME), changed
+    return (StepOp.UPDATE if changed else StepOp.SAME), changed

@@ -31,7 +31,7 @@ class UnreachableError(UserError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ApiResource:
     """A kind of object as the API server knows it."""
 
     api_version: str
@@ -45,22 +45,22 @@ class Kind:
         return f"{root}{self.api_version}{place}/{self.plural}" + (f"/{name}" if name else "")
 
 
-class Cluster:
+class ClusterConnection:
     """A connection to a cluster, made at first use."""
 
     def __init__(self, kubeconfig: Kubeconfig) -> None:
         self.kubeconfig = kubeconfig
         self._client: Any = None
-        self._kinds: dict[str, dict[str, Kind]] = {}
+        self._resources: dict[str, dict[str, ApiResource]] = {}
         self._connecting = asyncio.Lock()
 
-    async def kind(self, api_version: str, kind: str) -> Kind:
+    async def api_resource(self, api_version: str, kind: str) -> ApiResource:
         """Look a kind up.
 
         Raises:
             ApiError: With reason NoMatch, when the API server does not have it.
         """
-        if kind not in self._kinds.get(api_version, {}):
+        if kind not in self._resources.get(api_version, {}):
             root = "/api/" if "/" not in api_version else "/apis/"
             try:
                 listed = await self.request("GET", f"{root}{api_version}")
@@ -68,12 +68,12 @@ class Cluster:
                 if error.status != 404:
                     raise
                 listed = {"resources": []}
-            self._kinds[api_version] = {
-                entry["kind"]: Kind(api_version, entry["name"], entry["namespaced"])
+            self._resources[api_version] = {
+                entry["kind"]: ApiResource(api_version, entry["name"], entry["namespaced"])
                 for entry in listed["resources"]
                 if "/" not in entry["name"]
             }
-        found = self._kinds[api_version].get(kind)
+        found = self._resources[api_version].get(kind)
         if found is None:
             message = f"the API server has no {kind} in {api_version}. Is its CustomResourceDefinition installed?"
             raise ApiError(404, "NoMatch", message)
@@ -124,7 +124,7 @@ class Cluster:
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Object | None:
         """Return an object, None if it is not there."""
-        path = (await self.kind(api_version, kind)).path(namespace, name)
+        path = (await self.api_resource(api_version, kind)).path(namespace, name)
         try:
             return await self.request("GET", path)
         except ApiError as error:
@@ -134,7 +134,7 @@ class Cluster:
 
     async def list(self, api_version: str, kind: str, namespace: str, **selectors: str) -> list[Object]:
         """Return the objects of a namespace that a `labelSelector` or `fieldSelector` selects."""
-        path = (await self.kind(api_version, kind)).path(namespace)
+        path = (await self.api_resource(api_version, kind)).path(namespace)
         listed = await self.request("GET", path, query=selectors)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in listed["items"]]
 

@@ -6,7 +6,7 @@ from tools.console import UserError
 from tools.engine.local import crud, steps
 from tools.engine.local.context import Run, is_managed, is_provider
 from tools.engine.local.state import Resource, provider_urn
-from tools.engine.protocol import Operation
+from tools.engine.protocol import StepOp
 from tools.engine.values import UNKNOWN, properties_of
 
 
@@ -37,7 +37,7 @@ async def _one(run: Run, resource: Resource, *, to_replace: bool = False) -> Non
         provider = run.provider_of(resource) if is_managed(resource) else None
         await run.crud.delete(provider, resource, to_replace=to_replace)
     if not to_replace and not resource.delete and not resource.pending_replacement:
-        run.display.step(resource.urn, Operation.DELETE)
+        run.display.step(resource.urn, StepOp.DELETE)
 
 
 async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str]:

@@ -16,7 +16,7 @@ from tools.engine.local.providers.kubernetes_provider import other_cluster
 from tools.engine.local.providers.local_provider import LocalProvider
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
-from tools.engine.protocol import Operation, Target
+from tools.engine.protocol import StepOp, Target
 from tools.engine.values import UNKNOWN, Properties, has_unknown, plain_map
 
 _ERROR = 3  # LogSeverity of the protocol
@@ -24,7 +24,7 @@ _DEBUG = 0
 _UNKNOWN_ID = "unknown"
 
 
-class Deployment:
+class ProgramRun:
     """Answers the program's requests, by making what it asks for."""
 
     def __init__(self, run: Run, project: Project, target: Target) -> None:
@@ -121,7 +121,7 @@ class Deployment:
             return None
         made = replace(new, outputs=old.outputs if old else {})
         changed = crud.changed_keys(old.inputs, new.inputs) if old else []
-        operation = Operation.UPDATE if changed else Operation.SAME if old else Operation.CREATE
+        operation = StepOp.UPDATE if changed else StepOp.SAME if old else StepOp.CREATE
         self._take(made, old)
         self._run.display.step(new.urn, operation, changed)
         return made
@@ -133,11 +133,11 @@ class Deployment:
             return None
         changed = crud.changed_keys(old.inputs, new.inputs) if old else []
         if old is not None and not (changed and _is_other(old, new)):
-            operation = Operation.UPDATE if changed else Operation.SAME
+            operation = StepOp.UPDATE if changed else StepOp.SAME
             made = replace(new, id=old.id, outputs=new.inputs)
             self._take(made, old)
         else:
-            operation = Operation.REPLACE if old else Operation.CREATE
+            operation = StepOp.REPLACE if old else StepOp.CREATE
             made = replace(new, id=_UNKNOWN_ID if run.preview else str(uuid.uuid4()), outputs=new.inputs)
             if old is not None and not run.preview:
                 run.state.swap(old, replace(old, delete=True))
@@ -165,11 +165,11 @@ class Deployment:
         if not run.preview and has_unknown(plain_map(new.inputs)):
             raise UserError("an input is not known: it comes from a resource that failed")
         if old is None:
-            return await self._step(new, Operation.CREATE, (), lambda: run.crud.create(provider, new))
+            return await self._step(new, StepOp.CREATE, (), lambda: run.crud.create(provider, new))
         if recreating:
             self._gone.discard(old.urn)
             gone = run.state.find(old.urn)
-            return await self._step(new, Operation.REPLACE, (), lambda: run.crud.create(provider, new, gone))
+            return await self._step(new, StepOp.REPLACE, (), lambda: run.crud.create(provider, new, gone))
         return await self._existing(provider, new, old, asked)
 
     async def _existing(self, provider: LocalProvider, new: Resource, old: Resource, asked: Registration) -> Resource:
@@ -180,13 +180,13 @@ class Deployment:
             difference = await crud.diff(provider, old, new.inputs, new.ignore_changes)
         decision = steps.decide(difference, old, new, delete_before_replace=asked.delete_before_replace)
         shown = decision.paths or crud.changed_keys(old.inputs, new.inputs)
-        if decision.operation is Operation.SAME:
+        if decision.operation is StepOp.SAME:
             made = crud.with_secret_outputs(replace(new, id=old.id, outputs=old.outputs))
             self._take(made, old)
-            run.display.step(new.urn, Operation.SAME)
+            run.display.step(new.urn, StepOp.SAME)
             return made
-        if decision.operation is Operation.UPDATE:
-            return await self._step(new, Operation.UPDATE, shown, lambda: run.crud.update(provider, old, new), old)
+        if decision.operation is StepOp.UPDATE:
+            return await self._step(new, StepOp.UPDATE, shown, lambda: run.crud.update(provider, old, new), old)
         return await self._replace(provider, new, old, asked, decision)
 
     async def _replace(
@@ -204,12 +204,12 @@ class Deployment:
         if decision.delete_before_replace and not old.pending_replacement:
             self._gone |= await deletion.before_replacement(run, old, self._seen)
         there = run.state.find(old.urn)
-        return await self._step(fresh, Operation.REPLACE, shown, lambda: run.crud.create(provider, fresh, there))
+        return await self._step(fresh, StepOp.REPLACE, shown, lambda: run.crud.create(provider, fresh, there))
 
     async def _step(
         self,
         new: Resource,
-        operation: Operation,
+        operation: StepOp,
         shown: Sequence[str],
         action: Callable[[], Awaitable[Resource]],
         old: Resource | None = None,

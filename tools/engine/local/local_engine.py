@@ -16,11 +16,11 @@ from tools.engine import encryption, project
 from tools.engine.display import Display, Say, failed
 from tools.engine.local import crud, deletion, steps
 from tools.engine.local.context import Run, is_managed
-from tools.engine.local.deployment import Deployment
+from tools.engine.local.deployment import ProgramRun
 from tools.engine.local.providers import Providers
 from tools.engine.local.state import Pending, Resource, State
 from tools.engine.project import Project
-from tools.engine.protocol import HIDDEN, STACK_TYPE, DeployError, Operation, Plan, ResourceState, Result, Target
+from tools.engine.protocol import HIDDEN, STACK_TYPE, Changes, DeployError, ResourceState, Result, StepOp, Target
 from tools.engine.values import plain_map
 
 _THREADS = 32
@@ -35,10 +35,10 @@ class LocalDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> Plan:
+    def preview(self) -> Changes:
         """Say what `up` would do."""
         result = self._run("preview", self._deploy)
-        return Plan(changes=result.changes, messages=result.messages)
+        return Changes(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
         """Make what the program asks for."""
@@ -86,7 +86,7 @@ class LocalDeployer:
         ]  # fmt: skip
 
     async def _deploy(self, run: Run) -> None:
-        await Deployment(run, self._project(), self._target).run_program()
+        await ProgramRun(run, self._project(), self._target).run_program()
 
     def _project(self) -> Project:
         return project.load(self._target)
@@ -188,7 +188,7 @@ async def _refresh_one(run: Run, resource: Resource) -> None:
         run.display.fail(resource.urn, str(error))
         return
     changed = crud.changed_keys(resource.outputs, found.outputs) if found else []
-    operation = Operation.UPDATE if changed else Operation.SAME if found else Operation.DELETE
+    operation = StepOp.UPDATE if changed else StepOp.SAME if found else StepOp.DELETE
     run.display.step(resource.urn, operation, changed)
 
 

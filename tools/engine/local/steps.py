@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tools.engine import property_paths
 from tools.engine.local.state import Resource
-from tools.engine.protocol import Operation
+from tools.engine.protocol import StepOp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Diff:
 class Decision:
     """What is done to a resource that is in the state already."""
 
-    operation: Operation
+    operation: StepOp
     paths: tuple[str, ...] = ()
     delete_before_replace: bool = False
 
@@ -61,13 +61,13 @@ def decide(diff: Diff, old: Resource, new: Resource, *, delete_before_replace: b
     if old.pending_replacement or (diff.changes and diff.replaces):
         delete_first = diff.delete_before_replace if delete_before_replace is None else delete_before_replace
         return Decision(
-            operation=Operation.REPLACE,
+            operation=StepOp.REPLACE,
             paths=diff.changed,
             delete_before_replace=delete_first or old.pending_replacement,
         )
     if diff.changes or old.init_errors:
-        return Decision(operation=Operation.UPDATE, paths=diff.changed)
-    return Decision(operation=Operation.SAME)
+        return Decision(operation=StepOp.UPDATE, paths=diff.changed)
+    return Decision(operation=StepOp.SAME)
 
 
 def dependents(root: Resource, resources: Sequence[Resource], done: Collection[str]) -> list[Resource]:

@@ -9,7 +9,7 @@ from pulumi.provider.experimental import provider as api
 from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.kubernetes import objects, ownership, provider_settings
-from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, Cluster, UnreachableError
+from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, ClusterConnection, UnreachableError
 from tools.engine.kubernetes.objects import Object
 from tools.engine.kubernetes.provider_settings import KubernetesSettings, other_cluster, settings_of
 from tools.engine.local.providers import diff, replacement_rules, waiting
@@ -45,12 +45,12 @@ class KubernetesProvider(LocalProvider):
         self._environment = environment
         self._identity = identity
         self._progress = progress
-        self._connection: Cluster | None = None
+        self._connection: ClusterConnection | None = None
 
     @property
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> ClusterConnection:
         if self._connection is None:
-            self._connection = Cluster(provider_settings.load(self._settings, self._environment))
+            self._connection = ClusterConnection(provider_settings.load(self._settings, self._environment))
         return self._connection
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
@@ -74,7 +74,7 @@ class KubernetesProvider(LocalProvider):
         if known is not None:
             return known
         try:
-            return (await self._cluster.kind(api_version, kind)).namespaced
+            return (await self._cluster.api_resource(api_version, kind)).namespaced
         except (ApiError, UnreachableError):
             return True  # its definition may come with this very run
 
@@ -139,7 +139,7 @@ class KubernetesProvider(LocalProvider):
         raise AssertionError("the last try returns or raises")
 
     async def _post(self, wanted: Object, manager: str, *, dry_run: bool = False) -> Object:
-        kind = await self._cluster.kind(wanted["apiVersion"], wanted["kind"])
+        kind = await self._cluster.api_resource(wanted["apiVersion"], wanted["kind"])
         query = {"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})}
         path = kind.path(wanted["metadata"].get("namespace", ""))
         return await self._cluster.request("POST", path, wanted, query=query)
@@ -174,7 +174,7 @@ class KubernetesProvider(LocalProvider):
                 f"{wanted['kind']} {objects.id_of(wanted)} is in the state, but no longer in the cluster. "
                 "Run a refresh; the next up creates it again."
             )
-        kind = await self._cluster.kind(wanted["apiVersion"], wanted["kind"])
+        kind = await self._cluster.api_resource(wanted["apiVersion"], wanted["kind"])
         path = kind.path(wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"])
         manager = ownership.local_manager(before, self._manager(wanted, request.urn))
         dry_run = {"dryRun": "All"} if request.preview else {}
@@ -214,7 +214,7 @@ class KubernetesProvider(LocalProvider):
             return await waiting.until_ready(
                 self._cluster, live, before, seconds, lambda line: self._progress(request.urn, line)
             )
-        except waiting.NotReadyError as error:
+        except waiting.AwaitError as error:
             outputs = objects.checkpoint(error.live, inputs)
             raise InitError(objects.id_of(live), outputs, str(error).splitlines()) from None
 
@@ -246,7 +246,7 @@ class KubernetesProvider(LocalProvider):
             live = await self._cluster.get(asked["apiVersion"], asked["kind"], namespace, name)
             if live is None:
                 return
-            path = (await self._cluster.kind(asked["apiVersion"], asked["kind"])).path(namespace, name)
+            path = (await self._cluster.api_resource(asked["apiVersion"], asked["kind"])).path(namespace, name)
             options = {"propagationPolicy": objects.propagation(asked)}
             await self._cluster.request("DELETE", path, options)
         except ApiError as error:

@@ -23,7 +23,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class Evidence:
     """What a rule needs besides the object.
 
     Attributes:
@@ -52,7 +52,7 @@ def _observed(obj: Object) -> bool:
     return bool(_get(obj, "status", "observedGeneration", default=0) >= _get(obj, "metadata", "generation", default=1))
 
 
-def stateful_set(obj: Object, _: Surroundings) -> Readiness:
+def stateful_set(obj: Object, _: Evidence) -> Readiness:
     """All replicas are there and ready, and of one revision; with OnDelete the revision counts only at first."""
     if not _observed(obj):
         return Readiness(False, "waiting for the StatefulSet's controller")
@@ -70,7 +70,7 @@ def stateful_set(obj: Object, _: Surroundings) -> Readiness:
     return Readiness(there == ready == status.get("currentReplicas", 0) == wanted, message)
 
 
-def deployment(obj: Object, around: Surroundings) -> Readiness:
+def deployment(obj: Object, around: Evidence) -> Readiness:
     """It is available, its newest ReplicaSet has all its pods ready, and its claims are bound."""
     if not _observed(obj):
         return Readiness(False, "waiting for the Deployment's controller")
@@ -102,7 +102,7 @@ def _owned(obj: Object, owner: Object) -> bool:
     return any(o.get("uid") == uid for o in _get(obj, "metadata", "ownerReferences", default=[]))
 
 
-def daemon_set(obj: Object, _: Surroundings) -> Readiness:
+def daemon_set(obj: Object, _: Evidence) -> Readiness:
     """Every node that should has its pod, updated and available; with OnDelete too."""
     status = _get(obj, "status", default={})
     if not _observed(obj) or "desiredNumberScheduled" not in status:
@@ -113,7 +113,7 @@ def daemon_set(obj: Object, _: Surroundings) -> Readiness:
     return Readiness(least >= wanted, f"{least} of {wanted} pods are updated and ready")
 
 
-def pod(obj: Object, _: Surroundings) -> Readiness:
+def pod(obj: Object, _: Evidence) -> Readiness:
     """It is scheduled, initialized, and ready or through."""
     if _get(obj, "status", "phase") == "Succeeded":
         return Readiness(True)
@@ -128,7 +128,7 @@ def pod(obj: Object, _: Surroundings) -> Readiness:
     return Readiness(True)
 
 
-def job(obj: Object, _: Surroundings) -> Readiness:
+def job(obj: Object, _: Evidence) -> Readiness:
     """It is complete. A Job that has used up its tries or its time has failed for good."""
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True" and failed.get("reason") in {"BackoffLimitExceeded", "DeadlineExceeded"}:
@@ -139,7 +139,7 @@ def job(obj: Object, _: Surroundings) -> Readiness:
     return Readiness(done, f"its pods: {counts}")
 
 
-def service(obj: Object, around: Surroundings) -> Readiness:
+def service(obj: Object, around: Evidence) -> Readiness:
     """Its endpoints have settled and none is waiting; a LoadBalancer has its address."""
     spec = _get(obj, "spec", default={})
     balancer = spec.get("type") == "LoadBalancer"
@@ -154,31 +154,31 @@ def service(obj: Object, around: Surroundings) -> Readiness:
     return Readiness(settled, f"letting its endpoints settle for {SERVICE_SETTLE_SECONDS:.0f} s")
 
 
-def claim(obj: Object, around: Surroundings) -> Readiness:
+def claim(obj: Object, around: Evidence) -> Readiness:
     """It is bound, or will be when its first pod comes."""
     phase = _get(obj, "status", "phase", default="")
     waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in around.related)
     return Readiness(phase == "Bound" or (waits and phase == "Pending"), f"it is {phase or 'new'}, not Bound")
 
 
-def volume(obj: Object, _: Surroundings) -> Readiness:
+def volume(obj: Object, _: Evidence) -> Readiness:
     """It is available or bound."""
     phase = _get(obj, "status", "phase", default="")
     return Readiness(phase in {"Available", "Bound"}, f"it is {phase or 'new'}")
 
 
-def quota(obj: Object, _: Surroundings) -> Readiness:
+def quota(obj: Object, _: Evidence) -> Readiness:
     """Its controller has taken it up."""
     return Readiness(_get(obj, "status", "hard") == _get(obj, "spec", "hard"), "waiting for its controller")
 
 
-def secret(obj: Object, _: Surroundings) -> Readiness:
+def secret(obj: Object, _: Evidence) -> Readiness:
     """A service account's token is filled in."""
     token = obj.get("type") == "kubernetes.io/service-account-token"
     return Readiness(not token or bool(obj.get("data")), "waiting for its token")
 
 
-Rule = Callable[[Object, Surroundings], Readiness]
+Rule = Callable[[Object, Evidence], Readiness]
 
 RULES: Mapping[tuple[str, str], Rule] = {
     ("apps/v1", "DaemonSet"): daemon_set,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.console import UserError
-from tools.engine.kubernetes.api_client import ApiError, Cluster, Object, UnreachableError
+from tools.engine.kubernetes.api_client import ApiError, ClusterConnection, Object, UnreachableError
 from tools.engine.local.providers import readiness
-from tools.engine.local.providers.readiness import Readiness, Surroundings
+from tools.engine.local.providers.readiness import Evidence, Readiness
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
 """What pulumi-kubernetes waits."""
@@ -19,7 +19,7 @@ _TELL_AFTER_SECONDS, _TELL_EVERY_SECONDS = 3.0, 10.0
 Say = Callable[[str], None]
 
 
-class NotReadyError(UserError):
+class AwaitError(UserError):
     """An object did not become ready. `live` is its last state."""
 
     def __init__(self, message: str, live: Object) -> None:
@@ -27,11 +27,13 @@ class NotReadyError(UserError):
         self.live = live
 
 
-async def until_ready(cluster: Cluster, obj: Object, before: Object | None, timeout_seconds: float, say: Say) -> Object:
+async def until_ready(
+    cluster: ClusterConnection, obj: Object, before: Object | None, timeout_seconds: float, say: Say
+) -> Object:
     """Wait until an object is ready and return its last state.
 
     Raises:
-        NotReadyError: It is not in time, or never will be.
+        AwaitError: It is not in time, or never will be.
     """
     rule = readiness.RULES.get((obj["apiVersion"], obj["kind"]))
     if rule is None:
@@ -46,20 +48,20 @@ async def until_ready(cluster: Cluster, obj: Object, before: Object | None, time
             return live
         if state.failed or time.monotonic() - started >= timeout_seconds:
             after = "" if state.failed else f"not ready within {timeout_seconds:.0f} s: "
-            raise NotReadyError("\n".join([after + state.message, *await pod_troubles(cluster, live)]), live)
+            raise AwaitError("\n".join([after + state.message, *await pod_troubles(cluster, live)]), live)
         await teller.tell(state.message, live)
         await asyncio.sleep(pause)
         pause = min(pause * 1.3, _LAST_POLL_SECONDS)
         live = await _refetch(cluster, live)
 
 
-async def check_now(cluster: Cluster, live: Object) -> Readiness:
+async def check_now(cluster: ClusterConnection, live: Object) -> Readiness:
     """Say whether an object is ready at this moment, without letting anything settle."""
     rule = readiness.RULES.get((live["apiVersion"], live["kind"]))
     if rule is None or live["kind"] in {"PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret"}:
         return Readiness(True)  # pulumi-kubernetes awaits these only when it makes them
     related = await _Related(cluster).of(live)
-    return rule(live, Surroundings(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
+    return rule(live, Evidence(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
 
 
 async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch: "_Related") -> Readiness:
@@ -67,24 +69,24 @@ async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch
         related = await watch.of(live)
     except UnreachableError as error:
         return Readiness(False, str(error))
-    return rule(live, Surroundings(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
+    return rule(live, Evidence(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
 
 
-async def _refetch(cluster: Cluster, live: Object) -> Object:
+async def _refetch(cluster: ClusterConnection, live: Object) -> Object:
     metadata = live["metadata"]
     try:
         found = await cluster.get(live["apiVersion"], live["kind"], metadata.get("namespace", ""), metadata["name"])
     except UnreachableError:
         return live  # it may come back before the time is over
     if found is None:
-        raise NotReadyError("somebody deleted it while it was awaited", live)
+        raise AwaitError("somebody deleted it while it was awaited", live)
     return found
 
 
 class _Related:
     """Fetches what a rule needs besides the object, and knows for how long that has not changed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterConnection) -> None:
         self._cluster = cluster
         self._seen = ""
         self._since = time.monotonic()
@@ -130,7 +132,7 @@ def labels(spec: Mapping[str, Any]) -> str:
 class _Teller:
     """Says what is awaited: after a while, when it changes, and now and then, with what ails the pods."""
 
-    def __init__(self, cluster: Cluster, say: Say) -> None:
+    def __init__(self, cluster: ClusterConnection, say: Say) -> None:
         self._cluster = cluster
         self._say = say
         self._next = time.monotonic() + _TELL_AFTER_SECONDS
@@ -147,7 +149,7 @@ class _Teller:
         self._told = lines
 
 
-async def pod_troubles(cluster: Cluster, live: Object) -> list[str]:
+async def pod_troubles(cluster: ClusterConnection, live: Object) -> list[str]:
     """Return a line for each pod of a workload that does not come up: why, in the kubelet's or scheduler's words."""
     spec = live.get("spec") or {}
     if live["kind"] not in {"StatefulSet", "Deployment", "DaemonSet", "Job", "Pod"}:
@@ -163,7 +165,7 @@ async def pod_troubles(cluster: Cluster, live: Object) -> list[str]:
         return []  # this only explains; what is awaited is asked for elsewhere
 
 
-async def _trouble(cluster: Cluster, pod: Object) -> str:
+async def _trouble(cluster: ClusterConnection, pod: Object) -> str:
     name, status = pod["metadata"]["name"], pod.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     if conditions.get("Ready", {}).get("status") == "True" or status.get("phase") == "Succeeded":
@@ -183,7 +185,7 @@ async def _trouble(cluster: Cluster, pod: Object) -> str:
     return await _warning(cluster, pod)
 
 
-async def _warning(cluster: Cluster, pod: Object) -> str:
+async def _warning(cluster: ClusterConnection, pod: Object) -> str:
     metadata = pod["metadata"]
     selector = f"involvedObject.uid={metadata['uid']},type=Warning"
     events = await cluster.list("v1", "Event", metadata["namespace"], fieldSelector=selector)
@@ -193,7 +195,7 @@ async def _warning(cluster: Cluster, pod: Object) -> str:
     return f"pod {metadata['name']}: {newest.get('reason')}: {newest.get('message', '')}"
 
 
-async def until_gone(cluster: Cluster, live: Object, timeout_seconds: float, say: Say) -> None:
+async def until_gone(cluster: ClusterConnection, live: Object, timeout_seconds: float, say: Say) -> None:
     """Wait until an object that is being deleted has gone.
 
     Raises:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tools.engine.local import steps
 from tools.engine.local.state import Resource
 from tools.engine.local.steps import Diff
-from tools.engine.protocol import Operation
+from tools.engine.protocol import StepOp
 
 
 def a_resource(name: str, *, needs: tuple[str, ...] = (), parent: str = "", **fields: object) -> Resource:
@@ -35,28 +35,28 @@ def decide(diff: Diff, old: Resource = R, new: Resource = R, *, first: bool | No
 
 
 def test_without_a_difference_a_resource_stays_as_it_is() -> None:
-    assert decide(SAME).operation is Operation.SAME
+    assert decide(SAME).operation is StepOp.SAME
 
 
 def test_a_difference_is_an_update_unless_it_forces_a_replacement() -> None:
-    assert decide(CHANGED) == steps.Decision(operation=Operation.UPDATE, paths=("a.b",))
-    assert decide(FORCED).operation is Operation.REPLACE
+    assert decide(CHANGED) == steps.Decision(operation=StepOp.UPDATE, paths=("a.b",))
+    assert decide(FORCED).operation is StepOp.REPLACE
 
 
 def test_what_did_not_become_ready_is_updated_without_a_difference() -> None:
-    assert decide(SAME, old=a_resource("r", init_errors=("not ready",))).operation is Operation.UPDATE
+    assert decide(SAME, old=a_resource("r", init_errors=("not ready",))).operation is StepOp.UPDATE
 
 
 def test_what_was_deleted_for_its_replacement_is_made_again_without_a_difference() -> None:
-    assert decide(SAME, old=a_resource("r", pending_replacement=True)).operation is Operation.REPLACE
+    assert decide(SAME, old=a_resource("r", pending_replacement=True)).operation is StepOp.REPLACE
 
 
 def test_the_program_may_want_a_change_to_replace() -> None:
     for pattern in ("a", "a.b", "*"):
         new = a_resource("r", replace_on_changes=(pattern,))
-        assert decide(CHANGED, new=new).operation is Operation.REPLACE
-    assert decide(CHANGED, new=a_resource("r", replace_on_changes=("c",))).operation is Operation.UPDATE
-    assert decide(SAME, new=a_resource("r", replace_on_changes=("*",))).operation is Operation.SAME
+        assert decide(CHANGED, new=new).operation is StepOp.REPLACE
+    assert decide(CHANGED, new=a_resource("r", replace_on_changes=("c",))).operation is StepOp.UPDATE
+    assert decide(SAME, new=a_resource("r", replace_on_changes=("*",))).operation is StepOp.SAME
 
 
 def test_the_provider_says_which_goes_first_and_the_program_may_overrule_it() -> None:
