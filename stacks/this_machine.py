@@ -1,4 +1,4 @@
-"""What only a cluster on this machine has: images that were built here, and the key pair of `make ssh`."""
+"""Completes the configuration of a cluster on this machine: images built here, and the key of `make ssh`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from tools import images, ssh
 
 
 def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cluster's configuration with the local images and the local user's key filled in.
+    """Return the cluster's configuration with the local images and the local user's key added.
 
     Args:
-        cluster: The stack's `soperator:cluster`, as it was written. What it says about images wins.
-        settings: The stack's `soperator:local`: `user`, the name of the user whom `make ssh` logs in as.
+        cluster: The stack's `soperator:cluster`. Images that it names win.
+        settings: The stack's `soperator:local`: `user`, the name of the user of `make ssh`.
 
     """
     user_name = settings["user"]

@@ -8,17 +8,17 @@ from tools.tasks import together
 
 
 def is_needed(kubernetes: EmbeddedKubernetes) -> bool:
-    """Return True when servers or images are still to be made, which takes long."""
+    """Return whether servers or images are still to be made, which takes long."""
     return not (kubernetes.is_built and images.are_built())
 
 
 def build(kubernetes: EmbeddedKubernetes) -> None:
-    """Fetch and build all that is not in the cache, with progress. It is quick when all is there.
+    """Fetch and build everything that is not in the cache, with progress.
 
     Building images waits for packages and disks while compilers have work for all cores.
 
     Raises:
-        UserError: The machine cannot run a cluster, or one of the two failed, which ended the other.
+        UserError: The machine cannot run a cluster, or one of the two builds failed, which ended the other.
 
     """
     kubernetes.check_machine()  # first, as a machine that cannot run a cluster needs no images

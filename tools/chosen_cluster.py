@@ -1,4 +1,4 @@
-"""Which Kubernetes the commands work on: the embedded one, or the one that the user has chosen."""
+"""The Kubernetes that the commands work on: the embedded one, or one that the user has chosen."""
 
 import os
 import re
@@ -17,15 +17,15 @@ CONTEXT_VARIABLE = "CONTEXT"
 
 @dataclass(frozen=True)
 class ChosenCluster:
-    """A Kubernetes to deploy to, and where what we know of it is kept."""
+    """A Kubernetes to deploy to, and the folder of its state."""
 
     kubeconfig: Path
     context: str | None
-    """The kubeconfig's context, None for its current one."""
+    """Context of the kubeconfig; None for its current one."""
     embedded: EmbeddedKubernetes | None
-    """The embedded Kubernetes, None when the user has chosen a cluster."""
+    """The embedded Kubernetes; None if the user has chosen a cluster."""
     state_dir: Path
-    """The folder of the engine's state for this cluster: one cluster's state never meets another's."""
+    """Folder of the engine's state for this cluster alone."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that make every Kubernetes tool use this cluster."""
@@ -33,13 +33,13 @@ class ChosenCluster:
 
 
 def choose() -> ChosenCluster:
-    """Return the cluster of `KUBECONFIG` or `CONTEXT`, the embedded Kubernetes when neither is set.
+    """Return the cluster of `KUBECONFIG` or `CONTEXT`, or the embedded Kubernetes if neither is set.
 
-    The embedded cluster's own kubeconfig counts as not set, so that the commands go on working in a shell
-    that has run `eval "$(make -s env)"`.
+    The embedded cluster's own kubeconfig counts as not set, so that the commands still work in a shell after
+    `eval "$(make -s env)"`.
 
     Raises:
-        UserError: The kubeconfig is not there, can't be read, or has no such context.
+        UserError: The kubeconfig is missing, can't be read, or has no such context.
 
     """
     embedded = EmbeddedKubernetes()

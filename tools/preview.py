@@ -1,4 +1,4 @@
-"""`make preview`: what `make up` would change, and which nodes and jobs it would touch. Nothing is changed."""
+"""`make preview`: prints what `make up` would change, and the nodes and jobs that it would touch."""
 
 import sys
 
@@ -9,7 +9,7 @@ from tools.engine import Deployer
 
 
 def main() -> None:
-    """Show it."""
+    """Print the preview."""
     stack = up.parse_stack(__doc__)
     deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
     with step(f"Previewing stack {stack} with {why}"):
@@ -17,10 +17,10 @@ def main() -> None:
 
 
 def deployer_of_a_cluster(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
-    """Return what deploys the stack, and why that one; only where there is a Kubernetes to look at.
+    """Return the deployer of a stack, and a phrase that names its engine and the reason for it.
 
     Raises:
-        UserError: The embedded Kubernetes has not been started.
+        UserError: The embedded Kubernetes is not up.
 
     """
     if chosen.embedded is not None and not chosen.kubeconfig.exists():

@@ -92,7 +92,7 @@ def public_key() -> str:
 
 
 def main() -> int:
-    """Become OpenSSH's client, so that terminal, signals and exit code are its own."""
+    """Become OpenSSH's client, which then owns terminal, signals and exit code."""
     parser = argparse.ArgumentParser(description="A shell on the login node, or one command there.")
     parser.add_argument("command", nargs="?", default="", help="command to run there; without one, a shell")
     command = parser.parse_args().command

@@ -1,4 +1,4 @@
-"""`make up`: from a bare machine, or a Kubernetes of the user's, to a Slurm that runs jobs."""
+"""`make up`: starts Kubernetes on a bare machine, or takes the user's, and deploys a Slurm that runs jobs."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
 
 def main() -> None:
-    """Bring up Kubernetes, images and Slurm, each only where it is not there yet, and say how to go on."""
+    """Bring up Kubernetes, images and Slurm, each only if missing, and print the next steps."""
     stack = parse_stack(__doc__)
     cluster = stack_config(stack).get("soperator:cluster", {})
     chosen = chosen_cluster.choose()
@@ -27,7 +27,7 @@ def main() -> None:
         if build.is_needed(chosen.embedded):
             build.build(chosen.embedded)
         chosen.embedded.up()
-        images.build()  # of what has changed meanwhile: compiling Kubernetes takes long
+        images.build()  # sources may have changed meanwhile: compiling Kubernetes takes long
         images.load(chosen.embedded)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
@@ -35,27 +35,27 @@ def main() -> None:
 
     outputs = deploy(stack, chosen)
     if "login_user" in outputs:
-        tell_how_to_go_on(chosen, outputs)
+        print_next_steps(chosen, outputs)
 
 
 def parse_stack(description: str | None) -> str:
-    """Return the stack that the command line names, `local` without."""
+    """Return the stack that the command line names; without one, `local`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--stack", default="local", help="the stack: stacks/Pulumi.<stack>.yaml (default: local)")
+    parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
     return str(parser.parse_args().stack)
 
 
 def stack_config(stack: str) -> dict[str, Any]:
-    """Return the `config` of a stack's file.
+    """Return `config` of a stack's file.
 
     Raises:
-        UserError: There is no such file, or it is not YAML.
+        UserError: The file is missing or not YAML.
 
     """
     file = paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml"
     if not file.exists():
         known = sorted(other.name.split(".")[1] for other in file.parent.glob("Pulumi.*.yaml"))
-        raise UserError(f'There is no stack "{stack}" ({_short(file)}). There are: {", ".join(known)}.')
+        raise UserError(f'There is no stack "{stack}" ({_short(file)}). Choose one of: {", ".join(known)}.')
     try:
         return (yaml.safe_load(file.read_text()) or {}).get("config", {})  # type: ignore[no-any-return] # from YAML
     except yaml.YAMLError as error:
@@ -63,17 +63,17 @@ def stack_config(stack: str) -> dict[str, Any]:
 
 
 def require_images_that_can_be_pulled(stack: str, cluster: Mapping[str, Any]) -> None:
-    """Refuse to deploy images to a foreign cluster that are on this machine only.
+    """Refuse images of this machine alone for a cluster of the user's.
 
     Raises:
-        UserError: The stack names no images of a registry.
+        UserError: The stack names no images in a registry.
 
     """
     if not cluster.get("images"):
         raise UserError(
-            f"stacks/Pulumi.{stack}.yaml names no images, so they are those that were built on this machine, "
-            "and the chosen Kubernetes can't pull them. Push them to a registry of yours with "
-            "`make images REGISTRY=...`, and put the `images:` block that it prints into soperator:cluster."
+            f"stacks/Pulumi.{stack}.yaml names no images. Those built on this machine are out of reach for the "
+            "chosen Kubernetes. Push them to your registry with `make images REGISTRY=...`, then add the "
+            "`images:` block that it prints to soperator:cluster."
         )
 
 
@@ -86,13 +86,13 @@ def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
 
 
 def deployer_of(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
-    """Return what deploys the stack to the chosen cluster, and a phrase that says which engine that is and why."""
+    """Return the deployer of a stack, and a phrase that names its engine and the reason for it."""
     overrides = {"soperator:context": chosen.context} if chosen.context else {}
     return engine.choose(paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment())
 
 
-def tell_how_to_go_on(chosen: ChosenCluster, outputs: dict[str, Any]) -> None:
-    """Log in once, which shows that it works, and print the nodes and what one may type next."""
+def print_next_steps(chosen: ChosenCluster, outputs: dict[str, Any]) -> None:
+    """Log in once, as proof, and print the nodes and the commands to type next."""
     namespace = outputs["namespace"]
     config = ssh.config_file(chosen)
     key = ssh.private_key_file()
