@@ -1,4 +1,4 @@
-"""The program that every stack runs: one SlurmCluster from the stack's configuration."""
+"""Program of every stack: one SlurmCluster from the stack's configuration."""
 
 import gc
 

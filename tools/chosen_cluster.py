@@ -1,4 +1,4 @@
-"""The Kubernetes that the commands work on: the embedded one, or one that the user has chosen."""
+"""Kubernetes that the commands work on: the embedded one, or one that the user has chosen."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class ChosenCluster:
     context: str | None
     """Context of the kubeconfig; None for its current one."""
     embedded: EmbeddedKubernetes | None
-    """The embedded Kubernetes; None if the user has chosen a cluster."""
+    """Embedded Kubernetes; None if the user has chosen a cluster."""
     state_dir: Path
     """Folder of the engine's state for this cluster alone."""
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-"""The source tree."""
+"""Folder of the source tree."""
 
 _NAME = "soperator-pulumi"
 

@@ -1,4 +1,4 @@
-"""A real Kubernetes on one bare machine, for trying out and for tests."""
+"""A real Kubernetes on one bare machine, for trials and tests."""
 
 from tools.kube.embedded_kubernetes import EmbeddedKubernetes
 from tools.kube.settings import Settings

@@ -1,4 +1,4 @@
-"""Container images of a few files, made without a builder: an archive as `docker save` writes it."""
+"""Container images of a few files, made without a builder, as `docker save` archives."""
 
 import io
 import json
@@ -46,7 +46,7 @@ def archive(
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write an archive where a killed run leaves no half of it."""
+    """Write an archive atomically: a killed run leaves no half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)

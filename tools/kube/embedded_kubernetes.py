@@ -1,4 +1,4 @@
-"""The embedded Kubernetes as a whole: up, down, and what others need of it."""
+"""Embedded Kubernetes as a whole: up, down, and its interface for others."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ from tools.kube.supervisor import Server, Supervisor
 from tools.kube.sysctls import FORWARDING, Sysctls
 
 _LOCK_SECONDS = 3600
-"""As long as another run may take to build everything on a slow machine."""
+"""Time in which another run builds everything on a slow machine."""
 
 _IMPORT_SECONDS = 600
 
@@ -42,7 +42,7 @@ Progress = Callable[[str], None]
 
 
 class EmbeddedKubernetes:
-    """A single-machine Kubernetes of real servers. It outlives the program that starts it."""
+    """Single-machine Kubernetes of real servers, which outlive the program that starts them."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -51,12 +51,12 @@ class EmbeddedKubernetes:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
+        """File of the administrator's kubeconfig."""
         return self.settings.kubeconfig
 
     @property
     def bin_dir(self) -> Path:
-        """The folder that has `kubectl`, from the first `up` on."""
+        """Folder of `kubectl`, from the first `up` on."""
         return binaries.KUBERNETES.installed
 
     @cached_property
@@ -69,19 +69,19 @@ class EmbeddedKubernetes:
 
     @property
     def is_built(self) -> bool:
-        """True when the cache has all binaries that it is made of."""
+        """True if the cache has all binaries."""
         return not binaries.missing(binaries.ALL)
 
     def check_machine(self) -> None:
-        """Raise a UserError that names all that is in the way on this machine; return when nothing is."""
+        """Raise a UserError that lists everything in the way on this machine, if anything is."""
         with self._lock("check_machine"):
             self._require_machine()
 
     def fetch(self) -> None:
-        """Fetch and build all that it is made of, as far as the cache lacks it: a start then needs no network.
+        """Fetch and build whatever the cache does not have, so that a start needs no network.
 
         Raises:
-            UserError: The machine lacks something, or a build failed.
+            UserError: The machine does not meet the requirements, or a build failed.
 
         """
         with self._lock("fetch"):
@@ -93,10 +93,10 @@ class EmbeddedKubernetes:
                 tool(name)
 
     def up(self) -> None:
-        """Start what does not run or was changed, and wait until all is well; quick when it is so already.
+        """Start servers that do not run or have changed, and wait until all are well.
 
         Raises:
-            UserError: The machine lacks something, or a part did not get well in its time.
+            UserError: The machine does not meet the requirements, or a server was not well in its time.
 
         """
         with self._lock("up"):
@@ -110,36 +110,36 @@ class EmbeddedKubernetes:
             say(f"Kubernetes {binaries.KUBERNETES.version} is up")
 
     def down(self) -> None:
-        """End the cluster: every process, mount, link, rule, cgroup and all its data. Builds and packages are kept."""
+        """End the cluster: every process, mount, link, rule, cgroup and all data. Builds and packages stay."""
         with self._lock("down"):
             if not self.settings.state.exists() and not pod_network.is_up(self.settings):
-                say("Kubernetes is not up, and has left nothing")
+                say("Kubernetes is not up, and there is nothing to remove")
                 return
             with step("Stopping Kubernetes") as progress:
                 self._remove(progress)
 
     def status(self) -> dict[str, str | None]:
-        """Return each part's name, with None when it is well, else why not."""
+        """Return the problem of each server by its name; None for a server that is well."""
         listed = [server for wave in waves(self.settings, _installed()) for server in wave]
         return {
             server.name: server.well() if self._supervisor.process(server.name) else "does not run" for server in listed
         }
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout_seconds: float = 90) -> str:
-        """Run kubectl as administrator and return what it prints."""
+        """Run kubectl as administrator and return its output."""
         program: list[str | Path] = [self.bin_dir / "kubectl", "--kubeconfig", self.kubeconfig]
         return output(
             [*program, *arguments], stdin=stdin, timeout_seconds=timeout_seconds, what=f"kubectl {arguments[0]}"
         )
 
     def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
-        """Run containerd's client in the namespace of Kubernetes and return what it prints."""
+        """Run containerd's client in the namespace of Kubernetes and return its output."""
         where = ("--address", self.settings.containerd_socket, "--namespace", "k8s.io")
         what = f"ctr {' '.join(map(str, arguments[:2]))}"
         return tool("ctr").run(*where, *arguments, timeout_seconds=timeout_seconds, what=what)
 
     def images(self) -> set[str]:
-        """Return the names of the images that pods can use."""
+        """Return the names of the images that the node has."""
         return set(self.ctr("images", "list", "--quiet").split())
 
     def import_image(self, archive: Path) -> None:
@@ -156,7 +156,7 @@ class EmbeddedKubernetes:
         machine_checks.require(machine.facts(self.settings, ours=ours, builds=not self.is_built), self.settings)
 
     def _configure(self, programs: ProgramFolders) -> None:
-        """Write certificates, kubeconfigs and configuration files; what is right already is left."""
+        """Write certificates, kubeconfigs and configuration files that are missing or differ."""
         settings = self.settings
         pki = Pki(settings.pki)
         pki.signing_key("service-accounts")
@@ -188,13 +188,13 @@ class EmbeddedKubernetes:
             host_files.link(settings.cni_plugins / name, program)
 
     def _prepare(self) -> None:
-        """Make what servers stand on: folders, kernel settings, cgroup, bridge, NAT."""
+        """Make the servers' base: folders, kernel settings, cgroup, bridge, NAT."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._sysctls.remember()
         cleanup.remember(self._cgroups_before)
         kernel.load_modules()
         if not pod_network.is_up(self.settings):
-            # Nothing that a killed run or a restart of the machine left can still work without the bridge.
+            # Without the bridge, nothing left by a killed run or a restart of the machine can work.
             self._cgroup.kill()
             host_files.unmount_below(self.settings.state)
         host_files.share_mounts(self.settings.state)
@@ -204,7 +204,7 @@ class EmbeddedKubernetes:
         self._sysctls.set_needed()
 
     def _start(self, listed: list[list[Server]]) -> bool:
-        """Start what does not run as it should, wave after wave; return whether there was anything."""
+        """Start stale servers, wave after wave; return whether there was any."""
         stale = {server.name for wave in listed for server in wave if not self._supervisor.current(server)}
         if not stale:
             self._run(listed, stale, lambda _: None)
@@ -240,7 +240,7 @@ class EmbeddedKubernetes:
         progress(f"ended {self._cgroup.kill()} processes")
         progress(f"unmounted {host_files.unmount_below(state)} mounts")
         if still := host_files.mounts_below(state):
-            raise UserError(f"{still[0]} is still mounted: unmount it, and run the same command again")
+            raise UserError(f"{still[0]} is still mounted. Unmount it, then rerun")
         nftables.close_for_pods(self.settings)
         gone = [
             *pod_network.down(self.settings),
@@ -249,11 +249,11 @@ class EmbeddedKubernetes:
         ]
         for what in gone:
             progress(f"removed {what}")
-        for what in self._sysctls.put_back():
-            progress(f"put back {what}")
+        for what in self._sysctls.restore():
+            progress(f"restored {what}")
         volumes = len(list(self.settings.volumes.iterdir())) if self.settings.volumes.exists() else 0
         progress(f"removing the cluster's data with {volumes} volumes from {state}")
-        if state.exists():  # it may have been removed by hand
+        if state.exists():  # a person may have removed it
             shutil.rmtree(state)
 
 

@@ -1,4 +1,4 @@
-"""What a machine must have before anything is built or started: all that it lacks, at once, with what to do."""
+"""Requirements on a machine before anything is built or started: all problems at once, with the next steps."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,20 +8,20 @@ from tools.kube.machine import GIB, Facts, Filesystem
 from tools.kube.settings import Settings
 
 BUILD_BYTES = 9 * GIB
-"""Cache, when all is built from nothing (measured: Go's build cache 2.8 GiB, as much again while it compiles,
+"""Cache for a first build (measured: Go's build cache 2.8 GiB, as much again while it compiles,
 modules 0.6, images 1.0, results and packages 0.5)."""
 
 CACHE_BYTES = 1 * GIB
-"""Cache, when the servers are there: packages and image archives."""
+"""Cache once the servers are built: packages and image archives."""
 
 STATE_BYTES = 4 * GIB
 """State: the images' unpacked layers, volumes, logs."""
 
 MEMORY_BYTES = 2 * GIB
-"""The servers (measured: 0.9 GiB) and a small Slurm."""
+"""Memory of the servers (measured: 0.9 GiB) and a small Slurm."""
 
 BUILD_MEMORY_BYTES = 4 * GIB
-"""Go on Kubernetes: its linker takes 1.9 GB (measured), compilers run before it, and images are built beside them."""
+"""Memory of a build: Go's linker takes 1.9 GB (measured) after the compilers, and images are built beside them."""
 
 ARCHITECTURES = ("x86_64", "aarch64")
 
@@ -48,7 +48,7 @@ V2_CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "pids"})
 
 
 def require(facts: Facts, settings: Settings) -> None:
-    """Raise a UserError that lists every problem; return when there is none."""
+    """Raise a UserError that lists every problem, if there is any."""
     found = list(problems(facts, settings))
     if found:
         count = "1 thing is" if len(found) == 1 else f"{len(found)} things are"
@@ -57,7 +57,7 @@ def require(facts: Facts, settings: Settings) -> None:
 
 
 def problems(facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield what is in the way: what was found, and what to do."""
+    """Yield each problem: the finding and the next step."""
     yield from _rights(facts)
     yield from _system(facts)
     yield from _cgroups(facts)
@@ -67,12 +67,12 @@ def problems(facts: Facts, settings: Settings) -> Iterator[str]:
 
 def _rights(facts: Facts) -> Iterator[str]:
     if facts.uid != 0:
-        yield f"it runs as user id {facts.uid}, and containers need root: run it as root, for example with sudo"
-        return  # the capabilities follow from it
+        yield f"this command runs as user id {facts.uid}, and containers need root: rerun as root, as with sudo"
+        return  # capabilities follow from root
     missing = [name for name, bit in CAPABILITIES.items() if not facts.capabilities >> bit & 1]
     if missing:
         options = " ".join(f"--cap-add={name.removeprefix('CAP_')}" for name in missing)
-        yield (f"root lacks {', '.join(missing)} here: give them to the container that this is (docker run {options})")
+        yield (f"root does not have {', '.join(missing)}: add them to this container (docker run {options})")
 
 
 def _system(facts: Facts) -> Iterator[str]:
@@ -113,11 +113,11 @@ def _network(facts: Facts, settings: Settings) -> Iterator[str]:
             f"another embedded Kubernetes has the bridge {settings.bridge}, with its state in {facts.other_cluster}: "
             f"end it with `XDG_STATE_HOME={home} make down`"
         )
-        return  # the ports and routes are that one's
+        return  # ports and routes are the other cluster's
     for taken in facts.taken:
         yield (
             f"{taken.protocol} port {taken.port} is taken by {taken.program} (process {taken.pid or 'unknown'}), and "
-            f"{taken.wanted_by} needs it on {taken.address}: stop that program, or let it listen elsewhere"
+            f"{taken.wanted_by} needs it on {taken.address}: stop that program, or move it to another port"
         )
     ours = {"pods": settings.pods, "services": settings.services}
     for route in facts.routes:
@@ -125,7 +125,7 @@ def _network(facts: Facts, settings: Settings) -> Iterator[str]:
             if route.device != settings.bridge and route.network.prefixlen and route.network.overlaps(network):
                 yield (
                     f"the machine has a route to {route.network} by {route.device}, and {what} have {network}: "
-                    "remove the route, or end what made it (another Kubernetes, a VPN)"
+                    "remove the route, or stop its owner (another Kubernetes, a VPN)"
                 )
     for name in facts.stuck_sysctls:
         yield f"/proc/sys/{name} is 0 and read-only here: set it to 1 on the host of this container or virtual machine"
@@ -146,7 +146,7 @@ def _space(facts: Facts) -> Iterator[str]:
     memory = BUILD_MEMORY_BYTES if facts.builds else MEMORY_BYTES
     if facts.memory_bytes < memory:
         why = "building Kubernetes takes" if facts.builds else "the servers and a small Slurm take"
-        yield f"{_gib(facts.memory_bytes)} of memory are available, and {why} {_gib(memory)}: free some, or add more"
+        yield f"{_gib(facts.memory_bytes)} of memory are available, and {why} {_gib(memory)}: free or add memory"
 
 
 def _gib(size: int) -> str:

@@ -1,7 +1,7 @@
-"""The kernel's packet rules, through the nft program: our tables, and openings for pods in other programs' firewalls.
+"""Packet rules of the kernel, through the nft program: our tables, and openings for pods in others' firewalls.
 
-A packet passes only when no chain drops it, whoever's the chain is. Docker and ufw drop forwarded packets by default,
-and many a firewall drops what comes in: pods would not reach each other, the API server, the nameserver or the outside.
+A packet passes only if no chain of any program drops it. Docker and ufw drop forwarded packets by default, and many
+firewalls drop incoming ones: pods would not reach each other, the API server, the nameserver or the outside.
 """
 
 import json
@@ -13,7 +13,7 @@ from tools.kube.debs import tool
 from tools.kube.settings import Settings
 
 _HOOKS = {"forward": ("iifname", "oifname"), "input": ("iifname",)}
-"""The hooks that pods' packets pass in a firewall, and how these packets are known there."""
+"""Hooks of a firewall that pods' packets pass, and the matches for these packets."""
 
 _VERDICTS = ("drop", "reject")
 
@@ -22,14 +22,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of nftables (those of `iptables` are among them, but for iptables-legacy's)."""
+    """Chain of nftables, among them those of `iptables`, but not of iptables-legacy."""
 
     family: str
     table: str
     name: str
 
     def __str__(self) -> str:
-        """As nft names it."""
+        """Return nft's name of the chain."""
         return f"{self.family} {self.table} {self.name}"
 
 
@@ -57,7 +57,7 @@ def apply(commands: Sequence[str], what: str) -> None:
 
 
 def openings(ruleset: list[Object], settings: Settings) -> list[str]:
-    """Return the nft commands that let pods' packets through other programs' chains; none when they pass already."""
+    """Return the nft commands that let pods' packets through other programs' chains; none if packets pass already."""
     ours = set(own_tables(settings))
     open_already = {(chain, match) for chain, match, _ in _own_rules(ruleset, settings)}
     commands = []
@@ -87,7 +87,7 @@ def close_for_pods(settings: Settings) -> None:
 
 
 def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
-    """Yield the chains at our hooks, with whether they drop anything."""
+    """Yield each chain at our hooks, its hook, and whether it drops anything."""
     for entry in ruleset:
         chain = entry.get("chain", {})
         if chain.get("hook") in _HOOKS and chain["family"] in {"ip", "inet"}:
@@ -102,7 +102,7 @@ def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
 
 
 def _own_rules(ruleset: list[Object], settings: Settings) -> Iterator[tuple[Chain, str, int]]:
-    """Yield chain, match and handle of the rules that we put into others' chains."""
+    """Yield chain, match and handle of our rules in other programs' chains."""
     for entry in ruleset:
         rule = entry.get("rule", {})
         if rule.get("comment") == settings.name:

@@ -1,4 +1,4 @@
-"""Certificates of the embedded Kubernetes: an own authority, and one certificate for each identity."""
+"""Certificates of the embedded Kubernetes: its own authority, and one certificate for each identity."""
 
 import datetime as dt
 import ipaddress
@@ -22,13 +22,13 @@ _SKEW = dt.timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a certificate speaks for. Kubernetes reads the common name as user and the organisation as group."""
+    """Subject of a certificate. Kubernetes reads the common name as user and the organisation as group."""
 
     file: str
     user: str
     group: str = ""
     names: tuple[str, ...] = ()
-    """DNS names and IP addresses under which it serves; empty for one that only calls."""
+    """DNS names and IP addresses of a server; empty for a client."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class KeyPair:
 
 
 class Pki:
-    """The authority and its certificates in one folder; files are made when missing and renewed when near their end."""
+    """Authority and certificates in one folder: made if missing, renewed if near their end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,7 +64,7 @@ class Pki:
         _write(self.authority, builder.sign(key, hashes.SHA256()), key)
 
     def issue(self, identity: Identity) -> KeyPair:
-        """Return the identity's certificate and key; made or renewed when missing, near its end, or of other names."""
+        """Return the identity's certificate and key; made or renewed if missing, near its end, or of other names."""
         pair = self._pair(identity.file)
         if _good(pair, identity.names, self.authority):
             return pair

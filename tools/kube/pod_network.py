@@ -1,4 +1,4 @@
-"""The pods' network on this machine: bridge, NAT, and what keeps others out."""
+"""Pods' network on this machine: bridge, NAT, and rules that keep others out."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _INTERFACES = Path("/sys/class/net")
 def table(settings: Settings, *, not_routed: Sequence[str] = ()) -> str:
     """Return our nft table as a script that replaces it in one step.
 
-    Pods leave the machine under its own address. From outside neither pods nor the node's address are reached, though
-    the kernel would take such packets on any interface. Interfaces in `not_routed` get no packets from each other: the
-    machine did not forward before it had pods, and does not become a router by them.
+    Packets of pods leave the machine under its own address. Outside packets reach neither pods nor the node's address,
+    though the kernel would take them on any interface. Interfaces in `not_routed` get no packets from each other: a
+    machine that did not forward before it had pods does not become a router.
     """
     name = f"ip {settings.table}"
     bridge = settings.bridge
@@ -48,18 +48,18 @@ table {name} {{
 
 
 def is_up(settings: Settings) -> bool:
-    """Tell whether the bridge is there, and of this cluster."""
+    """Return whether the bridge exists and is this cluster's."""
     return owner(settings) == str(settings.state)
 
 
 def owner(settings: Settings) -> str | None:
-    """Return the state folder of the cluster that has the bridge; None when there is none, or nobody's."""
+    """Return the state folder of the bridge's cluster; None if there is no bridge, or no cluster owns it."""
     alias = _INTERFACES / settings.bridge / "ifalias"
     return (alias.read_text().strip() if alias.exists() else "") or None
 
 
 def up(settings: Settings, *, routed_before: bool) -> None:
-    """Make bridge and table; what is there as it should be is left alone."""
+    """Make bridge and table, if missing or different."""
     ip = tool("ip")
     if not (_INTERFACES / settings.bridge).exists():
         ip.run("link", "add", settings.bridge, "type", "bridge")
@@ -77,7 +77,7 @@ def up(settings: Settings, *, routed_before: bool) -> None:
 
 
 def down(settings: Settings) -> list[str]:
-    """Remove bridge, its ports and our nft tables; return what was removed. Another cluster's are left alone."""
+    """Remove bridge, its ports and our nft tables, unless they are another cluster's; return a line for each."""
     removed: list[str] = []
     if owner(settings) not in {None, str(settings.state)}:
         return removed
@@ -94,7 +94,7 @@ def down(settings: Settings) -> list[str]:
 
 
 def _delete_link(ip: Tool, link: str) -> None:
-    """Delete an interface. One end of a pod's goes by itself when the kernel gets to the end of the pod's network."""
+    """Delete an interface, unless the kernel has: one end of a pod's pair goes with the pod's network."""
     try:
         ip.run("link", "delete", link)
     except UserError:
@@ -103,7 +103,7 @@ def _delete_link(ip: Tool, link: str) -> None:
 
 
 def mtu() -> int:
-    """Return the MTU of the interface with the default route: larger packets of pods would not get out."""
+    """Return the MTU of the default route's interface: larger packets of pods would not get out."""
     for route in json.loads(tool("ip").run("-json", "-4", "route", "show", "default") or "[]"):
         return int((_INTERFACES / route["dev"] / "mtu").read_text())
     return DEFAULT_MTU

@@ -1,4 +1,4 @@
-"""The servers as data: command, the files that they read, and how each is asked whether it is well."""
+"""Servers as data: command, files read at the start, health check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class ProgramFolders:
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
-    """Return who has a certificate, by the name of its files."""
+    """Return the identities that have a certificate, by the name of its files."""
     loopback = "127.0.0.1"
     api_names = (
         "kubernetes",
@@ -54,11 +54,11 @@ def identities(settings: Settings) -> dict[str, Identity]:
 
 
 KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-proxy", "coredns", "node-agent")
-"""The identities that call the API server with a kubeconfig."""
+"""Identities that call the API server with a kubeconfig."""
 
 
 def waves(settings: Settings, programs: ProgramFolders) -> list[list[Server]]:
-    """Return all servers in the order in which they are started; those of one wave do not need each other."""
+    """Return all servers in the order of their start; servers of one wave do not need each other."""
     return [
         [etcd(settings, programs), containerd(settings)],
         [api_server(settings, programs)],
@@ -90,7 +90,7 @@ def _serving(settings: Settings, name: str) -> list[str]:
 
 
 def etcd(settings: Settings, programs: ProgramFolders) -> Server:
-    """The cluster's database: on loopback, where other users are, so only with a client certificate."""
+    """Return the database: on loopback, which other users reach, so a client certificate is required."""
     url = f"https://127.0.0.1:{settings.ports.etcd}"
     peer = f"https://127.0.0.1:{settings.ports.etcd_peer}"
     pair, authority = _pair(settings, "etcd"), _authority(settings)
@@ -110,7 +110,7 @@ def etcd(settings: Settings, programs: ProgramFolders) -> Server:
             *(f"--{side}trusted-ca-file={authority}" for side in ("", "peer-")),
             "--client-cert-auth",
             "--peer-client-cert-auth",
-            # The cluster is for trying out and for tests: a loss of power may cost it, and each write is quicker.
+            # The cluster is for trials and tests: a loss of power may destroy it, and each write is faster.
             "--unsafe-no-fsync",
             "--auto-compaction-mode=periodic",
             "--auto-compaction-retention=15m",
@@ -122,7 +122,7 @@ def etcd(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def api_server(settings: Settings, programs: ProgramFolders) -> Server:
-    """The API server, on the pod bridge: pods reach it there, and nothing beyond this machine does."""
+    """Return the API server, on the pod bridge: in reach of pods, out of reach beyond this machine."""
     authority, admin = _authority(settings), _pair(settings, "admin")
     etcd_client, kubelet_client = _pair(settings, "etcd-client"), _pair(settings, "apiserver-kubelet")
     return Server(
@@ -157,7 +157,7 @@ def api_server(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def controller_manager(settings: Settings, programs: ProgramFolders) -> Server:
-    """The controllers, on loopback."""
+    """Return the controllers, on loopback."""
     return Server(
         "kube-controller-manager",
         [
@@ -186,7 +186,7 @@ def controller_manager(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def scheduler(settings: Settings, programs: ProgramFolders) -> Server:
-    """The scheduler, on loopback."""
+    """Return the scheduler, on loopback."""
     return Server(
         "kube-scheduler",
         [
@@ -205,7 +205,7 @@ def scheduler(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def containerd(settings: Settings) -> Server:
-    """The container runtime with root, state and socket of its own: a Docker that is there goes on beside it."""
+    """Return the container runtime, with root, state and socket of its own beside those of a Docker."""
     program, config = tool("containerd"), settings.config / "containerd.toml"
     return Server(
         "containerd",
@@ -217,7 +217,7 @@ def containerd(settings: Settings) -> Server:
 
 
 def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
-    """The node: well when it says so to the API server."""
+    """Return the node: well if the API server has it as ready."""
     node = f"{settings.api_url}/api/v1/nodes/{settings.node}"
     config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
     return Server(
@@ -237,7 +237,7 @@ def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def proxy(settings: Settings, programs: ProgramFolders) -> Server:
-    """Services' virtual addresses, in nftables."""
+    """Return kube-proxy: virtual addresses of services, in nftables."""
     config = settings.config / "kube-proxy.json"
     return Server(
         "kube-proxy",
@@ -249,7 +249,7 @@ def proxy(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def dns(settings: Settings, programs: ProgramFolders) -> Server:
-    """The cluster's nameserver, on the pod bridge."""
+    """Return the nameserver, on the pod bridge."""
     config = settings.config / "Corefile"
     return Server(
         "coredns",
@@ -261,7 +261,7 @@ def dns(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def node_agent(settings: Settings, programs: ProgramFolders) -> Server:
-    """Our own agent: enforces NetworkPolicies, and makes volumes for claims."""
+    """Return our own agent, which enforces NetworkPolicies and makes volumes for claims."""
     nft = tool("nft")
     return Server(
         "node-agent",
@@ -286,7 +286,7 @@ def _well_on_loopback(settings: Settings, port: int) -> Callable[[], str | None]
 
 
 def _environment(*tools: Tool) -> dict[str, str]:
-    """Return a server's whole environment: nothing of the shell that it is started from, which may hold secrets."""
+    """Return a server's whole environment: nothing of the user's shell, which may hold secrets."""
     folders = dict.fromkeys(str(program.path.parent) for program in tools)
     environment = {"PATH": ":".join([*folders, _SYSTEM_PATH]), "HOME": "/root"}
     for program in tools:
