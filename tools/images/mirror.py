@@ -1,4 +1,4 @@
-"""Where Debian's packages come from: a mirror that was given, or the one that this machine's apt uses."""
+"""Sources of Debian's packages: a given mirror, or that of this machine's apt."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ _FIELD = re.compile(r"^([^\s:]+):(.*(?:\n[ \t].*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AptSource:
-    """A place to get the packages of a suite from, and the file of its keys (None: those that apt trusts)."""
+    """Source of a suite's packages, and the file of its keys (None: those that apt trusts)."""
 
     uri: str
     suite: str
@@ -31,15 +31,15 @@ class AptSource:
 def sources(
     mirror: str | None, apt: Path = Path("/etc/apt"), os_release: Path = Path("/etc/os-release")
 ) -> list[AptSource]:
-    """Return where to get Debian's packages from.
+    """Return the sources of Debian's packages.
 
     Args:
-        mirror: A Debian mirror's URL. Without one it is what this machine's apt uses, when that is a Debian.
-        apt: The folder of apt's configuration.
-        os_release: The file that says which system this is.
+        mirror: URL of a Debian mirror; default: the mirror of this machine's apt, if the machine runs Debian.
+        apt: Folder of apt's configuration.
+        os_release: File that names this system.
 
     Returns:
-        The sources; none when nothing is given and this machine is no Debian.
+        The sources; none without a mirror on a machine that does not run Debian.
 
     """
     found = derive(configured(apt), _os_release(os_release))
@@ -97,7 +97,7 @@ def parse_deb822(text: str) -> Iterator[AptSource]:
 
 
 def _key(signed_by: str) -> Path | None:
-    """Return the file that a Signed-By names. A key written in place or a fingerprint is left to apt."""
+    """Return the file in a Signed-By; None for an inline key or a fingerprint, which are left to apt."""
     return Path(signed_by) if signed_by.startswith("/") else None
 
 

@@ -1,4 +1,4 @@
-"""Running a build's programs: bounded, with progress, and so that nothing of them outlives us."""
+"""Programs of a build: bounded, with progress, and ended with us."""
 
 import subprocess
 import threading
@@ -11,24 +11,24 @@ from tools import tasks
 from tools.console import UserError
 
 TIMEOUT_SECONDS = 15 * 60
-"""Of one program. A whole base takes 20 seconds with a near mirror; a slow line may take minutes."""
+"""Longest time of one program. A base takes 20 seconds from a near mirror; a slow line may take minutes."""
 
 _SILENCE_SECONDS = 5
-"""After so long without progress, the program's own last line is shown."""
+"""Time without progress after which the program's last line is printed."""
 
 _LAST_LINES = 15
 _LINE_LENGTH = 90
 
 CONFINED = (
-    # Dies with us, even by kill -9, and takes its children along; their mounts are in an own namespace.
+    # Ends with us, even by kill -9, and so do its children; their mounts are in a namespace of their own.
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
-"""What starts each program: util-linux, on every Debian."""
+"""Prefix of each command: util-linux, on every Debian."""
 
 Progress = Callable[[str], None]
 Interesting = Callable[[str], str | None]
-"""Gives what to show of a line that a program prints, if anything."""
+"""Returns the progress in a line that a program prints, if any."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Runner:
     """Runs programs of a build.
 
     Attributes:
-        environment: Of the programs, whole.
-        log: Where all of their output goes.
-        lock: The descriptor of the build's lock. They inherit it, so it is held as long as any of them runs.
+        environment: Whole environment of the programs.
+        log: File of all output.
+        lock: Descriptor of the build's lock. Programs inherit the lock, and hold it while they run.
 
     """
 
@@ -53,16 +53,16 @@ class Runner:
         progress: Progress = lambda _: None,
         interesting: Interesting = lambda _: None,
     ) -> list[str]:
-        """Run one program to its end and return the lines that it printed.
+        """Run one program to its end and return its lines.
 
         Args:
-            what: Names the step in an error: "Building the image login".
-            command: The program and its arguments.
-            progress: Is told how far it is.
-            interesting: Chooses the lines that say so.
+            what: Name of the step in an error: "Building the image login".
+            command: Program and arguments.
+            progress: Receives progress.
+            interesting: Picks the lines that are progress.
 
         Raises:
-            UserError: It failed or took longer than `TIMEOUT_SECONDS`; with its last lines.
+            UserError: The program failed or exceeded `TIMEOUT_SECONDS`; with its last lines.
 
         """
         printed: list[str] = []
@@ -103,5 +103,5 @@ class Runner:
 
 
 def shortened(text: str) -> str:
-    """Return a text that fits on a line."""
+    """Return a text cut to the length of a line."""
     return text if len(text) <= _LINE_LENGTH else f"{text[: _LINE_LENGTH - 3]}..."
