@@ -118,7 +118,7 @@ def test_an_interrupted_drain_ends_first_and_the_next_up_goes_on(local: Stack) -
     mark.unlink()
     said, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "interrupted: what is under way ends first" in said
+    assert "interrupted: steps under way end first" in said
     assert local.log()[-1] == "update gpu-drain done"
     assert replicas_of(local) == 3
     local.up()

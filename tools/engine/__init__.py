@@ -1,4 +1,4 @@
-"""Deploys a Pulumi program: with the Pulumi CLI where it is installed, with the local engine where it is not."""
+"""Deploys a Pulumi program: with the Pulumi CLI if installed, else with the local engine."""
 
 import shutil
 from collections.abc import Mapping
@@ -35,17 +35,17 @@ def choose(
     python: Path | None = None,
     say: Say = console.say,
 ) -> tuple[Deployer, str]:
-    """Return what deploys a stack, and a phrase that says which engine that is and why.
+    """Return the deployer of a stack, and a phrase that names its engine and the reason for it.
 
     Args:
         project: Folder of `Pulumi.yaml`.
         stack: Name of the stack.
-        state: Folder for state, locks and passphrase, made at need. Not in the source tree.
-        config: Values that win over the stack's file, by full key (`soperator:cluster`).
+        state: Folder for state, locks and passphrase, made if missing. Not in the source tree.
+        config: Values that override the stack's file, by full key (`soperator:cluster`).
         environment: Variables for the program and the providers, on top of the caller's.
-        lock_timeout_seconds: How long to wait for another run on the same stack.
-        python: Interpreter with which the local engine runs the program; the project's without.
-        say: Shows a line to a person.
+        lock_timeout_seconds: Longest wait for another run on the same stack.
+        python: Interpreter of the program in the local engine; default: the project's.
+        say: Prints a line for a person.
     """
     target = Target(
         project=project,

@@ -1,4 +1,4 @@
-"""How secrets rest in the state: encrypted with a passphrase."""
+"""Encryption of secrets in the state, with a passphrase."""
 
 import base64
 import json
@@ -21,8 +21,8 @@ _CHECK = "the passphrase is the right one"
 def passphrase(folder: Path) -> str:
     """Return the user's passphrase, or the state folder's own.
 
-    The user's is in `PULUMI_CONFIG_PASSPHRASE` or in the file that `PULUMI_CONFIG_PASSPHRASE_FILE` names. The folder's
-    own is made at the first call, readable for nobody else.
+    The user's is in `PULUMI_CONFIG_PASSPHRASE` or in the file that `PULUMI_CONFIG_PASSPHRASE_FILE` names. The first
+    call makes the folder's own, readable for nobody else.
     """
     if given := os.environ.get("PULUMI_CONFIG_PASSPHRASE"):
         return given
@@ -30,10 +30,10 @@ def passphrase(folder: Path) -> str:
 
 
 def passphrase_file(folder: Path) -> Path:
-    """Return the file with the passphrase: the one the user named, or the state folder's own."""
+    """Return the file of the passphrase: the user's, or the state folder's own."""
     if named := os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
         if not Path(named).is_file():
-            raise UserError(f"PULUMI_CONFIG_PASSPHRASE_FILE: {named} is not a file. Correct it or unset it.")
+            raise UserError(f"PULUMI_CONFIG_PASSPHRASE_FILE: {named} is not a file. Correct or unset the variable.")
         return Path(named)
     own = folder / "passphrase"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -43,7 +43,7 @@ def passphrase_file(folder: Path) -> Path:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(secrets.token_urlsafe(32))
         try:
-            own.hardlink_to(draft)  # unlike a rename it never takes the place of one that another run made
+            own.hardlink_to(draft)  # unlike a rename, never replaces the file of another run
         except FileExistsError:
             pass
         finally:
@@ -62,28 +62,28 @@ class Vault:
 
     @classmethod
     def new(cls, key_phrase: str) -> "Vault":
-        """Make one for a new state."""
+        """Make a vault for a new state."""
         return cls(key_phrase, secrets.token_bytes(16))
 
     @classmethod
     def open(cls, key_phrase: str, header: dict[str, str]) -> "Vault":
-        """Open the one that a state was written with.
+        """Open the vault of a state.
 
         Raises:
-            UserError: The passphrase is another one.
+            UserError: The state has another passphrase.
         """
         vault = cls(key_phrase, base64.b64decode(header["salt"]))
         vault.decrypt(header["check"])
         return vault
 
     def header(self) -> dict[str, str]:
-        """Return what `open` needs besides the passphrase."""
+        """Return the input of `open` besides the passphrase."""
         return {"salt": base64.b64encode(self.salt).decode(), "check": self.encrypt(_CHECK)}
 
     def encrypt(self, value: object) -> str:
         """Encrypt a JSON value.
 
-        Within a run the same value gives the same text, so that a state changes only where its values do.
+        Within a run, equal values give equal texts, so that a state changes only with its values.
         """
         text = json.dumps(value, sort_keys=True)
         if text not in self._known:
@@ -93,14 +93,14 @@ class Vault:
         return self._known[text]
 
     def decrypt(self, sealed: str) -> object:
-        """Return the value that was encrypted."""
+        """Return the value of an encrypted text."""
         data = base64.b64decode(sealed)
         try:
             text = self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None).decode()
         except InvalidTag:
             raise UserError(
                 "the state was encrypted with another passphrase. Set PULUMI_CONFIG_PASSPHRASE or "
-                "PULUMI_CONFIG_PASSPHRASE_FILE to the one of the run that made it."
+                "PULUMI_CONFIG_PASSPHRASE_FILE to that of the run that made the state."
             ) from None
         self._known[text] = sealed
         return json.loads(text)

@@ -12,7 +12,7 @@ Step = str | int
 Path = tuple[Step, ...]
 
 ANY = "*"
-"""In a pattern: each key or index at this place."""
+"""Matches each key or index in a pattern."""
 
 _STEP = re.compile(r"""\.?(?:([^.\[\]"]+)|\[(\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\])""")
 _PLAIN_KEY = re.compile(r"""[^.\[\]"]+""")
@@ -22,14 +22,14 @@ def parse(text: str) -> Path:
     """Parse a path.
 
     Raises:
-        UserError: It is not one.
+        UserError: The text is not a property path.
     """
     steps: list[Step] = []
     position = 0
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None:
-            raise UserError(f'"{text}" is not a property path: what follows "{text[:position]}" is not a key')
+            raise UserError(f'"{text}" is not a property path: after "{text[:position]}" comes no key')
         key, index, quoted = match.groups()
         if quoted is not None:
             steps.append(re.sub(r"\\(.)", r"\1", quoted))
@@ -56,12 +56,12 @@ def text(path: Iterable[Step]) -> str:
 
 
 def contains(pattern: Path, path: Path) -> bool:
-    """Say whether a pattern names this path or one above it."""
+    """Return whether a pattern matches a path or one above it."""
     return len(pattern) <= len(path) and all(want in {ANY, have} for want, have in zip(pattern, path, strict=False))
 
 
 def keep_old(news: Properties, olds: Mapping[str, PropertyValue], ignored: Iterable[str]) -> Properties:
-    """Return `news` with the old value at each ignored path: how `ignore_changes` is done."""
+    """Return `news` with the old value at each ignored path, as `ignore_changes` asks."""
     kept = PropertyValue(news)
     for pattern in ignored:
         kept = _keep(kept, PropertyValue(dict(olds)), parse(pattern))

@@ -15,16 +15,16 @@ from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
 from tools.engine.cli.events import Events, is_default_provider
-from tools.engine.cli.recovery import mend_checkpoint, recover, refuse_while_locked
+from tools.engine.cli.recovery import recover, refuse_while_locked, restore_checkpoint
 from tools.engine.display import Display, Say, failed
-from tools.engine.protocol import HIDDEN, Changes, DeployError, ResourceState, Result, Target
+from tools.engine.protocol import HIDDEN, Changes, DeployError, ResourceState, Result, Target, protected_error
 from tools.engine.values import SIGNATURE
 
 
 def environment(state: Path) -> dict[str, str]:
-    """Return the variables with which a plain `pulumi` works on the state that is kept in this folder.
+    """Return the variables with which a plain `pulumi` works on the state in this folder.
 
-    A backend and a passphrase that the user has set are left alone.
+    A backend and a passphrase of the user are left alone.
     """
     given = os.environ
     own: dict[str, str] = {}
@@ -37,23 +37,23 @@ def environment(state: Path) -> dict[str, str]:
 
 
 class CliDeployer:
-    """Deploys with the CLI that is on PATH."""
+    """Deploys with the CLI on PATH."""
 
     def __init__(self, target: Target, say: Say) -> None:
         self._target = target
         self._say = say
 
     def preview(self) -> Changes:
-        """Say what `up` would do."""
+        """Return the changes that `up` would make."""
         result = self._run("preview", lambda stack, options: stack.preview(**options))
         return Changes(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
-        """Make what the program asks for."""
+        """Create, update and delete resources as the program asks."""
         return self._run("up", lambda stack, options: stack.up(show_secrets=False, **options))
 
     def refresh(self) -> Result:
-        """Bring the state in line with what is really there."""
+        """Record the resources as they are in the state."""
         return self._run("refresh", lambda stack, options: stack.refresh(show_secrets=False, **options))
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
@@ -62,10 +62,7 @@ class CliDeployer:
         def work(stack: automation.Stack, options: dict[str, Any]) -> None:
             protected = [r.name for r in _resources(stack) if r.protect]
             if protected and not exclude_protected:
-                raise DeployError(
-                    f"protected: {', '.join(protected)}. Nothing was deleted. Set protect to false in the program and "
-                    "run up, or destroy with exclude_protected, which leaves them."
-                )
+                raise protected_error(protected)
             stack.destroy(show_secrets=False, exclude_protected=exclude_protected, **options)
 
         return self._run("destroy", work)
@@ -75,12 +72,12 @@ class CliDeployer:
         return {name: output.value for name, output in self._stack().outputs().items()}
 
     def state(self) -> list[ResourceState]:
-        """Return the resources in the state, but for the providers that the CLI makes itself."""
+        """Return the resources in the state, without the CLI's own providers."""
         return _resources(self._stack())
 
     @property
     def _folder(self) -> Path:
-        """Where the stack is known to the CLI, besides the source tree, into which it would write a salt."""
+        """Folder of the stack for the CLI, outside the source tree, into which the CLI would write a salt."""
         return self._target.state / "pulumi-project" / project.name_of(self._target) / self._target.stack
 
     @property
@@ -99,7 +96,7 @@ class CliDeployer:
         return automation.LocalWorkspace(work_dir=str(folder), env_vars=variables)
 
     def _stack(self) -> automation.Stack:
-        """Return the stack, made where it is not there yet, with its configuration in our own file."""
+        """Return the stack, made if missing, with its configuration in our own file."""
         name, folder = self._target.stack, self._folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings = project.stack_settings(self._target)
@@ -123,7 +120,7 @@ class CliDeployer:
         lock = self._folder / "lock"
         seconds = self._target.lock_timeout_seconds
         with locks.held(lock, f"{command} of {self._target.stack}", wait_seconds=seconds, say=self._say):
-            mend_checkpoint(self._target, self._say)
+            restore_checkpoint(self._target, self._say)
             stack = self._stack()
             try:
                 refuse_while_locked(stack, self._target, self._say)
@@ -140,10 +137,10 @@ class CliDeployer:
 
 
 def _gist(error: CommandError) -> str:
-    """Return what the CLI itself says went wrong."""
+    """Return the CLI's own error messages."""
     lines = [line.strip() for line in str(error).splitlines()]
-    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return "\n".join(said) or str(error).strip()
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return "\n".join(errors) or str(error).strip()
 
 
 def _resources(stack: automation.Stack) -> list[ResourceState]:
@@ -170,5 +167,5 @@ def _hide(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def is_installed() -> bool:
-    """Say whether the CLI is on PATH."""
+    """Return whether the CLI is on PATH."""
     return shutil.which("pulumi") is not None

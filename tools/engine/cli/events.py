@@ -1,4 +1,4 @@
-"""What the Pulumi CLI reports of a run, shown as the local engine shows its own."""
+"""Events of the Pulumi CLI, displayed like those of the local engine."""
 
 import re
 from collections.abc import Mapping
@@ -25,21 +25,21 @@ _OPERATIONS = {
     OpType.CREATE_REPLACEMENT: StepOp.REPLACE,
     OpType.READ: StepOp.READ,
 }
-"""Steps that a person is told of. Deleting what was replaced is a part of the replacement."""
+"""Steps to display. Deleting the old resource is a part of its replacement."""
 _DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
 _NOISE = re.compile(r"^using pulumi-resource-\S+ from \$PATH|^update failed$|^preview failed$")
 _HIDDEN = "__"
 
 
 class Events:
-    """Takes the CLI's events one by one."""
+    """Displays the CLI's events one by one."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
-        self._said: set[tuple[str, str]] = set()
+        self._shown: set[tuple[str, str]] = set()
 
     def __call__(self, event: EngineEvent) -> None:
-        """Take an event."""
+        """Display an event."""
         if event.diagnostic_event is not None:
             self._diagnostic(event.diagnostic_event)
         elif event.resource_pre_event is not None:
@@ -66,20 +66,20 @@ class Events:
         if f"::{STACK_TYPE}::" in urn:
             urn = ""
             if self._display.failures and event.severity != "error":
-                return  # the CLI stops the program, which complains
+                return  # the CLI stops the program, which reports that
         if event.severity == "error":
             self._display.fail(urn, last_words(text))
             return
         for line in text.splitlines():
-            # What a provider prints comes twice: live, and with all the rest at the end.
-            if event.ephemeral or (urn, line) not in self._said:
+            # Output of a provider comes twice: live, and with all the rest at the end.
+            if event.ephemeral or (urn, line) not in self._shown:
                 self._display.say(urn, line)
             if event.ephemeral:
-                self._said.add((urn, line))
+                self._shown.add((urn, line))
 
 
 def is_default_provider(urn: str) -> bool:
-    """Say whether a resource is a provider that the CLI has made itself."""
+    """Return whether a resource is one of the CLI's own providers."""
     return bool(_DEFAULT_PROVIDER.search(urn))
 
 

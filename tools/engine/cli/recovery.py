@@ -1,7 +1,7 @@
-"""After a killed run of the CLI: what a person would do by hand.
+"""Recovery from a killed run of the CLI, as a person would do it by hand.
 
-The lock of a process that is no more is cancelled. What was being created, and is there, is taken into the state, so
-that the next `up` goes on with it; the CLI itself would forget it, and then fail because it exists.
+The lock of an ended process is cancelled. A resource whose creation was cut off is added to the state if it exists, so
+that the next `up` finds it; the CLI itself would forget the resource, and then fail because it exists.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from tools.engine.kubernetes.api_client import ClusterConnection, Object
 from tools.engine.protocol import Target
 from tools.engine.values import SECRET, SIGNATURE, Plain, plain, value_of
 
-_CREATOR = "pulumi-kubernetes"  # the field manager of what pulumi-kubernetes has created
+_CREATOR = "pulumi-kubernetes"  # prefix of pulumi-kubernetes' field managers
 _POLL_SECONDS = 0.5
 
-Tell = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 
 
-def mend_checkpoint(target: Target, say: Callable[[str], None]) -> None:
-    """Mend a state in our own backend that the CLI was killed in the midst of writing.
+def restore_checkpoint(target: Target, say: Callable[[str], None]) -> None:
+    """Restore a state in our own backend that a killed CLI has left half written.
 
-    The CLI writes the attributes of a file in place, and does without; of the state itself it keeps the one before.
+    The CLI writes the attributes of a file in place, and can do without them; it keeps a backup of the state itself.
     """
     name = project.name_of(target)
     file = target.state / "pulumi" / ".pulumi" / "stacks" / name / f"{target.stack}.json"
@@ -42,15 +42,15 @@ def mend_checkpoint(target: Target, say: Callable[[str], None]) -> None:
         attributes.unlink()
     backup = file.with_name(f"{file.name}.bak")
     if file.exists() and not _read(file) and _read(backup):
-        say("a run was killed while it wrote the state: going back to the step before")
+        say("a run was killed while it wrote the state: restoring the step before")
         shutil.copy2(backup, file)
 
 
 def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[str], None]) -> None:
-    """Free a lock that a killed CLI has left in our own backend; wait for one that is at work.
+    """Free the lock of a killed CLI in our own backend; wait for a CLI that is at work.
 
     Raises:
-        UserError: It is still at work; the message says who that is.
+        UserError: Another CLI is still at work; the message names its process.
     """
     folder = target.state / "pulumi" / ".pulumi" / "locks" / "organization" / project.name_of(target) / target.stack
     deadline = time.monotonic() + target.lock_timeout_seconds
@@ -87,8 +87,8 @@ def _is_alive(pid: object) -> bool:
     return True
 
 
-def recover(stack: automation.Stack, target: Target, tell: Tell) -> None:
-    """Deal with the operations that a killed run has left under way."""
+def recover(stack: automation.Stack, target: Target, report: Report) -> None:
+    """Resolve the operations that a killed run has left pending."""
     state = stack.export_stack()
     deployment = dict(state.deployment or {})
     pending = deployment.pop("pending_operations", None) or []
@@ -102,7 +102,7 @@ def recover(stack: automation.Stack, target: Target, tell: Tell) -> None:
         if operation["type"] == "creating":
             made = asyncio.run(_find(resource, resources, target))
             if made is not None:
-                tell(resource["urn"], "its creation was cut off, and is taken up again")
+                report(resource["urn"], "its creation was cut off, and is resumed")
                 _take_in(resources, made)
         elif operation["type"] == "updating":
             for known in resources:
@@ -123,7 +123,7 @@ def _take_in(resources: list[dict[str, Any]], made: dict[str, Any]) -> None:
 
 
 async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], target: Target) -> dict[str, Any] | None:
-    """Return the resource with the object that its create has made; None if there is none, or it is not ours."""
+    """Return the resource with the object of its cut-off creation; None if there is none of ours."""
     inputs = {key: _unsealed(value) for key, value in resource["inputs"].items()}
     wanted = objects.to_object(inputs)
     provider = next((r for r in resources if f"{r['urn']}::{r.get('id')}" == resource.get("provider")), {})
@@ -148,7 +148,7 @@ async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], targe
 
 
 def _is_ours(live: Object, wanted: Object) -> bool:
-    """Say whether an object is the one that was being created: made by the CLI's provider, with all of our labels."""
+    """Return whether an object is that of the cut-off creation: made by the CLI's provider, with all of our labels."""
     labels = live["metadata"].get("labels") or {}
     asked = wanted["metadata"].get("labels") or {}
     return ownership.made_by(live, _CREATOR) and all(labels.get(k) == v for k, v in asked.items())

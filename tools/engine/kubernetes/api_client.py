@@ -1,4 +1,4 @@
-"""The API server, asked with plain objects over the official client's connection."""
+"""Client of the API server for plain objects, over the official client's connection."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ _CONNECTIONS = 32
 
 
 class ApiError(UserError):
-    """The API server refused."""
+    """Refusal by the API server."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -27,26 +27,26 @@ class ApiError(UserError):
 
 
 class UnreachableError(UserError):
-    """The API server did not answer."""
+    """Failure to reach the API server."""
 
 
 @dataclass(frozen=True)
 class ApiResource:
-    """A kind of object as the API server knows it."""
+    """Kind of object as the API server serves it."""
 
     api_version: str
     plural: str
     namespaced: bool
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Return the path of an object, or of all of a namespace."""
+        """Return the path of an object, or of all objects in a namespace."""
         root = "/api/" if "/" not in self.api_version else "/apis/"
         place = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         return f"{root}{self.api_version}{place}/{self.plural}" + (f"/{name}" if name else "")
 
 
 class ClusterConnection:
-    """A connection to a cluster, made at first use."""
+    """Connection to a cluster, made at first use."""
 
     def __init__(self, kubeconfig: Kubeconfig) -> None:
         self.kubeconfig = kubeconfig
@@ -55,10 +55,10 @@ class ClusterConnection:
         self._connecting = asyncio.Lock()
 
     async def api_resource(self, api_version: str, kind: str) -> ApiResource:
-        """Look a kind up.
+        """Return the API resource of a kind.
 
         Raises:
-            ApiError: With reason NoMatch, when the API server does not have it.
+            ApiError: The API server does not serve the kind: reason NoMatch.
         """
         if kind not in self._resources.get(api_version, {}):
             root = "/api/" if "/" not in api_version else "/apis/"
@@ -88,11 +88,11 @@ class ClusterConnection:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Object:
-        """Ask the API server.
+        """Send a request to the API server, and return the answer.
 
         Raises:
-            ApiError: It refused.
-            UnreachableError: It did not answer.
+            ApiError: The API server refused the request.
+            UnreachableError: The API server did not answer.
         """
         async with self._connecting:
             if self._client is None:
@@ -114,7 +114,7 @@ class ClusterConnection:
             reason = getattr(error, "reason", None) or error
             raise UnreachableError(
                 f"the Kubernetes API server {self._client.configuration.host} does not answer: {reason}. "
-                f"Is the cluster up, and is {self.kubeconfig.source} (context {self.kubeconfig.context}) the right one?"
+                f"Is the cluster up, and is {self.kubeconfig.source} (context {self.kubeconfig.context}) right?"
             ) from None
         answer = json.loads(text) if text[:1] == b"{" else {"message": text.decode(errors="replace").strip()}
         if not 200 <= response.status <= 299:
@@ -123,7 +123,7 @@ class ClusterConnection:
         return dict(answer)
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Object | None:
-        """Return an object, None if it is not there."""
+        """Return an object; None if it does not exist."""
         path = (await self.api_resource(api_version, kind)).path(namespace, name)
         try:
             return await self.request("GET", path)
@@ -145,7 +145,7 @@ class ClusterConnection:
 
 
 def _connect(kubeconfig: Kubeconfig) -> Any:  # noqa: ANN401 - the official client is typed only in part
-    # It takes a quarter of a second to import: a run that changes nothing does without.
+    # The import takes a quarter of a second: a run that changes nothing does without.
     from kubernetes import client, config  # noqa: PLC0415
 
     configuration = client.Configuration()

@@ -1,4 +1,4 @@
-"""Objects between what the program says, what the API server takes, and what the state keeps."""
+"""Conversion of objects between the program, the API server and the state."""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,13 +6,12 @@ from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
+from tools.engine.kubernetes.api_client import Object
 from tools.engine.protocol import unsupported
 from tools.engine.values import Plain, Properties, mark_secrets, plain_map, properties_of
 
-Object = dict[str, Any]
-
 INPUTS = "__inputs"
-"""Where a resource's outputs keep the inputs that they came from, as pulumi-kubernetes has it."""
+"""Key of the inputs in a resource's outputs, as pulumi-kubernetes has it."""
 AUTONAMED = "pulumi.com/autonamed"
 PATCH_FORCE = "pulumi.com/patchForce"
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
@@ -22,7 +21,7 @@ PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 _REFUSED_ANNOTATIONS = ("pulumi.com/waitFor", "pulumi.com/replaceUnready")
 _REFUSED_MODULES = ("helm.sh", "yaml", "kustomize")
 _NOT_AWAITED = {("networking.k8s.io/v1", "Ingress"), ("v1", "ReplicationController")}
-"""Kinds for which pulumi-kubernetes has a rule that is not here."""
+"""Kinds that pulumi-kubernetes awaits and the local engine does not."""
 
 _CLUSTER_SCOPED = {
     "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding",
@@ -51,7 +50,7 @@ _DASHED = {
 
 
 def built_in_scope(api_version: str, kind: str) -> bool | None:
-    """Say whether a kind of Kubernetes itself lives in namespaces; None for a custom one: the API server knows."""
+    """Return whether a kind of Kubernetes is namespaced; None for a custom kind, which only the API server knows."""
     group = api_version.rpartition("/")[0]
     if "." in group and not group.endswith(".k8s.io"):
         return None
@@ -59,7 +58,7 @@ def built_in_scope(api_version: str, kind: str) -> bool | None:
 
 
 def to_object(properties: Mapping[str, PropertyValue]) -> Object:
-    """Return the object that the API server takes."""
+    """Return the object for the API server."""
     renamed = _rename(plain_map(properties))
     return renamed if isinstance(renamed, dict) else {}
 
@@ -73,19 +72,19 @@ def _rename(value: Plain) -> Any:  # noqa: ANN401 - an object's values are of an
 
 
 def problems(resource_type: str, obj: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what about an object is not supported, as path and reason."""
+    """Return the unsupported features of an object, as paths and reasons."""
     kind = str(obj.get("kind", ""))
     module = resource_type.split(":")[1].partition("/")[0]
     is_patch = resource_type.endswith("Patch") and not kind.endswith("Patch")
     if module in _REFUSED_MODULES or is_patch or not kind:
         return [("", unsupported(f"{resource_type}: not supported"))]
     if kind.endswith("List") and "items" in obj:
-        return [("", f"{kind} can't be created, only the objects in it one by one")]
+        return [("", f"{kind} can't be created. Create the objects in it one by one")]
     metadata = obj.get("metadata")
     found = []
     if isinstance(metadata, Mapping):
         if "generateName" in metadata and "name" not in metadata:
-            found.append(("metadata.generateName", "is not possible with server-side apply; leave the name out"))
+            found.append(("metadata.generateName", "is not possible with server-side apply. Leave the name out"))
         annotations = metadata.get("annotations")
         names = annotations if isinstance(annotations, Mapping) else {}
         refused = [name for name in _REFUSED_ANNOTATIONS if name in names]
@@ -96,30 +95,30 @@ def problems(resource_type: str, obj: Mapping[str, Any]) -> list[tuple[str, str]
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str:
-    """Return the value of an annotation, empty if there is none."""
+    """Return the value of an annotation; empty if there is none."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return str(annotations.get(name, "")) if isinstance(annotations, Mapping) else ""
 
 
 def skips_await(obj: Mapping[str, Any]) -> bool:
-    """Say whether an object's readiness is not waited for."""
+    """Return whether an object's readiness is not awaited."""
     return annotation(obj, SKIP_AWAIT) == "true"
 
 
 def skips_await_of_deletion(obj: Mapping[str, Any]) -> bool:
-    """Say whether nobody waits until an object has gone: pulumi-kubernetes heeds the annotation for some kinds only."""
+    """Return whether an object's deletion is not awaited: the annotation counts for some kinds alone."""
     return skips_await(obj) and obj.get("kind") in _SKIPS_WAIT_FOR_DELETION
 
 
 def propagation(obj: Mapping[str, Any]) -> str:
-    """Return what becomes of an object's dependents when it is deleted."""
+    """Return the propagation policy of an object's deletion."""
     asked = annotation(obj, PROPAGATION).lower()
     return {"orphan": "Orphan", "background": "Background"}.get(asked, "Foreground")
 
 
 def autoname(name: str, seed: bytes) -> str:
-    """Return a name for an object whose program gives it none."""
+    """Return a name for an object without one."""
     return f"{name}-{hashlib.sha256(seed).hexdigest()[:8]}"
 
 
@@ -131,9 +130,9 @@ def id_of(live: Mapping[str, Any]) -> str:
 
 
 def checkpoint(live: Mapping[str, Any], inputs: Properties) -> Properties:
-    """Return a resource's outputs: the live object, and with it the inputs that made it, secrets marked.
+    """Return a resource's outputs: the live object and the inputs that made it, with secrets marked.
 
-    `managedFields` stays out: it is larger than all the rest, and of use only to the API server.
+    `managedFields` stays out: larger than the rest, and of use to the API server alone.
     """
     metadata = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
     outputs = seal(properties_of({**live, "metadata": metadata}), inputs)
@@ -141,7 +140,7 @@ def checkpoint(live: Mapping[str, Any], inputs: Properties) -> Properties:
 
 
 def seal(properties: Properties, inputs: Properties) -> Properties:
-    """Mark what is secret: what the program says is, and all data of a Secret."""
+    """Mark secrets: those of the program, and all data of a Secret."""
     sealed = mark_secrets(properties, inputs)
     kind = sealed.get("kind")
     if kind is not None and kind.value == "Secret":
@@ -152,6 +151,6 @@ def seal(properties: Properties, inputs: Properties) -> Properties:
 
 
 def inputs_in(outputs: Mapping[str, PropertyValue]) -> Object:
-    """Return the inputs that a resource's outputs keep."""
+    """Return the inputs in a resource's outputs."""
     kept = outputs.get(INPUTS)
     return to_object(kept.value) if kept is not None and isinstance(kept.value, Mapping) else {}

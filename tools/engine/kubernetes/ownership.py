@@ -1,34 +1,32 @@
-"""Who manages which field of an object, as server-side apply keeps it in `managedFields`."""
+"""Ownership of an object's fields, as server-side apply records it in `managedFields`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tools.engine import property_paths
-
-Object = dict[str, Any]
-
+from tools.engine.kubernetes.api_client import Object
 
 LOCAL_MANAGER = "pulumi-local-engine-"
-"""With this begin the names of the field managers of the local engine."""
+"""Prefix of the local engine's field managers."""
 
 
 def local_manager(live: Mapping[str, Any], manager: str) -> str:
-    """Return under which field manager an object of ours is changed: the one that made it, also under another URN."""
+    """Return the field manager for changes of an object of ours: its creator, also under a former URN."""
     ours = {str(entry.get("manager")) for entry in _entries(live)} - {manager}
     before = [each for each in ours if each.startswith(LOCAL_MANAGER)]
     return before[0] if len(before) == 1 and not made_by(live, manager) else manager
 
 
 def made_by(live: Mapping[str, Any], manager: str) -> bool:
-    """Say whether a field manager has a part in an object."""
+    """Return whether a field manager manages any field of an object."""
     return any(entry.get("manager") == manager for entry in _entries(live))
 
 
 def adoption_patch(live: Mapping[str, Any], manager: str) -> list[dict[str, object]]:
-    """Return the JSON patch after which apply manages what create has set.
+    """Return the JSON patch after which apply manages the fields that create has set.
 
-    Kubernetes keeps what was created and what was applied apart even under one name; without this, a field
-    that is no longer asked for would stay.
+    Kubernetes keeps created and applied fields apart even under one manager; without the patch, a field that the
+    program has removed would stay.
     """
     version = {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
     for index, entry in enumerate(_entries(live)):
@@ -39,9 +37,9 @@ def adoption_patch(live: Mapping[str, Any], manager: str) -> list[dict[str, obje
 
 
 def without_ignored(wanted: Object, live: Mapping[str, Any], manager: str, ignored: Sequence[str]) -> Object:
-    """Return what to apply where some paths are ignored.
+    """Return the object to apply if some paths are ignored.
 
-    What somebody else manages is left to them, anything else keeps its live value: left out, it would be removed.
+    Fields of other managers are left out; all others keep their live value, since apply would remove them.
     """
     for text in ignored:
         path = property_paths.parse(text)

@@ -1,4 +1,4 @@
-"""What a `kubernetes` provider can be told, and the kubeconfig that it works with."""
+"""Inputs of a `kubernetes` provider, and its kubeconfig."""
 
 import json
 import os
@@ -18,22 +18,22 @@ _SWITCHES = {
     "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
     "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
 }
-"""Inputs that are on or off, and the variable that counts where the input is not given."""
+"""Inputs that are on or off, and the variable that stands in for a missing input."""
 _ALWAYS = {"enableServerSideApply": True}
 _WITHOUT_EFFECT = {"suppressDeprecationWarnings", "suppressHelmHookWarnings"}  # there are no such warnings here
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesSettings:
-    """The inputs of a provider.
+    """Inputs of a provider.
 
     Attributes:
         kubeconfig: Path or content; empty for the ambient one.
         context: The kubeconfig's context; empty for its current one.
-        namespace: Where objects go that name none; empty for the context's.
+        namespace: Namespace of objects that name none; empty for the context's.
         config_map_mutable: Changed data of a ConfigMap is an update, not a replacement.
         secret_mutable: The same for Secrets.
-        patch_force: Take fields over that somebody else manages.
+        patch_force: Take over fields of other managers.
     """
 
     kubeconfig: str = ""
@@ -48,7 +48,7 @@ def settings_of(given: Mapping[str, object]) -> KubernetesSettings:
     """Read the inputs of an explicit provider, or `kubernetes:*` of the configuration for the default one.
 
     Raises:
-        UserError: One of them is not supported; the message names it.
+        UserError: An input is not supported; the message names it.
     """
     given = {key: value for key, value in given.items() if value not in {None, ""} and key != "version"}
     known = _NAMES | _SWITCHES.keys() | _ALWAYS.keys() | _WITHOUT_EFFECT
@@ -80,12 +80,12 @@ class Kubeconfig:
     """A kubeconfig and the context chosen in it.
 
     Attributes:
-        source: Where it is from, for messages.
-        path: Its file; None when it was given as text.
-        content: What is in it.
-        context: The name of the chosen context.
-        namespace: The namespace of that context.
-        cluster: The entry of that context's cluster: what tells one cluster from another.
+        source: Origin, for messages.
+        path: File; None for a kubeconfig given as text.
+        content: Parsed content.
+        context: Name of the chosen context.
+        namespace: Namespace of that context.
+        cluster: Entry of that context's cluster, the identity of a cluster.
     """
 
     source: str
@@ -100,7 +100,7 @@ def load(settings: KubernetesSettings, environment: Mapping[str, str]) -> Kubeco
     """Find and read the kubeconfig.
 
     Raises:
-        UserError: There is none, it is broken, or it has no such context.
+        UserError: The kubeconfig is missing, is broken, or has no such context.
     """
     given = settings.kubeconfig
     ambient = environment.get("KUBECONFIG") or os.environ.get("KUBECONFIG") or ""
@@ -140,10 +140,10 @@ def _entry(content: Mapping[str, Any], section: str, name: str, key: str) -> dic
 
 
 def other_cluster(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Say whether a provider with new inputs speaks to another cluster, so that what it manages must be made anew.
+    """Return whether new inputs lead a provider to another cluster, so that its objects must be replaced.
 
-    The rule of pulumi-kubernetes: `clusterIdentifier` decides where both have one, else the cluster's entry in
-    the kubeconfigs that were given; an ambient kubeconfig is not compared.
+    The rule of pulumi-kubernetes: `clusterIdentifier` decides if both have one, else the cluster's entry in the
+    given kubeconfigs; an ambient kubeconfig is not compared.
     """
     before, after = old.get("clusterIdentifier"), new.get("clusterIdentifier")
     if before and after:
@@ -153,5 +153,5 @@ def other_cluster(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     try:
         olds, news = (load(settings_of(inputs), {}) for inputs in (old, new))
     except UserError:
-        return False  # a file that has gone says nothing
+        return False  # a missing file decides nothing
     return olds.cluster != news.cluster

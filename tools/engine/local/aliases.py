@@ -1,4 +1,4 @@
-"""Under which URNs a resource may be in the state: those that its aliases name, and those that its parent's imply."""
+"""Former URNs of a resource: those of its aliases, and those that its parent's imply."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from tools.engine.protocol import STACK_TYPE
 
 @dataclass(frozen=True, kw_only=True)
 class Alias:
-    """A name that a resource had. What is empty is as it is now.
+    """Former name of a resource. Empty fields are as they are now.
 
     Attributes:
-        urn: The whole; the others are empty then.
-        name: Its name.
-        type: Its type.
-        stack: The stack's name.
-        project: The project's name.
-        parent: URN of its parent.
-        no_parent: The stack was its parent.
+        urn: Whole URN; the other fields are empty then.
+        name: Name in the program.
+        type: Type token.
+        stack: Name of the stack.
+        project: Name of the project.
+        parent: URN of the parent.
+        no_parent: The stack was the parent.
     """
 
     urn: str = ""
@@ -30,20 +30,20 @@ class Alias:
 
 
 def make_urn(stack: str, project: str, parent: str, resource_type: str, name: str) -> str:
-    """Return the URN of a resource; `parent` is its parent's, or empty."""
+    """Return the URN of a resource; `parent` is the parent's URN, or empty."""
     parents = _types(parent) if parent else STACK_TYPE
     qualified = resource_type if parents == STACK_TYPE else f"{parents}${resource_type}"
     return f"urn:pulumi:{stack}::{project}::{qualified}::{name}"
 
 
 def former_urns(urn: str, parent: str, aliases: Iterable[Alias], renamed: Mapping[str, str]) -> list[str]:
-    """Return the URNs under which a resource may be in the state besides its own, by the rules of Pulumi's engine.
+    """Return the former URNs under which a resource may be in the state, by the rules of Pulumi's engine.
 
     Args:
-        urn: Its URN.
-        parent: Its parent's, or empty.
-        aliases: What the program says.
-        renamed: URNs in the state by those of now, of the resources that this run has found under another one.
+        urn: URN of the resource.
+        parent: URN of the parent, or empty.
+        aliases: Aliases in the program.
+        renamed: Former URNs by present ones, of the resources that this run has found under another one.
     """
     own = [_resolved(alias, urn, parent, renamed) for alias in aliases]
     if not parent or parent not in renamed:
@@ -66,7 +66,7 @@ def _resolved(alias: Alias, urn: str, parent: str, renamed: Mapping[str, str]) -
 
 
 def _inherited(urns: Iterable[str], urn: str, parent: str, parent_before: str) -> Iterator[str]:
-    """Yield what children are called after a parent that had another name: by it, where their own begins with it."""
+    """Yield the URNs under a renamed parent: names of children that begin with the parent's change with it."""
     stack, project = urn.removeprefix("urn:pulumi:").split("::")[:2]
     for each in urns:
         name = _name(each)

@@ -1,7 +1,7 @@
-"""What runs in the project's own interpreter: the program, or the SDK's server for dynamic resources.
+"""Child in the project's own interpreter: runs the program, or the SDK's server for dynamic resources.
 
-Started as a script, because the project's environment need not have our tools. It ends with the process
-that started it, also when that one is killed: a server that outlived its engine would go on changing things.
+A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
+one: a server that outlived its engine would still change resources.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _program(settings: dict[str, object]) -> int:
-    """Run the program as `pulumi up` does, and return its exit code."""
+    """Run the program as `pulumi up` does, and return the exit code."""
     root, folder = str(settings["root"]), str(settings["program"])
     pulumi.runtime.configure(
         pulumi.runtime.Settings(
@@ -47,20 +47,20 @@ def _program(settings: dict[str, object]) -> int:
             engine=str(settings["address"]),
         )
     )
-    # Shown nowhere, and the program would wait for an answer to each of the SDK's, four a resource.
+    # Debug messages are printed nowhere, and the program would wait for an answer to each, four a resource.
     pulumi.log.debug = lambda *_, **__: None
     os.chdir(folder)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     executor = ThreadPoolExecutor(max_workers=256)  # a registration holds a thread until its resource is done
     loop.set_default_executor(executor)
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it complains of futures that a failed program left
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # asyncio reports futures that a failed program has left
     try:
         loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: _run(folder)))
     except pulumi.RunError as error:
         pulumi.log.error(str(error))
         return 1
-    except Exception as error:  # noqa: BLE001 - whatever the program raises is its author's to read
+    except Exception as error:  # noqa: BLE001 - every exception of the program is for its author
         pulumi.log.error(_users_part(error, folder))
         return 1
     finally:
@@ -74,7 +74,7 @@ def _run(folder: str) -> None:
 
 
 def _users_part(error: Exception, folder: str) -> str:
-    """Return a traceback that begins in the program: what is above it is not its author's."""
+    """Return a traceback that begins in the program: frames above are not its author's."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, frame in enumerate(frames) if frame.filename.startswith(folder)), 0)
     lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
@@ -82,10 +82,10 @@ def _users_part(error: Exception, folder: str) -> str:
 
 
 def _import_early(providers: list[str]) -> None:
-    """Import what the providers in the state are made of while the program starts: the server would at first use."""
+    """Import the modules of the state's providers while the program starts: the server would at first use."""
     for provider in providers:
-        with contextlib.suppress(Exception):  # a call of that provider will say what is wrong with it
-            pickle.loads(base64.b64decode(provider))  # noqa: S301 - it is our own, as the server will read it
+        with contextlib.suppress(Exception):  # a call of that provider will report the error
+            pickle.loads(base64.b64decode(provider))  # noqa: S301 - our own, which the server will read, too
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Starts the program and the server for dynamic resources as child processes, and reads what they print."""
+"""Starts the program and the server for dynamic resources as child processes, and reads their output."""
 
 import asyncio
 import contextlib
@@ -21,16 +21,16 @@ async def start(
     target: Target,
     *,
     settings: Mapping[str, object] | None = None,
-    told: Iterable[str] = (),
+    lines: Iterable[str] = (),
 ) -> Process:
     """Start a child: `program` runs the program, `dynamic` serves its dynamic resources.
 
     Args:
-        role: Which of both.
-        project: The project.
-        target: The stack.
-        settings: What the child needs besides. Anybody on the machine can read it.
-        told: Lines for its standard input, which nobody can.
+        role: `program` or `dynamic`.
+        project: Project of the program.
+        target: Stack to deploy.
+        settings: Further settings, readable for anybody on the machine.
+        lines: Lines for standard input, readable for nobody.
     """
     everything = {
         "parent": os.getpid(),
@@ -55,13 +55,13 @@ async def start(
         env=environment, limit=_LINE_LIMIT_BYTES, start_new_session=True,
     )  # fmt: skip
     if process.stdin is not None:
-        process.stdin.write("\n".join(told).encode())
+        process.stdin.write("\n".join(lines).encode())
         process.stdin.close()
     return process
 
 
 async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None]) -> None:
-    """Hand on each line that a child prints."""
+    """Pass each line that a child prints to `line`."""
     if stream is None:
         return
     async for raw in stream:
@@ -69,7 +69,7 @@ async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None])
 
 
 async def stop(process: Process) -> None:
-    """End a child and wait until it has gone."""
+    """Kill a child and wait for its end."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -1,4 +1,4 @@
-"""What the parts of a run share."""
+"""Context that all steps of a run share."""
 
 from dataclasses import dataclass, field
 
@@ -12,14 +12,14 @@ from tools.engine.local.state import Resource, State
 
 @dataclass(kw_only=True)
 class Run:
-    """A run of an operation on a stack.
+    """Run of an operation on a stack.
 
     Attributes:
-        state: What is known of the stack, kept up to date.
-        display: What a person sees, and what failed.
-        providers: Make and change resources.
-        preview: Nothing is changed, only foreseen.
-        live: What this run has come to, by URN: also in a preview, which leaves the state as it is.
+        state: State of the stack, kept up to date.
+        display: Output for a person, and the failures.
+        providers: Providers that make and change resources.
+        preview: Changes are foreseen alone.
+        live: Resources that this run has reached, by URN: also in a preview, which does not change the state.
     """
 
     state: State
@@ -30,32 +30,32 @@ class Run:
 
     @property
     def crud(self) -> Crud:
-        """Calls to providers that keep the state in step."""
+        """Provider calls that keep the state up to date."""
         return Crud(self.state)
 
     @property
     def failed(self) -> bool:
-        """Whether anything has failed: then nothing more is begun."""
+        """True after a failure: no further step begins."""
         return bool(self.display.failures)
 
     def provider_of(self, resource: Resource) -> LocalProvider:
         """Return the provider of a resource."""
         explicit = self.explicit_provider(resource.provider)
         if resource.provider and explicit is None:
-            raise UserError(f"its provider {resource.provider} is not in the state")
+            raise UserError(f"provider {resource.provider} is not in the state")
         return self.providers.of(resource, explicit)
 
     def explicit_provider(self, reference: str) -> Resource | None:
-        """Return the explicit provider of a reference, `<urn>::<id>`; None for the default one."""
+        """Return the explicit provider of a reference, `<urn>::<id>`; None for the default provider."""
         every = [*self.state.resources, *self.live.values()]
         return next((r for r in every if is_provider(r) and f"{r.urn}::{r.id}" == reference), None)
 
 
 def is_provider(resource: Resource) -> bool:
-    """Say whether a resource is an explicit provider."""
+    """Return whether a resource is an explicit provider."""
     return resource.type.startswith(PROVIDER_TYPE)
 
 
 def is_managed(resource: Resource) -> bool:
-    """Say whether a provider makes a resource: not so for components, and for providers themselves."""
+    """Return whether a provider makes a resource: false for components, and for providers themselves."""
     return resource.custom and not is_provider(resource)

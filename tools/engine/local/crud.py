@@ -1,4 +1,4 @@
-"""Calls to providers in the engine's terms: state in, state out, secrets put back, pending operations noted."""
+"""Provider calls in the engine's terms: resource in, resource out, secrets marked, pending operations recorded."""
 
 import secrets
 from dataclasses import replace
@@ -16,14 +16,14 @@ _REPLACING = {
     api.PropertyDiffKind.DELETE_REPLACE,
     api.PropertyDiffKind.UPDATE_REPLACE,
 }
-_HIDDEN = "__"  # properties of the SDK's own, such as __provider
+_HIDDEN = "__"  # prefix of the SDK's own properties, such as __provider
 
 
 async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs: Properties) -> Properties:
     """Return the inputs as the provider completes them.
 
     Raises:
-        UserError: It does not take them; the message has all of its reasons.
+        UserError: The provider refuses the inputs; the message has all of its reasons.
     """
     olds = old.inputs if old else {}
     answer = await provider.check(api.CheckRequest(urn, olds, inputs, secrets.token_bytes(32)))
@@ -34,7 +34,7 @@ async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs:
 
 
 async def diff(provider: LocalProvider, old: Resource, inputs: Properties, ignored: tuple[str, ...]) -> Diff:
-    """Return the difference between a resource and new inputs, by its provider or, if that leaves it open, by value."""
+    """Return the difference between a resource and new inputs, by its provider or, failing that, by value."""
     answer = await provider.diff(api.DiffRequest(old.urn, old.id, old.outputs, inputs, list(ignored)))
     by_value = changed_keys(old.inputs, inputs)
     detailed = answer.detailed_diff
@@ -66,13 +66,13 @@ def with_secret_outputs(resource: Resource) -> Resource:
 
 
 class Crud:
-    """Makes, changes and removes resources, and keeps the state in step."""
+    """Creates, updates and deletes resources, and keeps the state up to date."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     async def create(self, provider: LocalProvider, new: Resource, replaced: Resource | None = None) -> Resource:
-        """Create a resource; `replaced` is what it takes the place of."""
+        """Create a resource, in place of `replaced` if given."""
         pending = self._state.begin("creating", new)
         try:
             answer = await provider.create(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
@@ -127,7 +127,7 @@ class Crud:
         self._state.save()
 
     async def delete(self, provider: LocalProvider | None, old: Resource, *, to_replace: bool = False) -> None:
-        """Delete a resource; before its replacement it stays in the state, marked as gone."""
+        """Delete a resource; one to replace stays in the state, marked as pending replacement."""
         if provider is not None and not old.retain_on_delete and not old.pending_replacement:
             pending = self._state.begin("deleting", old)
             try:
@@ -144,7 +144,7 @@ class Crud:
         self._state.save()
 
     async def foresee(self, provider: LocalProvider, new: Resource, old: Resource | None) -> Resource:
-        """Return what create (or update, of `old`) would make, as far as the provider can tell."""
+        """Return the result of a create (or an update of `old`), as far as the provider foresees it."""
         if not provider.previews:
             outputs = new.inputs
         elif old is None:
@@ -158,14 +158,14 @@ class Crud:
         return with_secret_outputs(replace(new, id=old.id if old else "", outputs=outputs))
 
     async def adopt(self, provider: LocalProvider, new: Resource) -> Resource | None:
-        """Return what a create that was cut off has made, if it can be found."""
+        """Return the resource of a cut-off create, if it can be found."""
         answer = await provider.adopt(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
         if answer is None:
             return None
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
 
     async def refresh(self, provider: LocalProvider, old: Resource) -> Resource | None:
-        """Read a resource into the state, and return it; None when it has gone."""
+        """Read a resource into the state, and return the resource; None if it no longer exists."""
         try:
             answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:

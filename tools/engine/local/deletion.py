@@ -1,4 +1,4 @@
-"""Deletes resources: what is no longer asked for, in reverse order, and what a replacement drags along."""
+"""Deletes resources in reverse order: removed ones, and those that a replacement takes along."""
 
 import asyncio
 
@@ -11,9 +11,9 @@ from tools.engine.values import UNKNOWN, properties_of
 
 
 async def delete(run: Run, doomed: list[Resource]) -> None:
-    """Delete resources, each after all that needs it.
+    """Delete resources, each after all its dependents.
 
-    After a failure what is under way ends, and no more is begun.
+    After a failure, deletions under way end, and no further one begins.
     """
     for wave in steps.deletion_order(doomed, run.state.resources):
         await asyncio.gather(*(_try(run, resource) for resource in wave))
@@ -23,7 +23,7 @@ async def delete(run: Run, doomed: list[Resource]) -> None:
 
 async def _try(run: Run, resource: Resource) -> None:
     if resource.protect and not resource.delete:
-        run.display.fail(resource.urn, "it is protected. Set protect to false in the program first, and run up.")
+        run.display.fail(resource.urn, "protected. Set protect to false in the program and run up first.")
         return
     try:
         await _one(run, resource)
@@ -41,18 +41,18 @@ async def _one(run: Run, resource: Resource, *, to_replace: bool = False) -> Non
 
 
 async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str]:
-    """Delete a resource whose replacement can't be beside it, and before it what would be replaced with it.
+    """Delete a resource whose replacement can't exist beside it, after the dependents to be replaced with it.
 
     Args:
-        run: The run.
-        old: The resource.
-        done: URNs that the run has come to already.
+        run: Run of the operation.
+        old: Resource to replace.
+        done: URNs that the run has reached already.
 
     Returns:
-        The URNs of what went with it: they come back when the program asks for them.
+        The URNs of the deleted dependents: each is created again once the program registers it.
 
     Raises:
-        UserError: Something that would have to go is protected, or could not be deleted.
+        UserError: A dependent is protected, or could not be deleted.
     """
     doomed = await _replaced_with(run, old, done)
     if kept := [r for r in doomed if r.protect]:
@@ -67,7 +67,7 @@ async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str
 
 
 async def _replaced_with(run: Run, root: Resource, done: set[str]) -> list[Resource]:
-    """Return the dependents that a replacement of a resource would replace, by what their providers say."""
+    """Return the dependents that a replacement of a resource would replace, by their providers' diffs."""
     replaced = {root.urn}
     found = []
     for resource in steps.dependents(root, run.state.resources, done):

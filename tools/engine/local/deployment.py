@@ -1,4 +1,4 @@
-"""A run of the program: each registration becomes a step, and what is no longer asked for is deleted at the end."""
+"""Run of the program: each registration becomes a step, and unregistered resources are deleted at the end."""
 
 import asyncio
 import uuid
@@ -25,21 +25,21 @@ _UNKNOWN_ID = "unknown"
 
 
 class ProgramRun:
-    """Answers the program's requests, by making what it asks for."""
+    """Answers the program's registrations by making their resources."""
 
     def __init__(self, run: Run, project: Project, target: Target) -> None:
         self._run = run
         self._project = project
         self._target = target
         self._seen: set[str] = set()
-        """URNs that this run has come to."""
+        """URNs that this run has reached."""
         self._renamed: dict[str, str] = {}
-        """URNs in the state, by those of now, of what this run has found under another one."""
+        """Former URNs by present ones, of the resources that this run has found under another one."""
         self._gone: set[str] = set()
-        """URNs deleted for the sake of something that they depend on: they come back when they are asked for."""
+        """URNs deleted before the replacement of a dependency: each is created again once registered."""
 
     async def run_program(self) -> None:
-        """Run the program, and then delete what it no longer asks for. Failures are in the display."""
+        """Run the program, then delete unregistered resources. Failures are in the display."""
         run = self._run
         run.providers.warm_up(run.state.resources)
         server, address = await serve(Servicer(self, self.urn_of))
@@ -52,7 +52,7 @@ class ProgramRun:
             await child_process.stop(child)
             await server.stop(None)
         if child.returncode != 0 and not run.failed:
-            run.display.fail("", f"it ended with exit code {child.returncode}; what it printed is above")
+            run.display.fail("", f"exit code {child.returncode}; the program's output is above")
         if not run.failed:
             await deletion.delete(run, [r for r in run.state.resources if r.delete or r.urn not in self._seen])
 
@@ -60,7 +60,7 @@ class ProgramRun:
         self._run.display.say("", line)
 
     def log(self, severity: int, message: str, urn: str) -> None:
-        """Show what the program says; an error fails the run."""
+        """Print a message of the program; an error fails the run."""
         if severity == _ERROR:
             self.refuse(urn, message)
         elif severity != _DEBUG:
@@ -68,7 +68,7 @@ class ProgramRun:
                 self._run.display.say(urn, line)
 
     def refuse(self, urn: str, message: str) -> None:
-        """Note a failure of the program, once: the SDK repeats what it was told."""
+        """Record a failure of the program, once: the SDK repeats the engine's errors."""
         if not any(failure.message in message for failure in self._run.display.failures):
             self._run.display.fail(urn, message.rstrip())
 
@@ -77,7 +77,7 @@ class ProgramRun:
         return make_urn(self._target.stack, self._project.name, parent, resource_type, name)
 
     def register_outputs(self, urn: str, outputs: Properties) -> None:
-        """Take in a component's outputs, unless the run has failed: then some of them are not known."""
+        """Record a component's outputs, unless the run has failed: some would be unknown."""
         run = self._run
         resource = run.live.get(urn)
         if resource is None or run.failed:
@@ -88,11 +88,11 @@ class ProgramRun:
             run.state.save()
 
     async def register(self, asked: Registration) -> Registered:
-        """Do what a registration asks for."""
+        """Make the resource of a registration."""
         run = self._run
         urn = self.urn_of(asked.parent, asked.type, asked.name)
         if urn in self._seen:
-            raise UserError(f"two resources have this URN: {urn}. Give one of them another name.")
+            raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
         self._seen.add(urn)
         former = former_urns(urn, asked.parent, asked.aliases, self._renamed)
         old = next((r for u in (urn, *former) if (r := run.state.find(u))), None)
@@ -147,7 +147,7 @@ class ProgramRun:
         return made
 
     def _take(self, made: Resource, old: Resource | None) -> None:
-        """Put what needed no provider into the state."""
+        """Put a resource that needed no provider into the state."""
         if not self._run.preview:
             self._run.state.put(made, old)
             if made != old:
@@ -161,9 +161,9 @@ class ProgramRun:
         inputs = property_paths.keep_old(new.inputs, kept.inputs, new.ignore_changes) if kept else new.inputs
         new = replace(new, inputs=await crud.check(provider, new.urn, kept, inputs))
         if run.failed:
-            return None  # checked, so that all that is wrong is said at once; but nothing is begun any more
+            return None  # checked, so that all problems are reported at once; but no further step begins
         if not run.preview and has_unknown(plain_map(new.inputs)):
-            raise UserError("an input is not known: it comes from a resource that failed")
+            raise UserError("an input is unknown: it comes from a resource that failed")
         if old is None:
             return await self._step(new, StepOp.CREATE, (), lambda: run.crud.create(provider, new))
         if recreating:
@@ -196,10 +196,10 @@ class ProgramRun:
         shown = decision.paths or crud.changed_keys(old.inputs, new.inputs)
         if old.protect and new.protect:
             raise UserError(
-                f"it is protected, and a change of {', '.join(shown)} would replace it. "
+                f"the resource is protected, and a change of {', '.join(shown)} would replace it. "
                 "Undo the change, or set protect to false first."
             )
-        # The name and other values that the provider had filled in are not carried over to a replacement.
+        # A replacement does not inherit the name and other values that the provider had filled in.
         fresh = replace(new, inputs=await crud.check(provider, new.urn, None, asked.inputs))
         if decision.delete_before_replace and not old.pending_replacement:
             self._gone |= await deletion.before_replacement(run, old, self._seen)
@@ -222,7 +222,7 @@ class ProgramRun:
 
 
 def _resource(urn: str, asked: Registration, parent: Resource | None) -> Resource:
-    """Return the resource that is asked for; what is left open about its protection its parent says."""
+    """Return the resource of a registration; protection that it leaves open is its parent's."""
     protect, retain = asked.protect, asked.retain_on_delete
     return Resource(
         urn=urn,
@@ -243,7 +243,7 @@ def _resource(urn: str, asked: Registration, parent: Resource | None) -> Resourc
 
 
 def _is_other(old: Resource | None, new: Resource | None) -> bool:
-    """Say whether two explicit providers, or the default one (None), speak to different clusters."""
+    """Return whether two explicit providers, or the default one (None), lead to different clusters."""
     before = plain_map(old.inputs) if old else {}
     after = plain_map(new.inputs) if new else {}
     return other_cluster(before, after) or any(after.get(key) is UNKNOWN for key in ("kubeconfig", "context"))

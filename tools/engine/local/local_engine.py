@@ -1,4 +1,4 @@
-"""The local engine: deploys a program where the Pulumi CLI can't be had. For trying out and for tests, no more."""
+"""Local engine: deploys a program without the Pulumi CLI, for trials and tests alone."""
 
 import asyncio
 import json
@@ -20,7 +20,17 @@ from tools.engine.local.deployment import ProgramRun
 from tools.engine.local.providers import Providers
 from tools.engine.local.state import Pending, Resource, State
 from tools.engine.project import Project
-from tools.engine.protocol import HIDDEN, STACK_TYPE, Changes, DeployError, ResourceState, Result, StepOp, Target
+from tools.engine.protocol import (
+    HIDDEN,
+    STACK_TYPE,
+    Changes,
+    DeployError,
+    ResourceState,
+    Result,
+    StepOp,
+    Target,
+    protected_error,
+)
 from tools.engine.values import plain_map
 
 _THREADS = 32
@@ -36,16 +46,16 @@ class LocalDeployer:
         self._say = say
 
     def preview(self) -> Changes:
-        """Say what `up` would do."""
+        """Return the changes that `up` would make."""
         result = self._run("preview", self._deploy)
         return Changes(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
-        """Make what the program asks for."""
+        """Create, update and delete resources as the program asks."""
         return self._run("up", self._deploy)
 
     def refresh(self) -> Result:
-        """Bring the state in line with what is really there."""
+        """Record the resources as they are in the state."""
         return self._run("refresh", _refresh)
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
@@ -54,10 +64,7 @@ class LocalDeployer:
         def refuse(state: State) -> None:
             protected = [r.name for r in state.resources if r.protect and not r.delete]
             if protected and not exclude_protected:
-                raise DeployError(
-                    f"protected: {', '.join(protected)}. Nothing was deleted. Set protect to false in the program and "
-                    "run up, or destroy with exclude_protected, which leaves them."
-                )
+                raise protected_error(protected)
 
         async def destroy(run: Run) -> None:
             resources = run.state.resources
@@ -128,7 +135,9 @@ async def _work(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
 
     def interrupt() -> None:
         loop.remove_signal_handler(signal.SIGINT)
-        run.display.fail("", "interrupted: what is under way ends first. Once more abandons it; the next up goes on.")
+        run.display.fail(
+            "", "interrupted: steps under way end first. Another Ctrl-C abandons them; the next up resumes."
+        )
 
     if threading.current_thread() is threading.main_thread():  # no other may handle signals
         loop.add_signal_handler(signal.SIGINT, interrupt)
@@ -142,10 +151,10 @@ async def _work(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
 
 
 async def _recover(run: Run) -> None:
-    """Deal with the operations that a killed run has left under way.
+    """Resolve the operations that a killed run has left pending.
 
-    What was being created is taken in if it can be found, so that it is not made twice. Updates of objects are made
-    again; all else is done again anyway by whoever comes to it.
+    A resource whose creation was cut off is added to the state if it can be found, so that it is not made twice.
+    Updates of objects are repeated; later steps repeat all else.
     """
     for pending in list(run.state.pending):
         await _recover_one(run, pending)
@@ -165,9 +174,9 @@ async def _recover_one(run: Run, pending: Pending) -> None:
 async def _recover_create(run: Run, resource: Resource, before: Resource | None) -> None:
     made = await run.crud.adopt(run.provider_of(resource), resource)
     if made is None:
-        run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and has left nothing that is known")
+        run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and has left no known resource")
         return
-    run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and is taken up again")
+    run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and is resumed")
     if before is not None and before.pending_replacement:
         run.state.remove(before)
     elif before is not None:
@@ -193,11 +202,11 @@ async def _refresh_one(run: Run, resource: Resource) -> None:
 
 
 def state_file(target: Target, project_name: str) -> Path:
-    """Return the file of a stack's state."""
+    """Return the path of a stack's state."""
     return target.state / "local" / project_name / f"{target.stack}.json"
 
 
 def has_state(target: Target) -> bool:
-    """Say whether the local engine has resources of a stack in its state."""
+    """Return whether the local engine has resources of a stack in its state."""
     file = state_file(target, project.name_of(target))
     return file.exists() and bool(json.loads(file.read_text())["resources"])

@@ -1,7 +1,7 @@
 # ruff: noqa: N802, ARG002 - names and signatures are gRPC's
-"""The engine's side of the protocol that a Pulumi program speaks: ResourceMonitor and Engine of `pulumi.runtime.proto`.
+"""Engine's side of the protocol of a Pulumi program: ResourceMonitor and Engine of `pulumi.runtime.proto`.
 
-Requests are read here; what the engine does not support is refused by name, so that nothing is ignored in silence.
+Unsupported features of a request are refused by name, so that nothing is ignored in silence.
 """
 
 import re
@@ -38,7 +38,7 @@ _FEATURES = (
     "resourceHooks",
     "errorHooks",
 )
-"""What the SDK is told to send. All but the first two only so that it can be refused by its name, not the SDK's."""
+"""Features that the SDK sends. All but the first two are listed to be refused by name, here and not in the SDK."""
 _FEATURE_IDS = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_SECRETS,
     resource_pb2.RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
@@ -64,14 +64,14 @@ _UNSUPPORTED = {
     "pluginDownloadURL": "plugin_download_url",
     "pluginChecksums": "plugin_checksums",
 }
-"""Resource options that are not supported: the field of the request, and the name that a user knows."""
+"""Unsupported resource options: the field of the request, and the name for a user."""
 _DURATION = re.compile(r"([\d.]+)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """A resource that the program asks for."""
+    """Resource that the program registers."""
 
     type: str
     name: str
@@ -93,7 +93,7 @@ class Registration:
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    """What the program learns of its resource. Without `ok`, all that it does not know stays unknown."""
+    """Answer to a registration. Without `ok`, outputs stay unknown to the program."""
 
     urn: str
     id: str = ""
@@ -102,22 +102,22 @@ class Registered:
 
 
 class Engine(Protocol):
-    """What the servicers call."""
+    """Engine behind the servicer."""
 
     async def register(self, registration: Registration) -> Registered:
         """Make a resource."""
         ...
 
     def register_outputs(self, urn: str, outputs: Properties) -> None:
-        """Take in a component's outputs."""
+        """Record a component's outputs."""
         ...
 
     def log(self, severity: int, message: str, urn: str) -> None:
-        """Show what the program says."""
+        """Print a message of the program."""
         ...
 
     def refuse(self, urn: str, message: str) -> None:
-        """Note that the program asked for what can't be had."""
+        """Record the refusal of an unsupported feature."""
         ...
 
 
@@ -133,13 +133,13 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         self._root = ""
 
     async def GetDeploymentInfo(self, request: empty_pb2.Empty, context: Context) -> resource_pb2.DeploymentInfo:
-        """Tell the SDK what to send."""
+        """Announce the features that the SDK sends."""
         return resource_pb2.DeploymentInfo(supportedFeatures=_FEATURE_IDS)
 
     async def SupportsFeature(
         self, request: resource_pb2.SupportsFeatureRequest, context: Context
     ) -> resource_pb2.SupportsFeatureResponse:
-        """Tell an older SDK what to send."""
+        """Announce the features that an older SDK sends."""
         return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in _FEATURES)
 
     async def RegisterResource(
@@ -162,16 +162,16 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     async def RegisterResourceOutputs(
         self, request: resource_pb2.RegisterResourceOutputsRequest, context: Context
     ) -> empty_pb2.Empty:
-        """Take in a component's outputs."""
+        """Record a component's outputs."""
         self._engine.register_outputs(request.urn, from_struct(request.outputs))
         return empty_pb2.Empty()
 
     async def SignalAndWaitForShutdown(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
-        """Let the program end: nothing that it serves is needed any more."""
+        """Let the program end: the engine needs none of its services."""
         return empty_pb2.Empty()
 
     async def RegisterPackage(self, request: resource_pb2.RegisterPackageRequest, context: Context) -> NoReturn:
-        """Refuse packages that are made from parameters."""
+        """Refuse parameterized packages."""
         await self._refuse(context, f"package {request.name}: parameterized packages are not supported")
 
     async def Invoke(self, request: resource_pb2.ResourceInvokeRequest, context: Context) -> NoReturn:
@@ -206,27 +206,27 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         await self._refuse(context, f"error hook {request.name!r}: hooks are not supported")
 
     async def Log(self, request: engine_pb2.LogRequest, context: Context) -> empty_pb2.Empty:
-        """Show what the program says."""
+        """Print a message of the program."""
         self._engine.log(request.severity, request.message, request.urn)
         return empty_pb2.Empty()
 
     async def GetRootResource(
         self, request: engine_pb2.GetRootResourceRequest, context: Context
     ) -> engine_pb2.GetRootResourceResponse:
-        """Answer which resource is the stack."""
+        """Return the URN of the stack."""
         return engine_pb2.GetRootResourceResponse(urn=self._root)
 
     async def SetRootResource(
         self, request: engine_pb2.SetRootResourceRequest, context: Context
     ) -> engine_pb2.SetRootResourceResponse:
-        """Note which resource is the stack."""
+        """Record the URN of the stack."""
         self._root = request.urn
         return engine_pb2.SetRootResourceResponse()
 
     async def RequirePulumiVersion(
         self, request: engine_pb2.RequirePulumiVersionRequest, context: Context
     ) -> engine_pb2.RequirePulumiVersionResponse:
-        """Accept any version: this is no version of Pulumi's, and what it can't do it refuses by name."""
+        """Accept any version: this engine has none of Pulumi's, and refuses unsupported features by name."""
         return engine_pb2.RequirePulumiVersionResponse()
 
     async def _refuse(self, context: Context, message: str) -> NoReturn:
@@ -240,7 +240,7 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> Registration:
     """Read a request.
 
     Raises:
-        UserError: It asks for what is not supported.
+        UserError: The request uses an unsupported feature.
     """
     asked = {descriptor.name for descriptor, _ in request.ListFields()}
     names = [name for key, name in _UNSUPPORTED.items() if key in asked and not _is_empty_hooks(key, request)]

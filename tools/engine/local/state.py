@@ -1,4 +1,4 @@
-"""The state of a stack: what was made, as far as is known, on disk after every step."""
+"""State of a stack: its resources as far as known, on disk after every step."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Timeouts:
-    """Seconds that an operation may take; 0 leaves it to the provider."""
+    """Longest seconds of each operation; 0 for the provider's default."""
 
     create: float = 0.0
     update: float = 0.0
@@ -27,12 +27,12 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A resource: what the program asked for, what its provider made of it, and how it hangs together with others.
+    """A resource: inputs of the program, outputs of its provider, and relations to others.
 
     Attributes:
-        delete: It was replaced; only its deletion is left to do.
-        pending_replacement: It was deleted, its successor was not yet made.
-        init_errors: Why it did not become ready; the next `up` tries again.
+        delete: Replaced; its deletion remains.
+        pending_replacement: Deleted; its successor is not made yet.
+        init_errors: Reasons why the resource is not ready; the next `up` tries again.
     """
 
     urn: str
@@ -57,11 +57,11 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """Its name in the program."""
+        """Name in the program."""
         return self.urn.rpartition("::")[2]
 
     def needs(self) -> set[str]:
-        """Return the URNs that must outlive it: dependencies, parent, provider."""
+        """Return the URNs that must outlive the resource: dependencies, parent, provider."""
         urns = {self.parent, provider_urn(self.provider), *self.dependencies}
         for more in self.property_dependencies.values():
             urns.update(more)
@@ -69,7 +69,7 @@ class Resource:
 
 
 def _with_urn(resource: Resource, old: str, new: str) -> Resource:
-    """Return a resource that needs by its new URN what it needed by its old one."""
+    """Return a resource with references to an old URN replaced by the new one."""
     if old not in resource.needs():
         return resource
 
@@ -93,16 +93,16 @@ def provider_urn(reference: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """An operation that was begun: when a run is killed, the next one finds it."""
+    """Operation under way, which the run after a killed one finds."""
 
     operation: str
     resource: Resource
 
 
 class State:
-    """The resources of a stack, dependencies first, and the operations under way.
+    """Resources of a stack, dependencies first, and the operations under way.
 
-    What a run has dealt with comes first, in the order in which that was done; what it has not come to yet follows.
+    Resources that a run has handled come first, in the order of their steps; the others follow.
     """
 
     def __init__(self, path: Path, vault: Vault) -> None:
@@ -110,14 +110,14 @@ class State:
         self.resources: list[Resource] = []
         self.pending: list[Pending] = []
         self.config: Mapping[str, str] | None = None
-        """Configuration of the last `up`, by full key: providers of a run without the program have no other."""
+        """Configuration of the last `up`, by full key, for providers of a run without the program."""
         self._vault = vault
         self._done = 0
         self._written: dict[int, tuple[Resource, str]] = {}
 
     @classmethod
     def load(cls, path: Path, passphrase: str) -> "State":
-        """Read a stack's state; it is empty when there is none."""
+        """Read a stack's state; empty if there is none."""
         if not path.exists():
             return cls(path, Vault.new(passphrase))
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -134,35 +134,35 @@ class State:
         return state
 
     def record(self, config: Mapping[str, str]) -> None:
-        """Keep the configuration of an `up` that begins."""
+        """Record the configuration of an `up` that begins."""
         if self.config != config:
             self.config = {**config}
             self.save()
 
     @property
     def identity(self) -> str:
-        """What tells this state from any other, for as long as it lasts."""
+        """Lasting identity of this state, distinct from any other."""
         return self._vault.salt.hex()
 
     def find(self, urn: str) -> Resource | None:
-        """Return the live resource of this name."""
+        """Return the live resource of a URN."""
         return next((r for r in self.resources if r.urn == urn and not r.delete), None)
 
     def begin(self, operation: str, resource: Resource) -> Pending:
-        """Note that an operation begins."""
+        """Record the begin of an operation."""
         pending = Pending(operation=operation, resource=resource)
         self.pending.append(pending)
         self.save()
         return pending
 
     def end(self, pending: Pending) -> None:
-        """Note that an operation has ended, well or not. Saved with what follows from it."""
+        """Record the end of an operation, successful or not, to be saved with its result."""
         self.pending = [p for p in self.pending if p is not pending]
 
     def put(self, new: Resource, old: Resource | None = None) -> None:
-        """Take in a resource that was dealt with, in the place of its old self.
+        """Put a handled resource in the place of its old self.
 
-        Where that had another URN, what needs it needs it by the new one from now on.
+        References to another URN of the old one are replaced by the new URN.
         """
         if old is not None:
             self._drop(old)
@@ -172,11 +172,11 @@ class State:
         self._done += 1
 
     def swap(self, old: Resource, new: Resource) -> None:
-        """Change a resource where it stands."""
+        """Replace a resource in its place."""
         self.resources[self._index(old)] = new
 
     def remove(self, old: Resource) -> None:
-        """Forget a resource."""
+        """Remove a resource."""
         self._drop(old)
 
     def _drop(self, old: Resource) -> None:
@@ -186,7 +186,7 @@ class State:
             self._done -= 1
 
     def _index(self, old: Resource) -> int:
-        """Return where a resource stands: what it needs may have been renamed since it was looked up."""
+        """Return the index of a resource, whose references may have been renamed since its look-up."""
         exactly = [i for i, r in enumerate(self.resources) if r is old]
         same = [i for i, r in enumerate(self.resources) if (r.urn, r.id, r.delete) == (old.urn, old.id, old.delete)]
         return (exactly or same)[0]
@@ -219,7 +219,7 @@ class State:
         return [*self.resources, *(p.resource for p in self.pending)]
 
     def _text(self, resource: Resource) -> str:
-        """Return a resource as JSON, made once: resources never change, they are replaced by others."""
+        """Return a resource as JSON, made once: resources are immutable."""
         known = self._written.get(id(resource))
         if known is None:
             known = (resource, json.dumps(_write(resource, self._vault), sort_keys=True))

@@ -1,4 +1,4 @@
-"""What happens to a resource, and in which order resources go: decisions of Pulumi's engine, without side effects."""
+"""Decisions of Pulumi's engine, without side effects: the step of a resource, and the order of deletions."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from tools.engine.protocol import StepOp
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """What a provider says of the difference between a resource's state and its new inputs.
+    """Difference between a resource's state and its new inputs, by its provider.
 
     Attributes:
-        changes: Whether there is any.
-        changed: The paths that differ.
-        replaces: The paths because of which it can't be updated in place.
-        delete_before_replace: Old and new can't be there at the same time.
+        changes: True if there is any.
+        changed: Paths that differ.
+        replaces: Paths that rule out an update in place.
+        delete_before_replace: Old and new can't exist at the same time.
     """
 
     changes: bool
@@ -27,7 +27,7 @@ class Diff:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What is done to a resource that is in the state already."""
+    """Step of a resource in the state."""
 
     operation: StepOp
     paths: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Decision:
 
 
 def with_replace_on_changes(diff: Diff, patterns: Iterable[str]) -> Diff:
-    """Return the difference with the paths added that the program wants replacement for."""
+    """Return the difference with the paths of `replace_on_changes` added."""
     parsed = [property_paths.parse(pattern) for pattern in patterns]
     more = [
         p for p in diff.changed if any(property_paths.contains(pattern, property_paths.parse(p)) for pattern in parsed)
@@ -52,10 +52,10 @@ def decide(diff: Diff, old: Resource, new: Resource, *, delete_before_replace: b
     """Decide between same, update and replace.
 
     Args:
-        diff: What the provider says.
-        old: The resource as it is in the state.
-        new: The resource as the program wants it.
-        delete_before_replace: The program's wish; None leaves it to the provider.
+        diff: Difference by the provider.
+        old: Resource in the state.
+        new: Resource of the program.
+        delete_before_replace: Option in the program; None for the provider's default.
     """
     diff = with_replace_on_changes(diff, new.replace_on_changes)
     if old.pending_replacement or (diff.changes and diff.replaces):
@@ -71,12 +71,12 @@ def decide(diff: Diff, old: Resource, new: Resource, *, delete_before_replace: b
 
 
 def dependents(root: Resource, resources: Sequence[Resource], done: Collection[str]) -> list[Resource]:
-    """Return what depends on a resource, directly or not, dependencies first.
+    """Return the dependents of a resource, direct or not, dependencies first.
 
     Args:
-        root: The resource.
-        resources: The state, dependencies first.
-        done: URNs that this run has come to already: they can't depend on what it comes to now.
+        root: Resource to start at.
+        resources: State, dependencies first.
+        done: URNs that this run has reached already, which can't depend on later ones.
     """
     reached = {root.urn}
     found = []
@@ -89,14 +89,14 @@ def dependents(root: Resource, resources: Sequence[Resource], done: Collection[s
 
 
 def deletion_order(doomed: Sequence[Resource], resources: Sequence[Resource]) -> list[list[Resource]]:
-    """Return waves of resources to delete: a wave begins when the one before it is through.
+    """Return waves of resources to delete: each wave begins after the end of the one before.
 
-    Within a wave nothing depends on anything else; nothing is deleted before all that needs it.
+    Within a wave, no resource depends on another; no resource is deleted before its dependents.
 
     Args:
-        doomed: What is to be deleted.
-        resources: The state, dependencies first. A need is one for resources further up only: of a resource
-            and its successor, both in the state, that is the one that was meant.
+        doomed: Resources to delete.
+        resources: State, dependencies first. A resource depends on resources further up alone, which decides
+            between a resource and its successor if the state has both.
     """
     position = {id(resource): i for i, resource in enumerate(resources)}
     left = sorted(doomed, key=lambda resource: position[id(resource)])
@@ -114,7 +114,7 @@ def deletion_order(doomed: Sequence[Resource], resources: Sequence[Resource]) ->
 
 
 def kept_with(resources: Sequence[Resource], keep: Callable[[Resource], bool]) -> set[str]:
-    """Return the URNs of the resources to keep and of all that those need."""
+    """Return the URNs of the resources to keep and of all their dependencies."""
     kept = {resource.urn for resource in resources if keep(resource)}
     for resource in reversed(resources):
         if resource.urn in kept:

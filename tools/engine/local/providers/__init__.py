@@ -1,4 +1,4 @@
-"""Which provider makes a resource of which type."""
+"""Choice of a resource's provider by its type."""
 
 from tools.console import UserError
 from tools.engine.local.providers.dynamic import DynamicProvider
@@ -15,7 +15,7 @@ _KUBERNETES = "kubernetes"
 
 
 class Providers:
-    """The providers of a run: one for each package, and one for each explicit provider of the program."""
+    """Providers of a run: one for each package, and one for each explicit provider of the program."""
 
     def __init__(self, project: Project, target: Target, identity: str, progress: Progress) -> None:
         self._project = project
@@ -25,10 +25,10 @@ class Providers:
         self._loaded: dict[str, LocalProvider] = {}
 
     def check(self, resource_type: str, inputs: Properties) -> None:
-        """Refuse an explicit provider of a package, or with inputs, that are not supported.
+        """Refuse an explicit provider of an unsupported package or with unsupported inputs.
 
         Raises:
-            UserError: What is not supported, by name.
+            UserError: The package or the inputs, by name.
         """
         package = resource_type.removeprefix(PROVIDER_TYPE)
         if package != _KUBERNETES:
@@ -69,13 +69,13 @@ class Providers:
         return KubernetesProvider(settings, self._target.environment, self._identity, self._progress)
 
     def warm_up(self, resources: list[Resource]) -> None:
-        """Begin to start what the resources in the state will need."""
+        """Begin to start the server that dynamic resources in the state will need."""
         dynamic = [r for r in resources if r.type.startswith("pulumi-python:")]
         if dynamic and isinstance(provider := self.of(dynamic[0], None), DynamicProvider):
             known = {str(serialized.value): None for r in dynamic if (serialized := r.inputs.get("__provider"))}
             provider.start(known)
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Close connections and end processes."""
         for provider in self._loaded.values():
             await provider.close()

@@ -1,4 +1,4 @@
-"""Objects compared as pulumi-kubernetes does: what was asked for against what is asked for, path by path."""
+"""Comparison of objects as pulumi-kubernetes does it: old inputs with new ones, path by path."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _READ_ONLY = (
     "resourceVersion", "uid",
 )  # fmt: skip
 _QUANTITIES = {"requests", "limits", "capacity", "hard", "overhead"}
-"""Maps whose values are quantities."""
+"""Names of maps whose values are quantities."""
 _QUANTITY = {"sizeLimit", "divisor"}
 _SUFFIXES = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(10**3),
@@ -31,7 +31,7 @@ _MISSING = object()
 
 
 def normal(obj: Mapping[str, object]) -> dict[str, object]:
-    """Return an object in the form in which two that mean the same are equal.
+    """Return the normal form of an object: equal for objects of the same meaning.
 
     Empty values are left out, quantities are numbers, a Secret's `stringData` is in its `data`.
     """
@@ -77,7 +77,7 @@ def _quantity(value: object) -> object:
 
 
 def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[Path]) -> dict[str, api.PropertyDiff]:
-    """Return the paths at which objects differ, and for each whether it can't be updated in place."""
+    """Return the paths at which objects differ, each with its kind of change: update or replacement."""
     return {
         property_paths.text(path): api.PropertyDiff(kind, input_diff=kind is api.PropertyDiffKind.DELETE)
         for path, kind in _changes((), old, new, forced)
@@ -86,7 +86,7 @@ def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[P
 
 def _changes(path: Path, old: object, new: object, forced: list[Path]) -> Iterator[tuple[Path, api.PropertyDiffKind]]:
     if new is UNKNOWN and isinstance(old, Mapping) and path:
-        # What becomes of it is not known: each of its fields may go.
+        # The new value is unknown: each of its fields may go.
         for key in old:
             yield (*path, key), _kind("DELETE", (*path, key), None, forced)
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -111,10 +111,9 @@ def _kind(word: str, path: Path, value: object, forced: list[Path]) -> api.Prope
 
 
 def prune(live: object, shape: object, *, quantities: bool = False) -> object:
-    """Return of a live value what has a counterpart in a shape: the part that somebody asked for.
+    """Return the part of a live value that has a counterpart in a shape, such as a resource's inputs.
 
-    A quantity keeps the shape's way of writing it where both mean the same, and so does an empty value: the API
-    server leaves many of those out.
+    An equal quantity keeps the shape's spelling, and so does an empty value: the API server leaves many of those out.
     """
     if isinstance(live, Mapping) and isinstance(shape, Mapping):
         inside = {key: quantities or key in _QUANTITY or key in _QUANTITIES for key in shape}
@@ -140,7 +139,7 @@ def decoded(data: object, names: object) -> dict[str, object]:
 
 
 def read_inputs(live: Mapping[str, Any], inputs: Properties) -> PlainMap:
-    """Return the inputs as they are now: the part of a live object that the program had asked for."""
+    """Return the live values of the inputs."""
     shape = objects.to_object(inputs)
     pruned = prune(dict(live), shape)
     found = dict(pruned) if isinstance(pruned, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Dynamic resources: the SDK's own server in a child process, spoken to as the engine does."""
+"""Dynamic resources: the SDK's own server in a child process, called as the engine calls it."""
 
 import asyncio
 from asyncio.subprocess import Process
@@ -23,11 +23,11 @@ from tools.engine.protocol import Target
 from tools.engine.values import from_struct, mark_secrets, to_struct
 
 START_TIMEOUT_SECONDS = 60.0
-_LAST_LINES_SECONDS = 0.01  # for what was printed last to come through, so that it is shown where it belongs
+_LAST_LINES_SECONDS = 0.01  # for the last output to arrive, so that it is printed under its resource
 
 
 class DynamicProvider(LocalProvider):
-    """Starts the server at first use. It takes no secrets: their marks are put back on what it answers."""
+    """Starts the server at first use. Answers of the server, which takes no secrets, get the marks back."""
 
     def __init__(self, project: Project, target: Target, progress: Progress) -> None:
         self._project = project
@@ -40,24 +40,24 @@ class DynamicProvider(LocalProvider):
         self._busy: list[str] = []
 
     def start(self, known: Iterable[str] = ()) -> None:
-        """Begin to start the server, so that it is there when it is needed.
+        """Begin to start the server ahead of its first use.
 
         Args:
-            known: Providers that it will have to do with, as the SDK serializes them.
+            known: Providers that the server will load, as the SDK serializes them.
         """
         if self._server is None:
             self._server = asyncio.create_task(self._start(known))
 
     async def _start(self, known: Iterable[str]) -> provider_pb2_grpc.ResourceProviderStub:
-        process = self._process = await child_process.start("dynamic", self._project, self._target, told=known)
+        process = self._process = await child_process.start("dynamic", self._project, self._target, lines=known)
         self._pumps.append(asyncio.create_task(child_process.pump(process.stderr, self._show)))
-        assert process.stdout is not None  # noqa: S101 - it was asked for
+        assert process.stdout is not None  # noqa: S101 - a pipe was requested
         try:
             port = await asyncio.wait_for(process.stdout.readline(), START_TIMEOUT_SECONDS)
         except TimeoutError:
             port = b""
         if not port.strip().isdigit():
-            raise UserError("the SDK's server for dynamic resources did not start; what it printed is above")
+            raise UserError("the SDK's server for dynamic resources did not start; its output is above")
         self._pumps.append(asyncio.create_task(child_process.pump(process.stdout, self._show)))
         options = [("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES)]
         self._channel = grpc.aio.insecure_channel(f"127.0.0.1:{int(port)}", options=options)
@@ -69,7 +69,7 @@ class DynamicProvider(LocalProvider):
         return stub
 
     def _show(self, line: str) -> None:
-        """Show what the server prints under the resource that it works on; if that is not one, under none."""
+        """Print a line of the server under its resource; with several at work, under none."""
         busy = set(self._busy)
         self._progress(busy.pop() if len(busy) == 1 else "", line)
 
@@ -97,7 +97,7 @@ class DynamicProvider(LocalProvider):
         return api.CheckResponse(mark_secrets(from_struct(answer.inputs), request.new_inputs), failures)
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """Let the provider compare. It may leave the answer to the engine: `changes` is None then."""
+        """Let the provider compare. `changes` is None if it leaves the answer to the engine."""
         message = provider_pb2.DiffRequest(
             id=request.resource_id, urn=request.urn, olds=_struct(request.old_state), news=_struct(request.new_inputs),
             ignoreChanges=request.ignore_changes,
@@ -124,7 +124,7 @@ class DynamicProvider(LocalProvider):
         return api.CreateResponse(resource_id=answer.id, properties=outputs)
 
     async def read(self, request: api.ReadRequest) -> api.ReadResponse:
-        """Let the provider look."""
+        """Let the provider read."""
         message = provider_pb2.ReadRequest(
             id=request.resource_id, urn=request.urn, properties=_struct(request.properties),
             inputs=_struct(request.inputs),

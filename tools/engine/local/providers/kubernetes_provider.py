@@ -9,15 +9,14 @@ from pulumi.provider.experimental import provider as api
 from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.kubernetes import objects, ownership, provider_settings
-from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, ClusterConnection, UnreachableError
-from tools.engine.kubernetes.objects import Object
+from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, ClusterConnection, Object, UnreachableError
 from tools.engine.kubernetes.provider_settings import KubernetesSettings, other_cluster, settings_of
 from tools.engine.local.providers import diff, replacement_rules, waiting
 from tools.engine.local.providers.local_provider import InitError, LocalProvider, Progress, type_of
 from tools.engine.values import Properties, has_unknown, properties_of
 
 _CREATE_RETRIES_SECONDS = (1, 2, 4, 8, 16)
-"""Pauses before another try to create what has no namespace or no definition yet."""
+"""Pauses before another try to create an object without a namespace or a definition yet."""
 _REPLACING = {
     api.PropertyDiffKind.ADD_REPLACE,
     api.PropertyDiffKind.DELETE_REPLACE,
@@ -33,13 +32,13 @@ class KubernetesProvider(LocalProvider):
     def __init__(
         self, options: KubernetesSettings, environment: Mapping[str, str], identity: str, progress: Progress
     ) -> None:
-        """Prepare; the cluster is connected to at first need.
+        """Prepare; the first use connects to the cluster.
 
         Args:
-            options: The provider's inputs.
-            environment: Where KUBECONFIG is looked up first.
-            identity: What tells this stack's state from any other: it is in the names of field managers.
-            progress: Shows lines under a resource.
+            options: Inputs of the provider.
+            environment: Variables that override the caller's, such as KUBECONFIG.
+            identity: Identity of this stack's state, for the names of field managers.
+            progress: Prints lines under a resource.
         """
         self._settings = options
         self._environment = environment
@@ -54,7 +53,7 @@ class KubernetesProvider(LocalProvider):
         return self._connection
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Fill in name and namespace, refuse what is not supported."""
+        """Fill in name and namespace, and refuse unsupported features."""
         new, old = objects.to_object(request.new_inputs), objects.to_object(request.old_inputs)
         if failures := [api.CheckFailure(path, reason) for path, reason in objects.problems(type_of(request.urn), new)]:
             return api.CheckResponse(inputs=request.new_inputs, failures=failures)
@@ -76,10 +75,10 @@ class KubernetesProvider(LocalProvider):
         try:
             return (await self._cluster.api_resource(api_version, kind)).namespaced
         except (ApiError, UnreachableError):
-            return True  # its definition may come with this very run
+            return True  # the definition may come with this very run
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """Compare what was asked for with what is asked for, by pulumi-kubernetes' rules."""
+        """Compare old inputs with new ones, by pulumi-kubernetes' rules."""
         wanted = objects.to_object(request.new_inputs)
         before = objects.inputs_in(request.old_state)
         forced = replacement_rules.force_new(
@@ -101,7 +100,7 @@ class KubernetesProvider(LocalProvider):
         )
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
-        """Create an object and wait until it is ready. One that is there already is not touched."""
+        """Create an object and wait until it is ready. An existing one is not touched."""
         wanted = objects.to_object(request.properties)
         if request.preview:
             return api.CreateResponse(properties=await self._preview_create(wanted, request.properties))
@@ -117,7 +116,7 @@ class KubernetesProvider(LocalProvider):
         except UnreachableError:
             return inputs
         except ApiError as error:
-            # What is missing may come with this very run, and what is there may be deleted first.
+            # A missing object may come with this very run, and an existing one may be deleted first.
             if error.status in {403, 404, 409}:
                 return inputs
             raise
@@ -145,7 +144,7 @@ class KubernetesProvider(LocalProvider):
         return await self._cluster.request("POST", path, wanted, query=query)
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:
-        """Find the object of a create that was cut off: ours if our own field manager made it."""
+        """Find the object of a cut-off create: ours if our own field manager made it."""
         wanted = objects.to_object(request.properties)
         live = await self._get(wanted)
         if live is None or not ownership.made_by(live, self._manager(wanted, request.urn)):
@@ -219,7 +218,7 @@ class KubernetesProvider(LocalProvider):
             raise InitError(objects.id_of(live), outputs, str(error).splitlines()) from None
 
     async def read(self, request: api.ReadRequest) -> api.ReadResponse:
-        """Read an object. Its inputs become what is now in the cluster of what was asked for."""
+        """Read an object. Inputs take their live values."""
         namespace, _, name = request.resource_id.rpartition("/")
         asked = objects.to_object(request.inputs)
         try:
@@ -239,7 +238,7 @@ class KubernetesProvider(LocalProvider):
         return api.ReadResponse(request.resource_id, outputs, inputs)
 
     async def delete(self, request: api.DeleteRequest) -> None:
-        """Delete an object and wait until it has gone."""
+        """Delete an object and wait for its end."""
         asked = objects.inputs_in(request.properties)
         namespace, _, name = request.resource_id.rpartition("/")
         try:
@@ -264,7 +263,7 @@ class KubernetesProvider(LocalProvider):
         )
 
     def _manager(self, wanted: Object, urn: str) -> str:
-        """Return the field manager of a resource: known before it is made, so that it can be found after a kill."""
+        """Return the field manager of a resource: known before the create, so that a run after a kill finds it."""
         own = hashlib.sha256(f"{self._identity} {urn}".encode()).hexdigest()[:8]
         return objects.annotation(wanted, objects.FIELD_MANAGER) or f"{ownership.LOCAL_MANAGER}{own}"
 
@@ -275,7 +274,7 @@ class KubernetesProvider(LocalProvider):
 
 
 def _keeps_its_name(before: Object, wanted: Object) -> bool:
-    """Say whether a replacement would have the name that the object has: then that one must go first."""
+    """Return whether a replacement would have the object's name, so that the object must go first."""
     old, new = before.get("metadata"), wanted.get("metadata")
     if not isinstance(old, dict) or not isinstance(new, dict) or objects.annotation(wanted, objects.AUTONAMED):
         return False
@@ -290,7 +289,7 @@ def _annotated_timeout(obj: Object) -> float:
 def _already_exists(wanted: Object) -> str:
     return (
         f"{wanted['kind']} {objects.id_of(wanted)} already exists, and was not made by this stack. "
-        "Choose another name, delete it, or, if the resource was only renamed in the program, give it an alias."
+        "Choose another name, delete the object or, for a resource renamed in the program, add an alias."
     )
 
 

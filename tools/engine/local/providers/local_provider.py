@@ -1,4 +1,4 @@
-"""What all providers of the local engine share: the SDK's public provider interface, and two ways to fail."""
+"""Base of the local engine's providers: the SDK's public provider interface, and an error of half-made resources."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,16 +9,16 @@ from tools.engine.values import Properties
 
 
 def type_of(urn: str) -> str:
-    """Return the type in a URN, without the types of its parents that the SDK's requests have before it."""
+    """Return the type in a URN, without the types of its parents."""
     return urn.split("::")[2].rpartition("$")[2]
 
 
 Progress = Callable[[str, str], None]
-"""Shows a line under the resource of a URN."""
+"""Prints a line under the resource of a URN."""
 
 
 class InitError(UserError):
-    """The resource is there, but did not become what it should be. The next `up` goes on waiting for it."""
+    """Failure of an existing resource to become ready. The next `up` resumes the wait."""
 
     def __init__(
         self, resource_id: str, outputs: Properties, reasons: Sequence[str], inputs: Properties | None = None
@@ -31,44 +31,44 @@ class InitError(UserError):
 
 
 class LocalProvider(api.Provider):
-    """A provider in the engine's own process.
+    """Provider in the engine's own process.
 
     Attributes:
-        previews: Whether create and update know in a preview more than the inputs.
+        previews: True if create and update return more than the inputs in a preview.
     """
 
     previews = False
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:  # noqa: ARG002 - for others
-        """Look whether a create that was cut off has made its resource.
+        """Return the resource of a cut-off create.
 
-        The answer is what create would have answered, or None if there is nothing, or nothing that can be found.
+        The answer is that of create, or None if no resource can be found.
         """
         return None
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Close connections and end processes."""
 
 
 class UnconfiguredProvider(LocalProvider):
-    """Stands in, in a preview, for a provider whose configuration will be known only later."""
+    """Stand-in, in a preview, for a provider whose configuration is unknown."""
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Take the inputs as they are."""
+        """Return the inputs unchanged."""
         return api.CheckResponse(inputs=request.new_inputs)
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:  # noqa: ARG002 - whatever it is
-        """Say that there may be changes."""
+        """Report possible changes."""
         return api.DiffResponse(changes=True)
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
-        """Know nothing but the inputs."""
+        """Return the inputs."""
         return api.CreateResponse(properties=request.properties)
 
     async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
-        """Know nothing but the inputs."""
+        """Return the inputs."""
         return api.UpdateResponse(properties=request.news)
 
     async def read(self, request: api.ReadRequest) -> api.ReadResponse:
-        """Know nothing but the state."""
+        """Return the state."""
         return api.ReadResponse(resource_id=request.resource_id, properties=request.properties, inputs=request.inputs)

@@ -29,7 +29,7 @@ class RandomProvider(LocalProvider):
     """Generates values once; a changed input, `keepers` among them, makes a new one."""
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Refuse types and inputs that are not known here."""
+        """Refuse unknown types and inputs."""
         token = type_of(request.urn)
         known = _INPUTS.get(token)
         if known is None:
@@ -51,14 +51,14 @@ class RandomProvider(LocalProvider):
         return api.DiffResponse(changes=bool(changed), replaces=changed, detailed_diff=detailed)
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
-        """Generate."""
+        """Generate the value."""
         if request.preview:
             return api.CreateResponse(properties=request.properties)
         resource_id, outputs = _generate(type_of(request.urn), plain_map(request.properties))
         return api.CreateResponse(resource_id=resource_id, properties={**request.properties, **properties_of(outputs)})
 
     async def delete(self, request: api.DeleteRequest) -> None:
-        """Forget: there is nothing but the state."""
+        """Do nothing: the value exists in the state alone."""
 
 
 def _problem(given: PlainMap) -> tuple[str, str] | None:

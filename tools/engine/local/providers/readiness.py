@@ -1,6 +1,6 @@
-"""When an object is what it should be: the rules by which pulumi-kubernetes waits, without the waiting.
+"""Readiness of objects: the rules by which pulumi-kubernetes waits, without the waiting.
 
-A rule looks at an object, and at what belongs to it, and says whether it is ready or what is missing.
+A rule takes an object and related ones, and returns its readiness, with a message if something is missing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +10,12 @@ from typing import Any
 Object = Mapping[str, Any]
 
 SERVICE_SETTLE_SECONDS = 10.0
-"""How long pulumi-kubernetes lets a Service's endpoints rest before it believes them."""
+"""Time without a change after which pulumi-kubernetes trusts a Service's endpoints."""
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether an object is ready, what is missing if not, and whether that is for good."""
+    """Readiness of an object; if not ready, what is missing, and `failed` if that is final."""
 
     ready: bool
     message: str = ""
@@ -24,12 +24,12 @@ class Readiness:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a rule needs besides the object.
+    """Input of a rule besides the object.
 
     Attributes:
-        before: The object as it was before the update; None after a create.
-        related: Its ReplicaSets, its claims, its Endpoints, or its StorageClass.
-        quiet_seconds: For how long the related objects have not changed.
+        before: Object before the update; None after a create.
+        related: ReplicaSets, claims, Endpoints or StorageClass of the object.
+        quiet_seconds: Time without a change of the related objects.
     """
 
     before: Object | None = None
@@ -53,7 +53,7 @@ def _observed(obj: Object) -> bool:
 
 
 def stateful_set(obj: Object, _: Evidence) -> Readiness:
-    """All replicas are there and ready, and of one revision; with OnDelete the revision counts only at first."""
+    """Require all replicas ready and of one revision; with OnDelete, the revision counts after a create alone."""
     if not _observed(obj):
         return Readiness(False, "waiting for the StatefulSet's controller")
     status = _get(obj, "status", default={})
@@ -70,12 +70,12 @@ def stateful_set(obj: Object, _: Evidence) -> Readiness:
     return Readiness(there == ready == status.get("currentReplicas", 0) == wanted, message)
 
 
-def deployment(obj: Object, around: Evidence) -> Readiness:
-    """It is available, its newest ReplicaSet has all its pods ready, and its claims are bound."""
+def deployment(obj: Object, evidence: Evidence) -> Readiness:
+    """Require availability, all pods of the newest ReplicaSet ready, and bound claims."""
     if not _observed(obj):
         return Readiness(False, "waiting for the Deployment's controller")
     revision = _revision(obj)
-    sets = [o for o in around.related if o["kind"] == "ReplicaSet" and _owned(o, obj) and _revision(o) == revision]
+    sets = [o for o in evidence.related if o["kind"] == "ReplicaSet" and _owned(o, obj) and _revision(o) == revision]
     if not revision or not sets:
         return Readiness(False, "waiting for its ReplicaSet")
     wanted = _get(sets[0], "spec", "replicas", default=1)
@@ -88,7 +88,7 @@ def deployment(obj: Object, around: Evidence) -> Readiness:
             continue
         if found.get("status") != "True" or (reason and found.get("reason") != reason):
             return Readiness(False, found.get("message") or f"waiting until it is {condition}")
-    claims = [o for o in around.related if o["kind"] == "PersistentVolumeClaim"]
+    claims = [o for o in evidence.related if o["kind"] == "PersistentVolumeClaim"]
     unbound = [o["metadata"]["name"] for o in claims if _get(o, "status", "phase") != "Bound"]
     return Readiness(not unbound, f"claims are not bound: {', '.join(unbound)}")
 
@@ -103,7 +103,7 @@ def _owned(obj: Object, owner: Object) -> bool:
 
 
 def daemon_set(obj: Object, _: Evidence) -> Readiness:
-    """Every node that should has its pod, updated and available; with OnDelete too."""
+    """Require an updated and available pod on every selected node, with OnDelete, too."""
     status = _get(obj, "status", default={})
     if not _observed(obj) or "desiredNumberScheduled" not in status:
         return Readiness(False, "waiting for the DaemonSet's controller")
@@ -114,7 +114,7 @@ def daemon_set(obj: Object, _: Evidence) -> Readiness:
 
 
 def pod(obj: Object, _: Evidence) -> Readiness:
-    """It is scheduled, initialized, and ready or through."""
+    """Require a pod scheduled, initialized, and ready or succeeded."""
     if _get(obj, "status", "phase") == "Succeeded":
         return Readiness(True)
     for name, text in (
@@ -129,7 +129,7 @@ def pod(obj: Object, _: Evidence) -> Readiness:
 
 
 def job(obj: Object, _: Evidence) -> Readiness:
-    """It is complete. A Job that has used up its tries or its time has failed for good."""
+    """Require completion. A Job that has used up its retries or its time has failed finally."""
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True" and failed.get("reason") in {"BackoffLimitExceeded", "DeadlineExceeded"}:
         return Readiness(False, f"{failed['reason']}: {failed.get('message', '')}", failed=True)
@@ -139,41 +139,41 @@ def job(obj: Object, _: Evidence) -> Readiness:
     return Readiness(done, f"its pods: {counts}")
 
 
-def service(obj: Object, around: Evidence) -> Readiness:
-    """Its endpoints have settled and none is waiting; a LoadBalancer has its address."""
+def service(obj: Object, evidence: Evidence) -> Readiness:
+    """Require settled endpoints, none of them unready, and the address of a LoadBalancer."""
     spec = _get(obj, "spec", default={})
     balancer = spec.get("type") == "LoadBalancer"
     if balancer and not _get(obj, "status", "loadBalancer", "ingress"):
         return Readiness(False, "no address was allocated yet; does this cluster have load balancers?")
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None" or not spec.get("selector"):
         return Readiness(True)
-    waiting = any(s.get("notReadyAddresses") for o in around.related for s in o.get("subsets") or [])
+    waiting = any(s.get("notReadyAddresses") for o in evidence.related for s in o.get("subsets") or [])
     if waiting:
         return Readiness(False, "some of the pods that it selects are not ready")
-    settled = bool(around.related) and around.quiet_seconds >= SERVICE_SETTLE_SECONDS
+    settled = bool(evidence.related) and evidence.quiet_seconds >= SERVICE_SETTLE_SECONDS
     return Readiness(settled, f"letting its endpoints settle for {SERVICE_SETTLE_SECONDS:.0f} s")
 
 
-def claim(obj: Object, around: Evidence) -> Readiness:
-    """It is bound, or will be when its first pod comes."""
+def claim(obj: Object, evidence: Evidence) -> Readiness:
+    """Require a bound claim, or one that its first pod will bind."""
     phase = _get(obj, "status", "phase", default="")
-    waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in around.related)
+    waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in evidence.related)
     return Readiness(phase == "Bound" or (waits and phase == "Pending"), f"it is {phase or 'new'}, not Bound")
 
 
 def volume(obj: Object, _: Evidence) -> Readiness:
-    """It is available or bound."""
+    """Require an available or bound volume."""
     phase = _get(obj, "status", "phase", default="")
     return Readiness(phase in {"Available", "Bound"}, f"it is {phase or 'new'}")
 
 
 def quota(obj: Object, _: Evidence) -> Readiness:
-    """Its controller has taken it up."""
+    """Require the controller's record of the limits."""
     return Readiness(_get(obj, "status", "hard") == _get(obj, "spec", "hard"), "waiting for its controller")
 
 
 def secret(obj: Object, _: Evidence) -> Readiness:
-    """A service account's token is filled in."""
+    """Require the data of a service account's token."""
     token = obj.get("type") == "kubernetes.io/service-account-token"
     return Readiness(not token or bool(obj.get("data")), "waiting for its token")
 
@@ -192,4 +192,4 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("v1", "Secret"): secret,
     ("v1", "Service"): service,
 }
-"""Kinds that are awaited; all others are done when the API server has taken them."""
+"""Rules by kind; all other kinds are ready once the API server has them."""

@@ -1,6 +1,6 @@
-"""Which changed fields make an object impossible to update in place: the rules of pulumi-kubernetes.
+"""Rules of pulumi-kubernetes for fields whose change replaces an object.
 
-They are what the Pulumi CLI goes by, which is not always what the API server would refuse.
+The Pulumi CLI follows them; the API server does not always refuse the same.
 """
 
 from collections.abc import Mapping
@@ -59,8 +59,8 @@ def force_new(new: Fields, *, config_map_mutable: bool, secret_mutable: bool) ->
     """Return the paths whose change replaces an object.
 
     Args:
-        new: The object as the program wants it.
-        config_map_mutable: Changed data of a ConfigMap is no reason, unless it is immutable.
+        new: Object of the program.
+        config_map_mutable: Changed data of a ConfigMap replaces it only if it is immutable.
         secret_mutable: The same for Secrets.
     """
     version, kind = str(new.get("apiVersion")), str(new.get("kind"))
@@ -75,7 +75,7 @@ def force_new(new: Fields, *, config_map_mutable: bool, secret_mutable: bool) ->
 
 
 def replaces(path: Path, value: object, forced: list[Path]) -> bool:
-    """Say whether a change at a path, to a value (None: removed), touches one of the forced paths."""
+    """Return whether a change at a path, to a value (None: removed), touches one of the forced paths."""
     return any(_touches(path, value, want) for want in forced)
 
 

@@ -1,4 +1,4 @@
-"""Waits for objects to become ready or to go, says why it takes long, and gives up in time."""
+"""Waits for the readiness or the end of objects: prints what is missing, and gives up in time."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from tools.engine.local.providers import readiness
 from tools.engine.local.providers.readiness import Evidence, Readiness
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
-"""What pulumi-kubernetes waits."""
+"""Default of pulumi-kubernetes."""
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.1, 1.0
-_TELL_AFTER_SECONDS, _TELL_EVERY_SECONDS = 3.0, 10.0
+_REPORT_AFTER_SECONDS, _REPORT_EVERY_SECONDS = 3.0, 10.0
 
 Say = Callable[[str], None]
 
 
 class AwaitError(UserError):
-    """An object did not become ready. `live` is its last state."""
+    """Failure of an object to become ready; `live` is its last state."""
 
     def __init__(self, message: str, live: Object) -> None:
         super().__init__(message)
@@ -33,14 +33,14 @@ async def until_ready(
     """Wait until an object is ready and return its last state.
 
     Raises:
-        AwaitError: It is not in time, or never will be.
+        AwaitError: The object is not ready in time, or never will be.
     """
     rule = readiness.RULES.get((obj["apiVersion"], obj["kind"]))
     if rule is None:
         return obj
     started = time.monotonic()
     watch = _Related(cluster)
-    teller = _Teller(cluster, say)
+    reporter = _Reporter(cluster, say)
     pause, live = _FIRST_POLL_SECONDS, obj
     while True:
         state = await _look(rule, live, before, watch)
@@ -48,15 +48,15 @@ async def until_ready(
             return live
         if state.failed or time.monotonic() - started >= timeout_seconds:
             after = "" if state.failed else f"not ready within {timeout_seconds:.0f} s: "
-            raise AwaitError("\n".join([after + state.message, *await pod_troubles(cluster, live)]), live)
-        await teller.tell(state.message, live)
+            raise AwaitError("\n".join([after + state.message, *await pod_problems(cluster, live)]), live)
+        await reporter.report(state.message, live)
         await asyncio.sleep(pause)
         pause = min(pause * 1.3, _LAST_POLL_SECONDS)
         live = await _refetch(cluster, live)
 
 
 async def check_now(cluster: ClusterConnection, live: Object) -> Readiness:
-    """Say whether an object is ready at this moment, without letting anything settle."""
+    """Return the readiness of an object at this moment, without waiting for it to settle."""
     rule = readiness.RULES.get((live["apiVersion"], live["kind"]))
     if rule is None or live["kind"] in {"PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret"}:
         return Readiness(True)  # pulumi-kubernetes awaits these only when it makes them
@@ -77,14 +77,14 @@ async def _refetch(cluster: ClusterConnection, live: Object) -> Object:
     try:
         found = await cluster.get(live["apiVersion"], live["kind"], metadata.get("namespace", ""), metadata["name"])
     except UnreachableError:
-        return live  # it may come back before the time is over
+        return live  # the API server may come back in time
     if found is None:
-        raise AwaitError("somebody deleted it while it was awaited", live)
+        raise AwaitError("the object was deleted during the wait", live)
     return found
 
 
 class _Related:
-    """Fetches what a rule needs besides the object, and knows for how long that has not changed."""
+    """Fetches the related objects of a rule, and measures the time since their last change."""
 
     def __init__(self, cluster: ClusterConnection) -> None:
         self._cluster = cluster
@@ -123,34 +123,34 @@ class _Related:
 
 
 def labels(spec: Mapping[str, Any]) -> str:
-    """Return the label selector of a workload, as a query has it."""
+    """Return the label selector of a workload in the form of a query."""
     selector = spec.get("selector") or {}
     equal = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
     return ",".join(equal)
 
 
-class _Teller:
-    """Says what is awaited: after a while, when it changes, and now and then, with what ails the pods."""
+class _Reporter:
+    """Prints what is missing, with the problems of pods: after a while, on a change, and at intervals."""
 
     def __init__(self, cluster: ClusterConnection, say: Say) -> None:
         self._cluster = cluster
         self._say = say
-        self._next = time.monotonic() + _TELL_AFTER_SECONDS
-        self._told: list[str] = []
+        self._next = time.monotonic() + _REPORT_AFTER_SECONDS
+        self._reported: list[str] = []
 
-    async def tell(self, message: str, live: Object) -> None:
+    async def report(self, message: str, live: Object) -> None:
         if time.monotonic() < self._next:
             return
-        lines = [message, *await pod_troubles(self._cluster, live)]
-        self._next = time.monotonic() + _TELL_EVERY_SECONDS
+        lines = [message, *await pod_problems(self._cluster, live)]
+        self._next = time.monotonic() + _REPORT_EVERY_SECONDS
         for line in lines:
-            if line not in self._told:
+            if line not in self._reported:
                 self._say(line)
-        self._told = lines
+        self._reported = lines
 
 
-async def pod_troubles(cluster: ClusterConnection, live: Object) -> list[str]:
-    """Return a line for each pod of a workload that does not come up: why, in the kubelet's or scheduler's words."""
+async def pod_problems(cluster: ClusterConnection, live: Object) -> list[str]:
+    """Return a line for each unready pod of a workload, with the message of kubelet or scheduler."""
     spec = live.get("spec") or {}
     if live["kind"] not in {"StatefulSet", "Deployment", "DaemonSet", "Job", "Pod"}:
         return []
@@ -160,12 +160,12 @@ async def pod_troubles(cluster: ClusterConnection, live: Object) -> list[str]:
         else:
             namespace = live["metadata"]["namespace"]
             pods = await cluster.list("v1", "Pod", namespace, labelSelector=labels(spec))
-        return [line for pod in pods if (line := await _trouble(cluster, pod))]
+        return [line for pod in pods if (line := await _problem(cluster, pod))]
     except (ApiError, UnreachableError):
-        return []  # this only explains; what is awaited is asked for elsewhere
+        return []  # an explanation alone; the awaited object is read elsewhere
 
 
-async def _trouble(cluster: ClusterConnection, pod: Object) -> str:
+async def _problem(cluster: ClusterConnection, pod: Object) -> str:
     name, status = pod["metadata"]["name"], pod.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     if conditions.get("Ready", {}).get("status") == "True" or status.get("phase") == "Succeeded":
@@ -196,12 +196,12 @@ async def _warning(cluster: ClusterConnection, pod: Object) -> str:
 
 
 async def until_gone(cluster: ClusterConnection, live: Object, timeout_seconds: float, say: Say) -> None:
-    """Wait until an object that is being deleted has gone.
+    """Wait for the end of an object under deletion.
 
     Raises:
-        UserError: It is still there; the message says what holds it.
+        UserError: The object still exists; the message names what holds it.
     """
-    started, pause, told = time.monotonic(), _FIRST_POLL_SECONDS, ""
+    started, pause, reported = time.monotonic(), _FIRST_POLL_SECONDS, ""
     metadata = live["metadata"]
     while True:
         try:
@@ -215,9 +215,9 @@ async def until_gone(cluster: ClusterConnection, live: Object, timeout_seconds: 
         waited = time.monotonic() - started
         if waited >= timeout_seconds:
             raise UserError(f"still there {timeout_seconds:.0f} s after its deletion: {why}")
-        if waited >= _TELL_AFTER_SECONDS and why != told:
+        if waited >= _REPORT_AFTER_SECONDS and why != reported:
             say(why)
-            told = why
+            reported = why
         await asyncio.sleep(pause)
         pause = min(pause * 1.3, _LAST_POLL_SECONDS)
 
