@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from soperator_pulumi.cluster.secrets import Keys
 from soperator_pulumi.cluster.storage import Claim
-from soperator_pulumi.lifecycle import Connection
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 
@@ -18,4 +17,3 @@ class Parts:
     """ReadWriteMany, with the jail's trees, the homes and what else is shared."""
     state: Claim
     """ReadWriteOnce, with slurmctld's state."""
-    connection: Connection

@@ -8,7 +8,7 @@ from pulumi_kubernetes.batch.v1 import Job
 from soperator_pulumi.cluster.populate import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
-from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated
+from soperator_pulumi.lifecycle import ActiveTree, TreePopulated
 from soperator_pulumi.render.jail import active_tree, source_name, tree_id
 from soperator_pulumi.spec.cluster import ClusterSpec
 
@@ -40,7 +40,6 @@ class Jail(pulumi.ComponentResource):
         *,
         scope: Scope,
         spec: ClusterSpec,
-        connection: Connection,
         before_pods: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -50,14 +49,13 @@ class Jail(pulumi.ComponentResource):
             name: Name of the component.
             scope: The cluster's surroundings.
             spec: The cluster.
-            connection: Which Kubernetes it is.
             before_pods: What must be there before a pod of the jail's is. The claim does not wait for it, or a destroy
                 that keeps the claim would keep that as well.
             opts: Options of the component.
         """
         super().__init__("soperator-pulumi:index:Jail", name, {}, opts)
         own = scope.within(self)
-        self._name, self._spec, self._connection = name, spec, connection
+        self._name, self._spec = name, spec
         self.claim = create_claim(name, own, spec.jail.storage, JAIL_CLAIM, "ReadWriteMany", keep=spec.storage.keep)
         filling = own.following(*before_pods, *self.claim.created)
         job = f"{POPULATE}-{tree_id(spec)}"
@@ -70,12 +68,11 @@ class Jail(pulumi.ComponentResource):
         )
         self.populated = TreePopulated(
             f"{name}-populated",
-            namespace=scope.namespace,
+            cluster=own.connection(),
             job=job,
             tree=tree_id(spec),
             source=source_name(spec),
             claim=self.claim.name,
-            connection=connection,
             opts=filling.options(depends_on=[self.job]),
         )
         self.register_outputs({})
@@ -86,18 +83,15 @@ class Jail(pulumi.ComponentResource):
         template = switch_template(own, spec, self.claim)
         self.active = ActiveTree(
             f"{self._name}-active",
-            namespace=scope.namespace,
-            namespace_uid=own.namespace_uid,
+            cluster=own.connection(),
             tree=active_tree(spec),
             populated=tree_id(spec),
             source=source_name(spec),
             keep_trees=spec.jail.keep_trees,
             changes=spec.jail.changes,
-            selector=own.selector(),
             labels=own.object_labels(SWITCH),
             annotations=own.annotations,
             template={"metadata": template.metadata, "spec": template.spec},
-            connection=self._connection,
             opts=own.options(),
         )
         self.tree = self.active.tree

@@ -19,8 +19,8 @@ from soperator_pulumi.lifecycle import (
     IDENTITY_ANNOTATION,
     POLICY_ANNOTATION,
     TEMPLATE_ANNOTATION,
+    DrainGate,
     NodeDrain,
-    NodeSetGuard,
     NodesReady,
 )
 from soperator_pulumi.spec.node_set import NodeSetSpec
@@ -31,22 +31,22 @@ _ALL_AT_ONCE = "Parallel"
 class NodeSet(pulumi.ComponentResource):
     """Worker pods of one kind, one StatefulSet whatever their number. Pod = Slurm node = `<name>-<ordinal>`.
 
-    The StatefulSet stands between resources that know of jobs: `drain` frees the nodes that it is to lose before it
-    loses them; `guard` frees all before it is deleted; `ready` waits for new ones and renews changed ones, as a changed
-    pod template restarts nothing by itself (`OnDelete`).
+    The StatefulSet stands between resources that know of jobs: `drain` frees surplus nodes before they go; `drain_gate`
+    frees all before it is deleted; `ready` waits for new nodes and recreates changed pods, as a changed template
+    restarts nothing by itself (`OnDelete`).
     """
 
     drain: NodeDrain
-    """Frees the nodes that are too many of jobs."""
+    """Frees surplus nodes of jobs."""
 
     stateful_set: StatefulSet
     """The workers' StatefulSet."""
 
-    guard: NodeSetGuard
+    drain_gate: DrainGate
     """Frees all nodes of jobs before the StatefulSet is deleted."""
 
     ready: NodesReady
-    """Waits until the nodes have joined Slurm, and says what each missing one lacks."""
+    """Waits until the nodes have joined Slurm, and reports why each missing one has not."""
 
     def __init__(
         self,
@@ -59,22 +59,18 @@ class NodeSet(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:NodeSet", name, {}, opts)
         own = scope.within(self)
-        selector = own.selector("worker", node_set.name)
+        cluster = own.connection("worker", node_set.name)
         identity = _identity(own, node_set)
         template = pod_template(own, parts, worker_role(parts, node_set, own.owner))
         digest = _digest(template)
         policy = node_set.drain.model_dump(mode="json")
         self.drain = NodeDrain(
             f"{name}-drain",
-            namespace=own.namespace,
-            namespace_uid=own.namespace_uid,
-            owner=own.owner,
+            cluster=cluster,
             node_set=node_set.name,
             replicas=node_set.replicas,
-            selector=selector,
             identity=identity,
             policy=policy,
-            connection=parts.connection,
             opts=own.options(),
         )
         self.stateful_set = StatefulSet(
@@ -97,48 +93,40 @@ class NodeSet(pulumi.ComponentResource):
                 replicas=self.drain.replicas,
                 pod_management_policy=_ALL_AT_ONCE,
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
-                selector=LabelSelectorArgs(match_labels=selector),
+                selector=LabelSelectorArgs(match_labels=cluster.selector),
                 template=template,
             ),
             opts=own.options(OLD_ONE_FIRST, depends_on=[self.drain]),
         )
         self.disruption_budget = never_evicted(name, own, "worker", node_set.name)
-        self.guard = NodeSetGuard(
-            f"{name}-guard",
-            namespace=own.namespace,
-            namespace_uid=self.drain.namespace_uid,
-            owner=own.owner,
-            component=own.component,
+        recorded = cluster.pinned(self.drain.namespace_uid)
+        self.drain_gate = DrainGate(
+            f"{name}-drain-gate",
+            cluster=recorded,
             node_set=node_set.name,
-            stateful_set=self.stateful_set.id,
-            selector=selector,
-            policy=policy,
-            connection=parts.connection,
+            policies={node_set.name: policy},
+            guards=self.stateful_set.id,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.ready = NodesReady(
             f"{name}-ready",
-            namespace=own.namespace,
-            namespace_uid=self.drain.namespace_uid,
-            owner=own.owner,
+            cluster=recorded,
             node_set=node_set.name,
             replicas=self.drain.replicas,
-            selector=selector,
             template=digest,
             timeout_seconds=node_set.ready_timeout_seconds,
             max_unready=node_set.max_unready.written(),
             wait_until_ready=node_set.wait_until_ready,
             policy=policy,
             rolling_update=node_set.rolling_update.model_dump(mode="json"),
-            connection=parts.connection,
-            opts=own.options(depends_on=[self.stateful_set, self.guard]),
+            opts=own.options(depends_on=[self.stateful_set, self.drain_gate]),
         )
         self.register_outputs({})
 
     @property
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
         """What comes after all of it but `ready`, which may fail: nodes may never join."""
-        return self.guard, self.disruption_budget
+        return self.drain_gate, self.disruption_budget
 
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:

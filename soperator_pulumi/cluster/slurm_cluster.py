@@ -24,7 +24,14 @@ from soperator_pulumi.cluster.scope import PART_OF, Scope, owner_of, urn_of, wha
 from soperator_pulumi.cluster.secrets import create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, create_claim
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.lifecycle import OWNER_LABEL, Connection, DrainGate, Prerequisites, RemovedNodeSets
+from soperator_pulumi.lifecycle import (
+    OWNER_LABEL,
+    ClusterConnection,
+    DrainGate,
+    KubernetesAccess,
+    Prerequisites,
+    RemovedNodeSets,
+)
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 WHERE = "soperator:cluster"
@@ -74,6 +81,10 @@ class SlurmCluster(pulumi.ComponentResource):
     drain_gate: DrainGate
     """Depends on all else, so it is deleted first: it frees all nodes of jobs, or nothing is deleted."""
 
+    connection: ClusterConnection
+    """Handle of the live cluster (access, namespace, UID, owner), for resources that act on it, of other programs too.
+    Known once all of the cluster is there; a resource with it is deleted before the cluster is."""
+
     def __init__(
         self,
         resource_name: str,
@@ -94,18 +105,18 @@ class SlurmCluster(pulumi.ComponentResource):
             ClusterArgumentsError: arguments do not go together, or another cluster of the program has its name.
         """
         name = resource_name
-        spec, connection = _understand(name, args, kwargs)
+        spec, access = _understand(name, args, kwargs)
         take_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._surroundings(name, spec, connection, what_it_stands_on(opts))
-        self.prerequisites = self._check_prerequisites(name, scope, spec, connection)
+        scope = self._surroundings(name, spec, access, what_it_stands_on(opts))
+        self.prerequisites = self._check_prerequisites(name, scope, spec)
         scope = create_namespace(name, scope.following(self.prerequisites), spec)
-        self.removed_node_sets = create_removed_node_sets(name, scope, spec, connection)
+        self.removed_node_sets = create_removed_node_sets(name, scope, spec)
         state = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
         keys = create_keys(name, scope, spec.secrets, self.prerequisites)
-        configuration = create_configuration(name, scope.following(self.removed_node_sets), spec, connection)
+        configuration = create_configuration(name, scope.following(self.removed_node_sets), spec)
         self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
         protected = scope.following(*self.network_policies)
@@ -113,17 +124,17 @@ class SlurmCluster(pulumi.ComponentResource):
             f"{name}-jail",
             scope=scope,
             spec=spec,
-            connection=connection,
             before_pods=self.network_policies,
             opts=scope.options(),
         )
-        parts = Parts(spec, keys, self.jail.claim, state, connection)
+        parts = Parts(spec, keys, self.jail.claim, state)
         before_pods = [*state.created, *keys.created, *configuration.resources, self.nodes_service]
         self._create_slurm(name, protected.following(*self.jail.claim.created, *before_pods), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
         pods = [self.jail, self.controller, *node_sets, self.login, self.admin]
         everything = [*self.network_policies, *before_pods, *pods]
-        self.drain_gate = create_drain_gate(name, scope, spec, connection, everything)
+        self.drain_gate = create_drain_gate(name, scope, spec, everything)
+        self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
         self.namespace = pulumi.Output.from_input(spec.namespace)
         self.register_outputs({"namespace": self.namespace, "jailTree": self.jail_tree})
 
@@ -139,11 +150,11 @@ class SlurmCluster(pulumi.ComponentResource):
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
 
     def _surroundings(
-        self, name: str, spec: ClusterSpec, connection: Connection, stands_on: pulumi.ResourceOptions
+        self, name: str, spec: ClusterSpec, access: KubernetesAccess, stands_on: pulumi.ResourceOptions
     ) -> Scope:
         """Return what all children share; a kubeconfig given to the component gets a provider of its own."""
         provider = self.get_provider("kubernetes:core/v1:Pod")
-        if provider is not None and not connection:
+        if provider is not None and not access:
             raise ClusterArgumentsError(
                 f"SlurmCluster {name!r}: an explicit Kubernetes provider was given without kubeconfig or context. "
                 "The cluster talks to Slurm itself and cannot read the provider's credentials, so it might act on "
@@ -157,15 +168,16 @@ class SlurmCluster(pulumi.ComponentResource):
             component=urn_of(self),
             labels=spec.labels,
             annotations=spec.annotations,
+            access=access,
             provider=provider,
             stands_on=stands_on,
         )
-        if provider is not None or not connection:
+        if provider is not None or not access:
             return scope
         own = kubernetes.Provider(
             f"{name}-kubernetes",
-            kubeconfig=connection.secret_kubeconfig(),
-            context=connection.context,
+            kubeconfig=access.secret_kubeconfig(),
+            context=access.context,
             # Or another address or CA of the same Kubernetes would have everything made anew.
             cluster_identifier=scope.owner,
             enable_secret_mutable=True,  # a changed Secret is changed in place
@@ -173,19 +185,16 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         return scope.through(own)
 
-    def _check_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> Prerequisites:
+    def _check_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
+            cluster=scope.connection(),
             where=WHERE,
-            namespace=spec.namespace,
             create_namespace=spec.create_namespace,
-            owner=scope.owner,
             owner_label=OWNER_LABEL,
-            component=scope.component,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
             api_servers=spec.network.api_servers,
-            connection=connection,
             opts=scope.options(),
         )
 
@@ -198,18 +207,18 @@ class SlurmCluster(pulumi.ComponentResource):
         }
 
 
-def _understand(name: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, Connection]:
+def _understand(name: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, KubernetesAccess]:
     """Return the checked spec, and the Kubernetes cluster that it goes to."""
     described: dict[str, Any] = {"name": name, **args} if isinstance(args, Mapping) else {"name": name}
     given = {**described, **kwargs}
-    connection = Connection(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
+    access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
     if isinstance(args, ClusterSpec):
         if besides := sorted(given.keys() - {"name"}):
             raise ClusterArgumentsError(
                 f"SlurmCluster {name!r}: got a ClusterSpec and also {', '.join(besides)}. Put all into the ClusterSpec."
             )
-        return args, connection
+        return args, access
     try:
-        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), connection
+        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), access
     except SpecError as error:
         raise InvalidClusterError(error.where, error.problems) from None

@@ -1,4 +1,4 @@
-"""What the providers of resources that are about nodes share besides: they know their namespace again."""
+"""Provider pinned to its namespace's UID."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.nodes.cluster_ref import Place, cluster_of, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
 
 
-class PlacedProvider(LiveProvider):
-    """A provider of what is in one namespace, which it knows again by its UID."""
+class PinnedProvider(LiveProvider):
+    """A provider of resources in one namespace, which it knows again by its UID."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in which namespace it is, where the inputs do not say so: the one of before, else the live one.
+        """Fill in the namespace's UID, where the inputs have none: the recorded one, else the live one.
 
         It is in the inputs so that a preview knows it: there the outputs of a change are its inputs.
         """
@@ -28,25 +28,25 @@ class PlacedProvider(LiveProvider):
             news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
         return CheckResult(news, [])
 
-    def placed_kube(self, props: dict[str, Any]) -> Kube:
+    def pinned_kube(self, props: dict[str, Any]) -> Kube:
         """Return the cluster of a resource with these inputs or outputs, in which its namespace is the recorded one.
 
         Raises:
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
         kube = self.kube(props)
-        place_of(props).uid(kube)
+        ClusterRef.model_validate(props).uid(kube)
         return kube
 
     def recorded_kube(self, props: dict[str, Any]) -> Kube:
-        """Return the cluster of what is to be deleted, which is the one that was recorded.
+        """Return the cluster of a resource to delete, which is the recorded one.
 
         Raises:
             KubernetesError: its namespace is another one of the same name: a wrong cluster is not touched.
         """
         kube, uid = self.kube(props), props.get("namespace_uid")
         if uid and kube.get(namespace_path(props["namespace"])) is not None:
-            place_of(props).uid(kube)
+            ClusterRef.model_validate(props).uid(kube)
         return kube
 
     def _live_uid(self, props: dict[str, Any]) -> str | None:
@@ -55,10 +55,5 @@ class PlacedProvider(LiveProvider):
         try:
             found = self.kube(props).get(namespace_path(props["namespace"]))
         except KubernetesError:
-            return None  # who acts says so
+            return None  # the operation that acts reports it
         return str(found["metadata"]["uid"]) if found else None
-
-
-def place_of(props: dict[str, Any]) -> Place:
-    """Return where a resource with these inputs or outputs is."""
-    return Place.model_validate({"owner": "", **props})

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.drain.waves import next_wave
+from soperator_pulumi.operations.nodes.recreation import next_wave
 from soperator_pulumi.spec.types.int_or_percent import Share
 
 NODES = [f"gpu-{ordinal}" for ordinal in range(10)]

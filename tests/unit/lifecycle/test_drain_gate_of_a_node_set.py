@@ -7,13 +7,13 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import DrainError, NotReadyError
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.kubernetes import OWNER
 from tests.unit.lifecycle.model import Model, a_model
 
-NAME = "NodeSetGuard gpu"
+NAME = "DrainGate gpu"
 
 
 @pytest.fixture
@@ -29,24 +29,26 @@ def recorded(model: Model) -> dict[str, Any]:
     return dict(model.engine.state[NAME])
 
 
-def test_it_asks_nobody_until_it_is_deleted(model: Model) -> None:
+def test_it_asks_slurm_for_nothing_until_it_is_deleted(model: Model) -> None:
     state = recorded(model)
-    assert NodeSetGuardProvider().create(state).outs == state
-    assert NodeSetGuardProvider().update("", {}, state).outs == state
-    assert NodeSetGuardProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
+    assert DrainGateProvider().create(state).outs == state
+    assert DrainGateProvider().update("", state, state).outs == state
+    assert DrainGateProvider().diff("", state, {**state, "kubeconfig": "other", "context": "new"}).changes
     assert model.commands == []
 
 
-@pytest.mark.parametrize("change", [{"policy": {"timeout": "5m"}}, {"selector": {"a": "b"}}, {"owner": UNKNOWN}])
+@pytest.mark.parametrize(
+    "change", [{"policies": {"gpu": {"timeout": "5m"}}}, {"selector": {"a": "b"}}, {"owner": UNKNOWN}]
+)
 def test_what_a_deletion_needs_is_recorded_anew_when_it_changes(model: Model, change: dict[str, Any]) -> None:
     state = recorded(model)
-    result = NodeSetGuardProvider().diff("", state, {**state, **change})
+    result = DrainGateProvider().diff("", state, {**state, **change})
     assert result.changes
     assert not result.replaces
 
 
 def test_deleting_drains_all_nodes_for_a_removal(model: Model) -> None:
-    NodeSetGuardProvider().delete("", recorded(model))
+    DrainGateProvider().delete("", recorded(model))
     markers = [Marker.read(reason, OWNER) for reason in model.drained().values()]
     assert [each.operation for each in markers if each] == [Operation.REMOVAL] * 3
 
@@ -54,7 +56,7 @@ def test_deleting_drains_all_nodes_for_a_removal(model: Model) -> None:
 def test_deleting_fails_and_puts_all_back_when_a_job_does_not_end_in_time(model: Model) -> None:
     job = model.submit(seconds=1000)
     with pytest.raises(DrainError):
-        NodeSetGuardProvider().delete("", recorded(model))
+        DrainGateProvider().delete("", recorded(model))
     assert model.drained() == {}
     assert job.state == "RUNNING"
 

@@ -14,6 +14,7 @@ from soperator_pulumi.errors import (
 )
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.hostlist import expand
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
 
 DONE = Answer(0, "", "")
@@ -41,7 +42,7 @@ def ok(**content: object) -> Answer:
 
 
 def patient(transport: Canned) -> SlurmClient:
-    return SlurmClient(transport, pause=lambda _: None)
+    return ScontrolClient(transport, pause=lambda _: None)
 
 
 def a_node(**fields: object) -> dict[str, object]:
@@ -50,7 +51,7 @@ def a_node(**fields: object) -> dict[str, object]:
 
 def test_nodes_are_read_with_their_state_features_and_reason() -> None:
     answer = ok(nodes=[a_node(state=["IDLE", "DRAIN"], reason="disk", active_features=["cpu", "ib"])])
-    (node,) = SlurmClient(Canned(scontrol_show_nodes=answer)).nodes()
+    (node,) = ScontrolClient(Canned(scontrol_show_nodes=answer)).nodes()
     assert node.name == "cpu-0"
     assert node.state == {"IDLE", "DRAIN"}
     assert node.features == {"cpu", "ib"}
@@ -59,12 +60,12 @@ def test_nodes_are_read_with_their_state_features_and_reason() -> None:
 
 
 def test_features_as_one_text_are_read_as_well() -> None:
-    (node,) = SlurmClient(Canned(scontrol_show_nodes=ok(nodes=[a_node(active_features="cpu,ib")]))).nodes()
+    (node,) = ScontrolClient(Canned(scontrol_show_nodes=ok(nodes=[a_node(active_features="cpu,ib")]))).nodes()
     assert node.features == {"cpu", "ib"}
 
 
 def test_a_cluster_without_nodes_has_none() -> None:
-    assert SlurmClient(Canned(scontrol_show_nodes=ok(nodes=[]))).nodes() == ()
+    assert ScontrolClient(Canned(scontrol_show_nodes=ok(nodes=[]))).nodes() == ()
 
 
 def a_job(*state: str, **fields: object) -> dict[str, object]:
@@ -75,17 +76,17 @@ def a_job(*state: str, **fields: object) -> dict[str, object]:
     "state", [("RUNNING",), ("PENDING",), ("SUSPENDED",), ("COMPLETED", "COMPLETING"), ("PENDING", "REQUEUED")]
 )
 def test_jobs_that_have_not_ended_are_jobs(state: Sequence[str]) -> None:
-    (job,) = SlurmClient(Canned(squeue=ok(jobs=[a_job(*state)]))).jobs()
+    (job,) = ScontrolClient(Canned(squeue=ok(jobs=[a_job(*state)]))).jobs()
     assert job.job_id == 7
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"])
 def test_jobs_that_slurmctld_still_remembers_are_none(state: str) -> None:
-    assert SlurmClient(Canned(squeue=ok(jobs=[a_job(state)]))).jobs() == ()
+    assert ScontrolClient(Canned(squeue=ok(jobs=[a_job(state)]))).jobs() == ()
 
 
 def test_a_waiting_job_may_be_of_several_partitions() -> None:
-    (job,) = SlurmClient(Canned(squeue=ok(jobs=[a_job("PENDING", partition="main,gpu")]))).jobs()
+    (job,) = ScontrolClient(Canned(squeue=ok(jobs=[a_job("PENDING", partition="main,gpu")]))).jobs()
     assert job.partitions == {"main", "gpu"}
     assert str(job) == "7 (alice, waiting)"
 
@@ -93,18 +94,18 @@ def test_a_waiting_job_may_be_of_several_partitions() -> None:
 def test_slurms_refusal_is_told_in_its_own_words() -> None:
     refused = Answer(1, "", "slurm_reconfigure error: Unable to contact slurm controller (connect failure)\n")
     with pytest.raises(SlurmError, match=r"^slurm_reconfigure error: Unable to contact"):
-        SlurmClient(Canned(scontrol_reconfigure=refused)).reconfigure()
+        ScontrolClient(Canned(scontrol_reconfigure=refused)).reconfigure()
 
 
 def test_a_silent_refusal_names_the_command() -> None:
     with pytest.raises(SlurmError, match="`scontrol reconfigure` ended with exit code 3"):
-        SlurmClient(Canned(scontrol_reconfigure=Answer(3, "", ""))).reconfigure()
+        ScontrolClient(Canned(scontrol_reconfigure=Answer(3, "", ""))).reconfigure()
 
 
 @pytest.mark.parametrize("text", ["", "Unable to contact", '{"jobs": []}', '{"nodes": 3}', "[]", '{"nodes": [{}]}'])
 def test_an_answer_that_is_not_what_was_asked_for_is_no_list_of_nodes(text: str) -> None:
     with pytest.raises(SlurmError, match="not Slurm's JSON"):
-        SlurmClient(Canned(scontrol_show_nodes=Answer(0, text, ""))).nodes()
+        ScontrolClient(Canned(scontrol_show_nodes=Answer(0, text, ""))).nodes()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_an_answer_that_is_not_what_was_asked_for_is_no_list_of_nodes(text: str)
     [(Answer(0, "UP", ""), True), (Answer(1, "DOWN", ""), False), (TransportError("not reached"), False)],
 )
 def test_slurmctld_is_up_when_it_says_so(answer: Answer | Exception, *, up: bool) -> None:
-    assert SlurmClient(Canned(scontrol_ping=answer)).is_up() is up
+    assert ScontrolClient(Canned(scontrol_ping=answer)).is_up() is up
 
 
 @pytest.mark.parametrize(
@@ -122,27 +123,27 @@ def test_slurmctld_is_up_when_it_says_so(answer: Answer | Exception, *, up: bool
             lambda slurm: slurm.drain(["gpu-10", "gpu-9"], "disk full"),
             "nodename=gpu-[9-10] state=drain reason=disk full",
         ),
-        (lambda slurm: slurm.resume(["gpu-1"]), "nodename=gpu-1 state=undrain reason=none"),
-        (lambda slurm: slurm.resume({"gpu-1", "gpu-0"}, "disk"), "nodename=gpu-[0-1] state=undrain reason=disk"),
+        (lambda slurm: slurm.undrain(["gpu-1"]), "nodename=gpu-1 state=undrain reason=none"),
+        (lambda slurm: slurm.undrain({"gpu-1", "gpu-0"}, "disk"), "nodename=gpu-[0-1] state=undrain reason=disk"),
     ],
 )
 def test_nodes_are_changed_by_one_call(act: Callable[[SlurmClient], None], command: str) -> None:
     slurmctld = Canned(scontrol_update=DONE)
-    act(SlurmClient(slurmctld))
+    act(ScontrolClient(slurmctld))
     assert slurmctld.asked == [f"scontrol update {command}"]
 
 
 def test_records_are_deleted_by_one_call() -> None:
     slurmctld = Canned(scontrol_delete=DONE)
-    SlurmClient(slurmctld).delete_nodes([f"gpu-{number}" for number in range(1000)])
+    ScontrolClient(slurmctld).delete_nodes([f"gpu-{number}" for number in range(1000)])
     assert slurmctld.asked == ["scontrol delete nodename=gpu-[0-999]"]
 
 
 def test_nothing_is_sent_for_no_nodes_and_no_jobs() -> None:
     slurmctld = Canned()
-    slurm = SlurmClient(slurmctld)
+    slurm = ScontrolClient(slurmctld)
     slurm.drain([], "disk")
-    slurm.resume([])
+    slurm.undrain([])
     slurm.delete_nodes([])
     assert slurm.requeue([]) == slurm.cancel([]) == {}
     assert slurmctld.asked == []
@@ -151,7 +152,7 @@ def test_nothing_is_sent_for_no_nodes_and_no_jobs() -> None:
 def test_a_list_too_long_for_one_call_is_sent_in_parts() -> None:
     names = [f"gpu-{number}" for number in range(0, 8000, 3)]
     slurmctld = Canned(scontrol_update=DONE)
-    SlurmClient(slurmctld).drain(names, "disk")
+    ScontrolClient(slurmctld).drain(names, "disk")
     lists = [asked.split("nodename=")[1].split(" ")[0] for asked in slurmctld.asked]
     assert len(lists) > 1
     assert all(len(each) <= 4000 for each in lists)
@@ -161,13 +162,13 @@ def test_a_list_too_long_for_one_call_is_sent_in_parts() -> None:
 def test_a_drain_of_an_unknown_node_says_so() -> None:
     refused = Answer(1, "", "slurm_update error: Invalid node name specified\n")
     with pytest.raises(UnknownNodeError):
-        SlurmClient(Canned(scontrol_update=refused)).drain(["gpu-0"], "disk")
+        ScontrolClient(Canned(scontrol_update=refused)).drain(["gpu-0"], "disk")
 
 
 def test_a_list_deleted_in_part_says_who_is_left() -> None:
     words = "scontrol: error: failed to delete nodes gpu-1\ndelete_node nodename=gpu-[0-1]: Requested nodes are busy"
     with pytest.raises(NodesNotDeletedError) as raised:
-        SlurmClient(Canned(scontrol_delete=Answer(1, "", words))).delete_nodes(["gpu-0", "gpu-1"])
+        ScontrolClient(Canned(scontrol_delete=Answer(1, "", words))).delete_nodes(["gpu-0", "gpu-1"])
     assert raised.value.left == {"gpu-1"}
 
 
@@ -182,7 +183,7 @@ def test_a_list_too_long_for_one_call_is_deleted_whole_though_some_of_it_is_refu
 
     slurmctld = Busy(scontrol_delete=DONE)
     with pytest.raises(NodesNotDeletedError) as raised:
-        SlurmClient(slurmctld).delete_nodes(names)
+        ScontrolClient(slurmctld).delete_nodes(names)
     assert len(raised.value.left) == len(slurmctld.asked) > 1
 
 
@@ -190,7 +191,7 @@ def test_a_list_too_long_for_one_call_is_deleted_whole_though_some_of_it_is_refu
     "act",
     [
         lambda slurm: slurm.drain(["gpu-0"], "disk"),
-        lambda slurm: slurm.resume(["gpu-0"]),
+        lambda slurm: slurm.undrain(["gpu-0"]),
         lambda slurm: slurm.delete_nodes(["gpu-0"]),
     ],
 )
@@ -232,7 +233,7 @@ def a_cluster(*jobs: dict[str, object], **more: Answer | Exception) -> Canned:
 
 def test_a_snapshot_asks_for_the_nodes_first_and_for_the_jobs_after_them() -> None:
     slurmctld = a_cluster(a_job("RUNNING", nodes="cpu-0"))
-    snapshot = SlurmClient(slurmctld).snapshot()
+    snapshot = ScontrolClient(slurmctld).snapshot()
     assert slurmctld.asked == [
         "scontrol show nodes --json",
         "squeue --json --all",
@@ -245,7 +246,7 @@ def test_a_snapshot_asks_for_the_nodes_first_and_for_the_jobs_after_them() -> No
 
 def test_reservations_are_asked_for_when_they_are_wanted() -> None:
     slurmctld = a_cluster()
-    SlurmClient(slurmctld).snapshot(reservations=False)
+    ScontrolClient(slurmctld).snapshot(reservations=False)
     assert len(slurmctld.asked) == 2
 
 
@@ -256,21 +257,21 @@ def a_task(number: int, of: int, raw: int) -> dict[str, object]:
 
 def test_the_last_task_of_an_array_is_requeued_and_not_the_array_whose_number_it_has() -> None:
     slurmctld = a_cluster(a_task(3, of=12, raw=12), scontrol_requeue=DONE)
-    assert SlurmClient(slurmctld).requeue([12]) == {}
+    assert ScontrolClient(slurmctld).requeue([12]) == {}
     assert slurmctld.asked[-1] == "scontrol requeue Incomplete 12_3"
 
 
 def test_jobs_are_cancelled_by_one_call() -> None:
     jobs = [a_job("RUNNING", nodes="cpu-0", job_id=number) for number in (4, 5)]
     slurmctld = a_cluster(*jobs, a_task(2, of=9, raw=8), scancel=DONE)
-    assert SlurmClient(slurmctld).cancel([4, 5, 8]) == {}
+    assert ScontrolClient(slurmctld).cancel([4, 5, 8]) == {}
     assert slurmctld.asked[-1] == "scancel 4 5 9_2"
 
 
 def test_more_jobs_than_fit_one_call_are_cancelled_in_parts() -> None:
     jobs = [a_job("RUNNING", nodes="cpu-0", job_id=number) for number in range(1000, 2000)]
     slurmctld = a_cluster(*jobs, scancel=DONE)
-    SlurmClient(slurmctld).cancel(range(1000, 2000))
+    ScontrolClient(slurmctld).cancel(range(1000, 2000))
     parts = [asked.split()[1:] for asked in slurmctld.asked if asked.startswith("scancel")]
     assert len(parts) > 1
     assert [int(each) for part in parts for each in part] == [*range(1000, 2000)]
@@ -279,11 +280,11 @@ def test_more_jobs_than_fit_one_call_are_cancelled_in_parts() -> None:
 @pytest.mark.parametrize("state", [("COMPLETED",), ("PENDING",)])
 def test_a_job_that_holds_no_node_any_more_is_left_alone(state: Sequence[str]) -> None:
     slurmctld = a_cluster(a_job(*state))
-    assert SlurmClient(slurmctld).cancel([7, 8]) == {}
+    assert ScontrolClient(slurmctld).cancel([7, 8]) == {}
     assert slurmctld.asked == ["squeue --json --all"]
 
 
 def test_what_slurm_refuses_of_a_job_is_returned() -> None:
     refused = Answer(1, "", "Only batch jobs are accepted or processed for job 7\n")
     slurmctld = a_cluster(a_job("RUNNING", nodes="cpu-0"), scontrol_requeue=refused)
-    assert SlurmClient(slurmctld).requeue([7]) == {7: "Only batch jobs are accepted or processed"}
+    assert ScontrolClient(slurmctld).requeue([7]) == {7: "Only batch jobs are accepted or processed"}
