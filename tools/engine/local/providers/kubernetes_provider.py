@@ -9,7 +9,7 @@ from pulumi.provider.experimental import provider as api
 from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.kubernetes import objects, ownership, provider_settings
-from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, ApiConnection, Object, UnreachableError
+from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiConnection, ApiError, Object, UnreachableError
 from tools.engine.kubernetes.provider_settings import KubernetesSettings, other_cluster, settings_of
 from tools.engine.local.providers import diff, replacement_rules, waiting
 from tools.engine.local.providers.local_provider import InitError, LocalProvider, Progress, type_of

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.console import UserError
-from tools.engine.kubernetes.api_client import ApiError, ApiConnection, Object, UnreachableError
+from tools.engine.kubernetes.api_client import ApiConnection, ApiError, Object, UnreachableError
 from tools.engine.local.providers import readiness
-from tools.engine.local.providers.readiness import Evidence, Readiness
+from tools.engine.local.providers.readiness import Readiness, RuleInput
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
 """Default of pulumi-kubernetes."""
@@ -61,7 +61,7 @@ async def check_now(cluster: ApiConnection, live: Object) -> Readiness:
     if rule is None or live["kind"] in {"PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret"}:
         return Readiness(True)  # pulumi-kubernetes awaits these only when it makes them
     related = await _Related(cluster).of(live)
-    return rule(live, Evidence(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
+    return rule(live, RuleInput(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
 
 
 async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch: "_Related") -> Readiness:
@@ -69,7 +69,7 @@ async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch
         related = await watch.of(live)
     except UnreachableError as error:
         return Readiness(False, str(error))
-    return rule(live, Evidence(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
+    return rule(live, RuleInput(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
 
 
 async def _refetch(cluster: ApiConnection, live: Object) -> Object:
