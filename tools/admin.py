@@ -39,7 +39,7 @@ class Kubectl:
         """Run a command and return its output.
 
         Raises:
-            UserError: The command failed; the message is kubectl's.
+            UserError: kubectl failed, with its message.
 
         """
         done = subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)

@@ -18,20 +18,12 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def held(path: Path, doing: str, *, wait_seconds: float, say: Callable[[str], None] = console.say) -> Iterator[int]:
-    """Hold a lock while the body runs, after waiting for another holder.
+    """Hold the lock of `path` while the body runs. While another has it, `say` prints once who that is and does what.
 
-    Args:
-        path: File of the lock; its folder is made if needed.
-        doing: Work of the holder, which others print while they wait: "up of prod".
-        wait_seconds: Longest wait.
-        say: Prints, once, for whom it waits.
-
-    Yields:
-        The descriptor that holds the lock: a program that inherits the descriptor holds the lock, too.
+    The body gets the descriptor that holds the lock: a program that inherits the descriptor holds the lock, too.
 
     Raises:
         UserError: The lock was not free within `wait_seconds`; the message names its holder.
-
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a+", encoding="utf-8") as file:

@@ -12,13 +12,13 @@ from tools.engine.display import Say
 from tools.engine.local import local_engine
 from tools.engine.local.local_engine import LocalDeployer
 from tools.engine.protocol import (
-    Changes,
     Deployer,
     DeployError,
     Failure,
     ResourceChange,
     ResourceState,
     Result,
+    StackChanges,
     StepOp,
     Target,
 )
@@ -64,7 +64,6 @@ def choose(
 
 
 __all__ = [
-    "Changes",
     "CliDeployer",
     "DeployError",
     "Deployer",
@@ -73,6 +72,7 @@ __all__ = [
     "ResourceChange",
     "ResourceState",
     "Result",
+    "StackChanges",
     "StepOp",
     "Target",
     "choose",

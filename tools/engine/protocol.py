@@ -82,7 +82,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changes:
+class StackChanges:
     """Changes of an operation, in order."""
 
     changes: tuple[ResourceChange, ...]
@@ -103,7 +103,7 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Changes):
+class Result(StackChanges):
     """Changes that were made, and the duration."""
 
     seconds: float = 0.0
@@ -125,10 +125,10 @@ class ResourceState:
 class DeployError(UserError):
     """Failure of an operation: its causes in `failures`, the changes made before in `result`."""
 
-    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: Changes | None = None) -> None:
+    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: StackChanges | None = None) -> None:
         super().__init__(message)
         self.failures = tuple(failures)
-        self.result = result or Changes(changes=())
+        self.result = result or StackChanges(changes=())
 
 
 def protected_error(names: Sequence[str]) -> DeployError:
@@ -140,19 +140,19 @@ def protected_error(names: Sequence[str]) -> DeployError:
 
 
 def unsupported(message: str) -> str:
-    """Return the message about an unsupported feature, with the alternatives."""
+    """Return the refusal of an unsupported feature."""
     return f"{message} by the local engine. Remove it, or install the Pulumi CLI, which supports it."
 
 
 class Deployer(Protocol):
     """Deploys one stack. Every operation prints its progress, and raises DeployError if it fails."""
 
-    def preview(self) -> Changes:
-        """Return the changes that `up` would make, without making them."""
+    def preview(self) -> StackChanges:
+        """Foresee `up`, without changing anything."""
         ...
 
     def up(self) -> Result:
-        """Create, update and delete resources as the program asks."""
+        """Deploy the program."""
         ...
 
     def refresh(self) -> Result:

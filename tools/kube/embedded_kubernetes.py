@@ -119,7 +119,7 @@ class EmbeddedKubernetes:
                 self._remove(progress)
 
     def status(self) -> dict[str, str | None]:
-        """Return the problem of each server by its name; None for a server that is well."""
+        """Return each server's problem by its name; None if it is well."""
         listed = [server for wave in waves(self.settings, _installed()) for server in wave]
         return {
             server.name: server.well() if self._supervisor.process(server.name) else "does not run" for server in listed

@@ -25,7 +25,7 @@ class ProgramFolders:
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
-    """Return the identities that have a certificate, by the name of its files."""
+    """Return the identities with a certificate, by file name."""
     loopback = "127.0.0.1"
     api_names = (
         "kubernetes",
@@ -237,7 +237,7 @@ def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def proxy(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return kube-proxy: virtual addresses of services, in nftables."""
+    """Return the proxy for services, in nftables."""
     config = settings.config / "kube-proxy.json"
     return Server(
         "kube-proxy",

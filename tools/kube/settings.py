@@ -163,7 +163,7 @@ class Settings:
 
     @property
     def volumes(self) -> Path:
-        """Folder of PersistentVolumes, each in one of its own."""
+        """Folder of PersistentVolumes' folders."""
         return self.state / "volumes"
 
     @property

@@ -158,7 +158,7 @@ class Supervisor:
         return process is not None
 
     def log(self, name: str) -> Path:
-        """Return the path of a server's log."""
+        """Return a server's log."""
         return self._logs / f"{name}.log"
 
     def last_lines(self, name: str) -> str:

@@ -17,7 +17,7 @@ from tools.engine import encryption, project
 from tools.engine.cli.events import Events, is_default_provider
 from tools.engine.cli.recovery import recover, refuse_while_locked, restore_checkpoint
 from tools.engine.display import Display, Say, failed
-from tools.engine.protocol import HIDDEN, Changes, DeployError, ResourceState, Result, Target, protected_error
+from tools.engine.protocol import HIDDEN, DeployError, ResourceState, Result, StackChanges, Target, protected_error
 from tools.engine.values import SIGNATURE
 
 
@@ -43,13 +43,13 @@ class CliDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> Changes:
-        """Return the changes that `up` would make."""
+    def preview(self) -> StackChanges:
+        """Foresee `up`."""
         result = self._run("preview", lambda stack, options: stack.preview(**options))
-        return Changes(changes=result.changes, messages=result.messages)
+        return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
-        """Create, update and delete resources as the program asks."""
+        """Deploy the program."""
         return self._run("up", lambda stack, options: stack.up(show_secrets=False, **options))
 
     def refresh(self) -> Result:

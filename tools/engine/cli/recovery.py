@@ -20,7 +20,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from tools.console import UserError
 from tools.engine import project
 from tools.engine.kubernetes import objects, ownership, provider_settings
-from tools.engine.kubernetes.api_client import ClusterConnection, Object
+from tools.engine.kubernetes.api_client import ApiConnection, Object
 from tools.engine.protocol import Target
 from tools.engine.values import SECRET, SIGNATURE, Plain, plain, value_of
 
@@ -129,7 +129,7 @@ async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], targe
     provider = next((r for r in resources if f"{r['urn']}::{r.get('id')}" == resource.get("provider")), {})
     given = {key: plain(_unsealed(value)) for key, value in provider.get("inputs", {}).items()}
     options = provider_settings.settings_of({k: v for k, v in given.items() if not k.startswith("__")})
-    cluster = ClusterConnection(provider_settings.load(options, target.environment))
+    cluster = ApiConnection(provider_settings.load(options, target.environment))
     try:
         metadata = wanted["metadata"]
         live = await cluster.get(wanted["apiVersion"], wanted["kind"], metadata.get("namespace", ""), metadata["name"])

@@ -45,7 +45,7 @@ class ApiResource:
         return f"{root}{self.api_version}{place}/{self.plural}" + (f"/{name}" if name else "")
 
 
-class ClusterConnection:
+class ApiConnection:
     """Connection to a cluster, made at first use."""
 
     def __init__(self, kubeconfig: Kubeconfig) -> None:

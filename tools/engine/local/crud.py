@@ -165,7 +165,7 @@ class Crud:
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
 
     async def refresh(self, provider: LocalProvider, old: Resource) -> Resource | None:
-        """Read a resource into the state, and return the resource; None if it no longer exists."""
+        """Read a resource into the state and return it; None if it is gone."""
         try:
             answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:

@@ -9,11 +9,11 @@ from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.local import child_process, crud, deletion, steps
 from tools.engine.local.aliases import former_urns, make_urn
-from tools.engine.local.context import Run
-from tools.engine.local.monitor import Registered, Registration, Servicer, serve
+from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
 from tools.engine.local.providers import PROVIDER_TYPE
 from tools.engine.local.providers.kubernetes_provider import other_cluster
 from tools.engine.local.providers.local_provider import LocalProvider
+from tools.engine.local.run_context import Run
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
 from tools.engine.protocol import StepOp, Target
@@ -87,7 +87,7 @@ class ProgramRun:
             run.state.swap(resource, run.live[urn])
             run.state.save()
 
-    async def register(self, asked: Registration) -> Registered:
+    async def register(self, asked: ResourceRegistration) -> Registered:
         """Make the resource of a registration."""
         run = self._run
         urn = self.urn_of(asked.parent, asked.type, asked.name)
@@ -153,7 +153,7 @@ class ProgramRun:
             if made != old:
                 self._run.state.save()
 
-    async def _managed(self, new: Resource, old: Resource | None, asked: Registration) -> Resource | None:
+    async def _managed(self, new: Resource, old: Resource | None, asked: ResourceRegistration) -> Resource | None:
         run = self._run
         provider = run.provider_of(new)
         recreating = old is not None and old.urn in self._gone
@@ -172,7 +172,9 @@ class ProgramRun:
             return await self._step(new, StepOp.REPLACE, (), lambda: run.crud.create(provider, new, gone))
         return await self._existing(provider, new, old, asked)
 
-    async def _existing(self, provider: LocalProvider, new: Resource, old: Resource, asked: Registration) -> Resource:
+    async def _existing(
+        self, provider: LocalProvider, new: Resource, old: Resource, asked: ResourceRegistration
+    ) -> Resource:
         run = self._run
         if old.provider != new.provider and _is_other(*map(run.explicit_provider, (old.provider, new.provider))):
             difference = steps.Diff(changes=True, changed=("provider",), replaces=("provider",))
@@ -190,7 +192,12 @@ class ProgramRun:
         return await self._replace(provider, new, old, asked, decision)
 
     async def _replace(
-        self, provider: LocalProvider, new: Resource, old: Resource, asked: Registration, decision: steps.Decision
+        self,
+        provider: LocalProvider,
+        new: Resource,
+        old: Resource,
+        asked: ResourceRegistration,
+        decision: steps.Decision,
     ) -> Resource:
         run = self._run
         shown = decision.paths or crud.changed_keys(old.inputs, new.inputs)
@@ -221,7 +228,7 @@ class ProgramRun:
         return made
 
 
-def _resource(urn: str, asked: Registration, parent: Resource | None) -> Resource:
+def _resource(urn: str, asked: ResourceRegistration, parent: Resource | None) -> Resource:
     """Return the resource of a registration; protection that it leaves open is its parent's."""
     protect, retain = asked.protect, asked.retain_on_delete
     return Resource(

@@ -15,18 +15,18 @@ from tools.console import UserError
 from tools.engine import encryption, project
 from tools.engine.display import Display, Say, failed
 from tools.engine.local import crud, deletion, steps
-from tools.engine.local.context import Run, is_managed
 from tools.engine.local.deployment import ProgramRun
 from tools.engine.local.providers import Providers
+from tools.engine.local.run_context import Run, is_managed
 from tools.engine.local.state import Pending, Resource, State
 from tools.engine.project import Project
 from tools.engine.protocol import (
     HIDDEN,
     STACK_TYPE,
-    Changes,
     DeployError,
     ResourceState,
     Result,
+    StackChanges,
     StepOp,
     Target,
     protected_error,
@@ -45,13 +45,13 @@ class LocalDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> Changes:
-        """Return the changes that `up` would make."""
+    def preview(self) -> StackChanges:
+        """Foresee `up`."""
         result = self._run("preview", self._deploy)
-        return Changes(changes=result.changes, messages=result.messages)
+        return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
-        """Create, update and delete resources as the program asks."""
+        """Deploy the program."""
         return self._run("up", self._deploy)
 
     def refresh(self) -> Result:

@@ -70,7 +70,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Registration:
+class ResourceRegistration:
     """Resource that the program registers."""
 
     type: str
@@ -104,7 +104,7 @@ class Registered:
 class Engine(Protocol):
     """Engine behind the servicer."""
 
-    async def register(self, registration: Registration) -> Registered:
+    async def register(self, registration: ResourceRegistration) -> Registered:
         """Make a resource."""
         ...
 
@@ -236,7 +236,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         raise AssertionError("abort raises")
 
 
-def registration(request: resource_pb2.RegisterResourceRequest) -> Registration:
+def registration(request: resource_pb2.RegisterResourceRequest) -> ResourceRegistration:
     """Read a request.
 
     Raises:
@@ -251,7 +251,7 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> Registration:
     timeouts = request.customTimeouts
     if timeouts.read:
         raise UserError(unsupported(f"custom_timeouts.read on {request.type} {request.name!r}: not supported"))
-    return Registration(
+    return ResourceRegistration(
         type=request.type,
         name=request.name,
         custom=request.custom,

@@ -69,7 +69,7 @@ class Providers:
         return KubernetesProvider(settings, self._target.environment, self._identity, self._progress)
 
     def warm_up(self, resources: list[Resource]) -> None:
-        """Begin to start the server that dynamic resources in the state will need."""
+        """Begin to start the server of dynamic resources in the state."""
         dynamic = [r for r in resources if r.type.startswith("pulumi-python:")]
         if dynamic and isinstance(provider := self.of(dynamic[0], None), DynamicProvider):
             known = {str(serialized.value): None for r in dynamic if (serialized := r.inputs.get("__provider"))}

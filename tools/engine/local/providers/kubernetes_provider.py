@@ -9,7 +9,7 @@ from pulumi.provider.experimental import provider as api
 from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.kubernetes import objects, ownership, provider_settings
-from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiError, ClusterConnection, Object, UnreachableError
+from tools.engine.kubernetes.api_client import APPLY, JSON_PATCH, ApiConnection, ApiError, Object, UnreachableError
 from tools.engine.kubernetes.provider_settings import KubernetesSettings, other_cluster, settings_of
 from tools.engine.local.providers import diff, replacement_rules, waiting
 from tools.engine.local.providers.local_provider import InitError, LocalProvider, Progress, type_of
@@ -44,12 +44,12 @@ class KubernetesProvider(LocalProvider):
         self._environment = environment
         self._identity = identity
         self._progress = progress
-        self._connection: ClusterConnection | None = None
+        self._connection: ApiConnection | None = None
 
     @property
-    def _cluster(self) -> ClusterConnection:
+    def _cluster(self) -> ApiConnection:
         if self._connection is None:
-            self._connection = ClusterConnection(provider_settings.load(self._settings, self._environment))
+            self._connection = ApiConnection(provider_settings.load(self._settings, self._environment))
         return self._connection
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:

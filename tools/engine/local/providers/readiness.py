@@ -23,7 +23,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class RuleInput:
     """Input of a rule besides the object.
 
     Attributes:
@@ -52,7 +52,7 @@ def _observed(obj: Object) -> bool:
     return bool(_get(obj, "status", "observedGeneration", default=0) >= _get(obj, "metadata", "generation", default=1))
 
 
-def stateful_set(obj: Object, _: Evidence) -> Readiness:
+def stateful_set(obj: Object, _: RuleInput) -> Readiness:
     """Require all replicas ready and of one revision; with OnDelete, the revision counts after a create alone."""
     if not _observed(obj):
         return Readiness(False, "waiting for the StatefulSet's controller")
@@ -70,7 +70,7 @@ def stateful_set(obj: Object, _: Evidence) -> Readiness:
     return Readiness(there == ready == status.get("currentReplicas", 0) == wanted, message)
 
 
-def deployment(obj: Object, evidence: Evidence) -> Readiness:
+def deployment(obj: Object, evidence: RuleInput) -> Readiness:
     """Require availability, all pods of the newest ReplicaSet ready, and bound claims."""
     if not _observed(obj):
         return Readiness(False, "waiting for the Deployment's controller")
@@ -102,7 +102,7 @@ def _owned(obj: Object, owner: Object) -> bool:
     return any(o.get("uid") == uid for o in _get(obj, "metadata", "ownerReferences", default=[]))
 
 
-def daemon_set(obj: Object, _: Evidence) -> Readiness:
+def daemon_set(obj: Object, _: RuleInput) -> Readiness:
     """Require an updated and available pod on every selected node, with OnDelete, too."""
     status = _get(obj, "status", default={})
     if not _observed(obj) or "desiredNumberScheduled" not in status:
@@ -113,7 +113,7 @@ def daemon_set(obj: Object, _: Evidence) -> Readiness:
     return Readiness(least >= wanted, f"{least} of {wanted} pods are updated and ready")
 
 
-def pod(obj: Object, _: Evidence) -> Readiness:
+def pod(obj: Object, _: RuleInput) -> Readiness:
     """Require a pod scheduled, initialized, and ready or succeeded."""
     if _get(obj, "status", "phase") == "Succeeded":
         return Readiness(True)
@@ -128,7 +128,7 @@ def pod(obj: Object, _: Evidence) -> Readiness:
     return Readiness(True)
 
 
-def job(obj: Object, _: Evidence) -> Readiness:
+def job(obj: Object, _: RuleInput) -> Readiness:
     """Require completion. A Job that has used up its retries or its time has failed finally."""
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True" and failed.get("reason") in {"BackoffLimitExceeded", "DeadlineExceeded"}:
@@ -139,7 +139,7 @@ def job(obj: Object, _: Evidence) -> Readiness:
     return Readiness(done, f"its pods: {counts}")
 
 
-def service(obj: Object, evidence: Evidence) -> Readiness:
+def service(obj: Object, evidence: RuleInput) -> Readiness:
     """Require settled endpoints, none of them unready, and the address of a LoadBalancer."""
     spec = _get(obj, "spec", default={})
     balancer = spec.get("type") == "LoadBalancer"
@@ -154,31 +154,31 @@ def service(obj: Object, evidence: Evidence) -> Readiness:
     return Readiness(settled, f"letting its endpoints settle for {SERVICE_SETTLE_SECONDS:.0f} s")
 
 
-def claim(obj: Object, evidence: Evidence) -> Readiness:
+def claim(obj: Object, evidence: RuleInput) -> Readiness:
     """Require a bound claim, or one that its first pod will bind."""
     phase = _get(obj, "status", "phase", default="")
     waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in evidence.related)
     return Readiness(phase == "Bound" or (waits and phase == "Pending"), f"it is {phase or 'new'}, not Bound")
 
 
-def volume(obj: Object, _: Evidence) -> Readiness:
+def volume(obj: Object, _: RuleInput) -> Readiness:
     """Require an available or bound volume."""
     phase = _get(obj, "status", "phase", default="")
     return Readiness(phase in {"Available", "Bound"}, f"it is {phase or 'new'}")
 
 
-def quota(obj: Object, _: Evidence) -> Readiness:
-    """Require the controller's record of the limits."""
+def quota(obj: Object, _: RuleInput) -> Readiness:
+    """Require the limits in the status."""
     return Readiness(_get(obj, "status", "hard") == _get(obj, "spec", "hard"), "waiting for its controller")
 
 
-def secret(obj: Object, _: Evidence) -> Readiness:
+def secret(obj: Object, _: RuleInput) -> Readiness:
     """Require the data of a service account's token."""
     token = obj.get("type") == "kubernetes.io/service-account-token"
     return Readiness(not token or bool(obj.get("data")), "waiting for its token")
 
 
-Rule = Callable[[Object, Evidence], Readiness]
+Rule = Callable[[Object, RuleInput], Readiness]
 
 RULES: Mapping[tuple[str, str], Rule] = {
     ("apps/v1", "DaemonSet"): daemon_set,

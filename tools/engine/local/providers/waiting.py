@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.console import UserError
-from tools.engine.kubernetes.api_client import ApiError, ClusterConnection, Object, UnreachableError
+from tools.engine.kubernetes.api_client import ApiConnection, ApiError, Object, UnreachableError
 from tools.engine.local.providers import readiness
-from tools.engine.local.providers.readiness import Evidence, Readiness
+from tools.engine.local.providers.readiness import Readiness, RuleInput
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
 """Default of pulumi-kubernetes."""
@@ -28,7 +28,7 @@ class AwaitError(UserError):
 
 
 async def until_ready(
-    cluster: ClusterConnection, obj: Object, before: Object | None, timeout_seconds: float, say: Say
+    cluster: ApiConnection, obj: Object, before: Object | None, timeout_seconds: float, say: Say
 ) -> Object:
     """Wait until an object is ready and return its last state.
 
@@ -55,13 +55,13 @@ async def until_ready(
         live = await _refetch(cluster, live)
 
 
-async def check_now(cluster: ClusterConnection, live: Object) -> Readiness:
+async def check_now(cluster: ApiConnection, live: Object) -> Readiness:
     """Return the readiness of an object at this moment, without waiting for it to settle."""
     rule = readiness.RULES.get((live["apiVersion"], live["kind"]))
     if rule is None or live["kind"] in {"PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret"}:
         return Readiness(True)  # pulumi-kubernetes awaits these only when it makes them
     related = await _Related(cluster).of(live)
-    return rule(live, Evidence(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
+    return rule(live, RuleInput(before=live, related=related, quiet_seconds=readiness.SERVICE_SETTLE_SECONDS))
 
 
 async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch: "_Related") -> Readiness:
@@ -69,10 +69,10 @@ async def _look(rule: readiness.Rule, live: Object, before: Object | None, watch
         related = await watch.of(live)
     except UnreachableError as error:
         return Readiness(False, str(error))
-    return rule(live, Evidence(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
+    return rule(live, RuleInput(before=before, related=related, quiet_seconds=watch.quiet_seconds()))
 
 
-async def _refetch(cluster: ClusterConnection, live: Object) -> Object:
+async def _refetch(cluster: ApiConnection, live: Object) -> Object:
     metadata = live["metadata"]
     try:
         found = await cluster.get(live["apiVersion"], live["kind"], metadata.get("namespace", ""), metadata["name"])
@@ -86,7 +86,7 @@ async def _refetch(cluster: ClusterConnection, live: Object) -> Object:
 class _Related:
     """Fetches the related objects of a rule, and measures the time since their last change."""
 
-    def __init__(self, cluster: ClusterConnection) -> None:
+    def __init__(self, cluster: ApiConnection) -> None:
         self._cluster = cluster
         self._seen = ""
         self._since = time.monotonic()
@@ -132,7 +132,7 @@ def labels(spec: Mapping[str, Any]) -> str:
 class _Reporter:
     """Prints what is missing, with the problems of pods: after a while, on a change, and at intervals."""
 
-    def __init__(self, cluster: ClusterConnection, say: Say) -> None:
+    def __init__(self, cluster: ApiConnection, say: Say) -> None:
         self._cluster = cluster
         self._say = say
         self._next = time.monotonic() + _REPORT_AFTER_SECONDS
@@ -149,7 +149,7 @@ class _Reporter:
         self._reported = lines
 
 
-async def pod_problems(cluster: ClusterConnection, live: Object) -> list[str]:
+async def pod_problems(cluster: ApiConnection, live: Object) -> list[str]:
     """Return a line for each unready pod of a workload, with the message of kubelet or scheduler."""
     spec = live.get("spec") or {}
     if live["kind"] not in {"StatefulSet", "Deployment", "DaemonSet", "Job", "Pod"}:
@@ -165,7 +165,7 @@ async def pod_problems(cluster: ClusterConnection, live: Object) -> list[str]:
         return []  # an explanation alone; the awaited object is read elsewhere
 
 
-async def _problem(cluster: ClusterConnection, pod: Object) -> str:
+async def _problem(cluster: ApiConnection, pod: Object) -> str:
     name, status = pod["metadata"]["name"], pod.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     if conditions.get("Ready", {}).get("status") == "True" or status.get("phase") == "Succeeded":
@@ -185,7 +185,7 @@ async def _problem(cluster: ClusterConnection, pod: Object) -> str:
     return await _warning(cluster, pod)
 
 
-async def _warning(cluster: ClusterConnection, pod: Object) -> str:
+async def _warning(cluster: ApiConnection, pod: Object) -> str:
     metadata = pod["metadata"]
     selector = f"involvedObject.uid={metadata['uid']},type=Warning"
     events = await cluster.list("v1", "Event", metadata["namespace"], fieldSelector=selector)
@@ -195,7 +195,7 @@ async def _warning(cluster: ClusterConnection, pod: Object) -> str:
     return f"pod {metadata['name']}: {newest.get('reason')}: {newest.get('message', '')}"
 
 
-async def until_gone(cluster: ClusterConnection, live: Object, timeout_seconds: float, say: Say) -> None:
+async def until_gone(cluster: ApiConnection, live: Object, timeout_seconds: float, say: Say) -> None:
     """Wait for the end of an object under deletion.
 
     Raises:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tools.engine.local.providers import readiness
-from tools.engine.local.providers.readiness import Evidence, Readiness
+from tools.engine.local.providers.readiness import Readiness, RuleInput
 
 Object = dict[str, Any]
-NONE = Evidence()
+NONE = RuleInput()
 
 
 def a_set(generation: int = 1, strategy: str = "RollingUpdate", replicas: int = 2, **status: Any) -> Object:
@@ -90,7 +90,7 @@ def a_replica_set(revision: str = "1", owner: str = "d", ready: int = 1) -> Obje
     ],
 )
 def test_a_deployment_is_ready(obj: Object, related: list[Object], ready: bool) -> None:
-    assert readiness.deployment(obj, Evidence(related=related)).ready is ready
+    assert readiness.deployment(obj, RuleInput(related=related)).ready is ready
 
 
 @pytest.mark.parametrize(("available", "ready"), [(2, True), (1, False)])
@@ -148,7 +148,7 @@ WAITING: Object = {"subsets": [{"notReadyAddresses": [{"ip": "1"}]}]}
     ],
 )
 def test_a_service_is_ready(spec: Object, related: list[Object], quiet: float, ready: bool) -> None:
-    around = Evidence(related=related, quiet_seconds=quiet)
+    around = RuleInput(related=related, quiet_seconds=quiet)
     assert readiness.service({"spec": spec}, around).ready is ready
 
 
@@ -167,7 +167,7 @@ def test_a_load_balancer_is_ready_with_an_address() -> None:
     ],
 )
 def test_a_claim_is_ready(phase: str, mode: str, ready: bool) -> None:
-    around = Evidence(related=[{"volumeBindingMode": mode}])
+    around = RuleInput(related=[{"volumeBindingMode": mode}])
     assert readiness.claim({"status": {"phase": phase}}, around).ready is ready
 
 
