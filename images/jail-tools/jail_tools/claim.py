@@ -1,4 +1,4 @@
-"""The jail's claim as a whole: its trees, the active one, and the lock of those who change which trees there are."""
+"""The jail's claim as a whole: its trees, the active one, and the lock under which trees are switched or removed."""
 
 import fcntl
 import json

@@ -57,7 +57,7 @@ def populate(arguments: argparse.Namespace) -> int:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Compare a tree with its manifest and name every difference: what was changed, spoilt, removed or added.
+    """Compare a tree with its manifest and name every difference: what was changed, damaged, removed or added.
 
     All differences go to standard output, as many as fit into the message.
     """

@@ -47,7 +47,7 @@ def flush_volume(folder: Path) -> None:
 
 @contextmanager
 def opened(path: str | Path, flags: int) -> Iterator[int]:
-    """Give a descriptor for as long as the block lasts."""
+    """Yield a descriptor that is closed at the end of the block."""
     descriptor = os.open(path, flags | os.O_CLOEXEC)
     try:
         yield descriptor

@@ -1,6 +1,6 @@
 """The files of accounts in a tree's /etc, and the declared accounts among them.
 
-`useradd` and its kin may run in the admin shell at any moment: who writes holds etc/.pwd.lock as lckpwdf(3) does, and
+`useradd` and its kin may run in the admin shell at any moment: a writer holds etc/.pwd.lock as lckpwdf(3) does, and
 readers see whole files only.
 """
 

@@ -37,7 +37,7 @@ LINKS = {f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLI
 
 
 def additions(entries: Iterable[Entry], mtime_ns: int) -> list[Entry]:
-    """Return what is to be made in a tree besides `entries`, folders before what is in them.
+    """Return the entries to make in a tree besides `entries`, folders before what is in them.
 
     Existing entries stay as they are, apart from a symbolic link where a plain file must be. Nothing is made below an
     entry that is no folder: the view's builder looks through such links itself when it mounts.

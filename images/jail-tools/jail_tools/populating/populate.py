@@ -128,7 +128,7 @@ def own_path(source: Path, jail: Path) -> set[str]:
 
 
 def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[Entry]:
-    """Add what every tree has, remove what an earlier attempt left, finish the folders; return all that is there."""
+    """Make the additions, remove leftovers of an earlier attempt, finish the folders; return all entries."""
     walker = Walker(tree.root)
     added = additions(brought, began_ns)
     make_folders(walker, [entry for entry in added if entry.kind is EntryKind.DIRECTORY])

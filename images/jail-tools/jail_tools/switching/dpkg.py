@@ -1,4 +1,4 @@
-"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions, and what a package needs (deb-control(5))."""
+"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions and dependencies (deb-control(5))."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -56,7 +56,7 @@ class Undo:
         self._clear()
 
     def roll_back(self, root: int) -> None:
-        """Bring the tree back to what it was. May be killed and run again."""
+        """Restore the tree. May be killed and run again."""
         with files.opened(self._folder, files.FOLDER) as aside:
             for step in reversed(json.loads(self._plan.read_text())):
                 parent, name = split(step["path"])

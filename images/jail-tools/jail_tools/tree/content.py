@@ -128,7 +128,7 @@ def _begin_writeback(target: int, size: int) -> None:
 
 
 def _chunks(source: int, size: int) -> Iterator[memoryview]:
-    """Give the content in chunks. A chunk is valid until the next one."""
+    """Yield the content in chunks. A chunk is valid until the next one."""
     left = size
     while left > 0:
         try:
@@ -142,7 +142,7 @@ def _chunks(source: int, size: int) -> Iterator[memoryview]:
 
 
 def _blocks(source: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Give offset and data of each block that is not all zeros."""
+    """Yield offset and data of each block that is not all zeros."""
     offset = 0
     try:
         while offset < size:

@@ -18,7 +18,7 @@ def write(file: Path, entries: Iterable[Entry]) -> None:
 
 
 def read(file: Path) -> Iterator[Entry]:
-    """Give the entries of a manifest, in order of their paths.
+    """Yield the entries of a manifest, in order of their paths.
 
     Raises:
         ValueError: the file is not a manifest; the message names the line.
