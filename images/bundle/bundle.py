@@ -28,7 +28,7 @@ _LIBC = "libc.so.6"
 
 
 class BundleError(Exception):
-    """The bundle would not run. The message says why."""
+    """The bundle would not run. The message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Modules:
     """A folder of libraries that programs load by name while they run: plugins, extensions.
 
     Attributes:
-        source: Where they are installed.
-        target: Where in the bundle they go: `lib/slurm`.
+        source: Folder in which they are installed.
+        target: Folder in the bundle: `lib/slurm`.
 
     """
 
@@ -57,8 +57,8 @@ class Patch:
 
     Attributes:
         name: Of the file: `libc.so.6`.
-        old: The path in the file. It must be there once.
-        new: No longer than the old one: it is written over it.
+        old: Path in the file, in which it must stand once.
+        new: Path that is written over the old one, and so no longer.
 
     """
 
@@ -86,7 +86,7 @@ class Bundle:
     """A bundle in the making.
 
     Attributes:
-        prefix: The folder, where it will also be when its programs run.
+        prefix: The folder, also when its programs run.
         modules: Folders of modules that go into it.
 
     """
@@ -102,8 +102,8 @@ class Bundle:
         """Fill the folder.
 
         Args:
-            programs: Go into `bin`.
-            libraries: Further ones than those that programs and modules are linked with: what they load by name.
+            programs: Programs for `bin`.
+            libraries: Libraries that programs load by name, besides those that they are linked with.
             patches: Paths to replace.
 
         """
@@ -142,7 +142,7 @@ class Bundle:
         folders = ":".join(map(str, (self._lib, *(self.prefix / modules.target for modules in self.modules))))
         rpath = ("--force-rpath", "--set-rpath", folders)
         programs = [str(program) for program in sorted((self.prefix / "bin").iterdir())]
-        # In this order: in the other one patchelf 0.18 spoils programs with fixed addresses, such as Python.
+        # In this order: in the other one patchelf 0.18 breaks programs with fixed addresses, such as Python.
         _run("patchelf", *rpath, *programs)
         _run("patchelf", "--set-interpreter", str(loader), *programs)
         # The loader and libc find nothing themselves, and do not survive being moved around inside.
@@ -161,7 +161,7 @@ class Bundle:
 
 
 def dependencies(listed: str, file: Path) -> dict[str, Path]:
-    """Read what `ldd` says of a file: the libraries by the names that are asked for.
+    """Return the libraries that `ldd` lists for a file, by the names that are asked for.
 
     Raises:
         BundleError: One was not found.
@@ -173,7 +173,7 @@ def dependencies(listed: str, file: Path) -> dict[str, Path]:
 
 
 def is_elf(path: Path) -> bool:
-    """Tell whether a path is a program or a library itself, and no link to one."""
+    """Return True if a path is a program or a library itself, and no link to one."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:

@@ -1,8 +1,8 @@
-"""The pods of a node set: slurmd, with what it may do, sees and asks for.
+"""The pods of a node set: slurmd with its rights, volumes and resources.
 
-Jobs leave the worker's own root for the jail before anything of theirs runs. That nothing of theirs could run outside
-of it has a second reason: nothing that they could execute is there. The image's programs are root's alone, and every
-volume is mounted so that nothing in it can be executed; the plugin takes that away for what a job sees in the jail.
+Jobs leave the worker's own root for the jail before anything of theirs runs. A second barrier keeps them from running
+outside of it: nothing that they could execute is there. The image's programs are root's alone, and every volume is
+mounted so that nothing in it can be executed; the plugin lifts that for a job's view of the jail.
 """
 
 from pulumi_kubernetes.core.v1 import (
@@ -38,20 +38,20 @@ from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
-"""What slurmd needs, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
+"""Capabilities of slurmd, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
 (FOWNER), scancel (KILL), and PMIx's files in a directory that is the user's already, as directories in a cgroup v1
 hierarchy, which have the mode 0555 (DAC_OVERRIDE)."""
 
 JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
-"""What moving a job into the jail takes: mounting, changing the root, and giving up these three for good."""
+"""Capabilities to move a job into the jail: mounting, changing the root, and giving up these three for good."""
 
 CGROUP_CAPABILITIES = ("SYS_NICE",)
-"""What it needs besides to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without
-it every task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
+"""Capability to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without it every
+task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
 
 LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
-"""What raising a hard limit takes, for jobs that lock memory: the start script has it, and takes it from slurmd, its
-steps and all jobs for good before slurmd starts. The container's first process keeps it, and what is executed there."""
+"""Capability to raise a hard limit, for jobs that lock memory: start.sh has it, and takes it from slurmd, its steps and
+all jobs for good before slurmd starts. The container's first process keeps it, as do programs executed there."""
 
 _LOG_DIR = "/var/log/slurm"
 
@@ -60,10 +60,10 @@ _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
 
 
 def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
-    """Return what a node set's pods have of their own.
+    """Return the role of a node set's pods.
 
     Args:
-        parts: The cluster's.
+        parts: Parts of the cluster.
         node_set: The node set.
         owner: Stack and component that the cluster belongs to: drains of the pods carry it.
     """
@@ -125,7 +125,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:
-    """Return requests and limits of what Slurm schedules, which is what makes a pod Guaranteed."""
+    """Return equal requests and limits of all that Slurm schedules, which make a pod Guaranteed."""
     amounts = ResourceAmounts(cpu=str(node_set.cpus), memory=f"{node_set.memory_mib}Mi")
     return PodResources(requests=amounts, limits=amounts)
 

@@ -13,8 +13,8 @@ CGROUPS = "/sys/fs/cgroup"
 """The machine's cgroups, on the machine and in a worker's container."""
 
 NEWCOMER_SECONDS = 120
-"""How long a new node stays drained unless a run puts it into service: as long a run may take from its last look until
-the pod is told to go. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
+"""Time that a new node stays drained unless a run puts it into service: a run may take as long from its last look until
+the pod is deleted. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
 
 _RUN = (
     '[ -x "$0" ] || { echo "$0 is not in this image: images.worker is of another version than the program that made'
@@ -39,9 +39,9 @@ def start_command(
 
     Args:
         owner: Stack and component that the cluster belongs to.
-        conf: What the node registers with.
+        conf: The record with which the node registers.
         places: The volumes.
-        binds: What a job sees of the container, as arguments of the plugin.
+        binds: Directories of the container that jobs see, as arguments of the plugin.
         processes: Number of processes that a user may have. Jobs inherit it; slurmd and its steps are root's.
         memory_mib: Memory of all jobs on the node together, where cgroups limit it.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
@@ -53,7 +53,7 @@ def start_command(
         f"conf={conf}",
         *(f"volume={place.path}{':ro' if place.read_only else ''}" for place in places),
         *binds,
-        # What a claim or the machine holds may be in use elsewhere.
+        # A directory of a claim or of the machine may be in use elsewhere.
         *(f"own={place.path}" for place in places if place.path in _SWEPT and place.source.empty_dir is not None),
         f"processes={processes}",
         f"memory_mib={memory_mib}",
@@ -71,7 +71,7 @@ def started_command(owner: str) -> list[str]:
 
 
 def stop_command(owner: str, *, cgroups: bool) -> list[str]:
-    """Return what runs before slurmd is told to stop: it drains the node, and removes its cgroups if it has some."""
+    """Return the preStop command: it drains the node, and removes its cgroups if it has some."""
     return [
         f"{SCRIPTS}/drain_on_stop.sh",
         str(Marker(owner, Operation.POD_STOP)),

@@ -1,4 +1,4 @@
-"""What goes into a bundle and what is replaced in it. That bundles run in other roots is shown with the images."""
+"""Content of a bundle and replaced paths in it. Tests of clusters run bundles in other roots."""
 
 from pathlib import Path
 

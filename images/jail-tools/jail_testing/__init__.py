@@ -1,1 +1,1 @@
-"""What tests of jail_tools share."""
+"""Helpers that the tests of jail_tools share."""

@@ -122,7 +122,7 @@ _CHANGING = frozenset(
 def killed_at(step: int, work: Callable[[], object]) -> bool:
     """Do some work in a process that is killed (SIGKILL) just before its nth change of a file; return whether it was.
 
-    Python's audit events tell of each change before it is made (PEP 578).
+    Python's audit events announce each change before it is made (PEP 578).
     """
     child = os.fork()
     if not child:

@@ -39,7 +39,7 @@ things = st.one_of(
     st.fixed_dictionaries({"kind": st.just("folder"), "xattrs": attributes}),
 )
 plans = st.lists(st.tuples(st.integers(0, 100), names, things, modes, owners, times), max_size=12)
-"""What to make: each item in one of the folders so far, with a name, mode, owner and time."""
+"""Items of a random tree: each in one of the folders so far, with a name, mode, owner and time."""
 
 
 def build(root: Path, plan: Sequence[tuple[int, bytes, dict[str, Any], int, int, int]]) -> None:
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def summary(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    """Return what a populate says at its end, which must be a good one."""
+    """Return the numbers of a populate, which must succeed."""
     if done.returncode != 0:
         raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -150,5 +150,5 @@ def manifest(jail: Path, tree: str = NAME) -> Path:
 
 
 def is_complete(jail: Path, tree: str = NAME) -> bool:
-    """Whether a tree is marked complete."""
+    """Return True if a tree is marked complete."""
     return (jail / "meta" / tree / "complete.json").exists()

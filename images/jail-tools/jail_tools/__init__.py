@@ -1,1 +1,1 @@
-"""What fills and keeps the jail, the shared root filesystem of jobs and logins. It needs nothing but Python."""
+"""Tools that fill and keep the jail, the shared root filesystem of jobs and logins. They need nothing but Python."""

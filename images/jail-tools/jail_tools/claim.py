@@ -1,4 +1,4 @@
-"""The jail's claim as a whole: its trees, the active one, and the lock of those who change which trees there are."""
+"""The jail's claim as a whole: its trees, the active one, and the lock under which trees are switched or removed."""
 
 import fcntl
 import json
@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Complete:
-    """A whole tree and what its marker says."""
+    """A complete tree and the content of its marker."""
 
     tree: Tree
     source: str
@@ -36,7 +36,7 @@ class Complete:
 
     @property
     def last_used(self) -> float:
-        """When it was populated or last left for another one, in seconds since 1970."""
+        """Time at which it was populated or last left for another one, in seconds since 1970."""
         populated = datetime.fromisoformat(self.populated).timestamp() if self.populated else 0.0
         try:
             return max(populated, left_folder(self.tree).stat().st_mtime)
@@ -85,22 +85,43 @@ def all_trees(jail: Path) -> list[Tree]:
 
 
 def complete(tree: Tree) -> Complete | None:
-    """Return what a tree's marker says; None when the tree is not whole."""
+    """Return the content of a tree's marker; None when the tree is not complete."""
     try:
-        said: dict[str, Any] = json.loads(tree.complete.read_bytes())
+        marker: dict[str, Any] = json.loads(tree.complete.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise RefusedError(f"{tree.complete}: is spoilt: {error}. Restore it or remove the tree.") from None
+        raise RefusedError(f"{tree.complete}: is damaged: {error}. Restore it or remove the tree.") from None
     if tree.removing.exists() or not tree.root.is_dir():
         return None
     return Complete(
-        tree, str(said.get("source", "")), str(said.get("populated", "")), said.get("files", 0), said.get("bytes", 0)
+        tree,
+        str(marker.get("source", "")),
+        str(marker.get("populated", "")),
+        marker.get("files", 0),
+        marker.get("bytes", 0),
     )
 
 
+def listing(jail: Path) -> list[dict[str, object]]:
+    """Return the complete trees, the one populated last first."""
+    active = active_tree(jail)
+    found = [each for tree in all_trees(jail) if (each := complete(tree)) is not None]
+    return [
+        {
+            "tree": each.tree.name,
+            "source": each.source,
+            "populated": each.populated,
+            "active": each.tree == active,
+            "files": each.files,
+            "bytes": each.bytes,
+        }
+        for each in sorted(found, key=lambda each: each.populated, reverse=True)
+    ]
+
+
 def left_folder(tree: Tree) -> Path:
-    """Return where a tree's accounts lie as users left them for another tree."""
+    """Return the folder of a tree's accounts as users left them for another tree."""
     return tree.meta / "left"
 
 

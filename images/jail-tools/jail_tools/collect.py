@@ -1,11 +1,10 @@
-"""Remove what nobody needs any more: records of jobs that are gone, and the oldest trees beyond those that are kept.
+"""Removal of records of jobs that are gone, and of the oldest trees beyond those that are kept.
 
 Never removed are the active tree, one that a job's record names, one that a login has as its root, and one that a
 populate is filling. A removal may be killed: its tree is marked first, so that nobody takes it for a whole one, and the
-next run goes on.
+next run continues.
 """
 
-import argparse
 import fcntl
 import os
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from jail_tools import claim, files, layout, resolve_beneath
 from jail_tools.errors import RefusedError, TryAgainError, reason
-from jail_tools.progress import say
+from jail_tools.progress import log
 from jail_tools.removal import remove_tree
 from jail_tools.switching.undo import repair
 
@@ -23,28 +22,7 @@ YOUNG_SECONDS = 3600.0
 """A record this young stays although its job is not in the list: the job may have begun after the list was made."""
 
 ABANDONED_SECONDS = 86400.0
-"""A populate that began so long ago, and is not at work, is not gone on with."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
-    parser.add_argument("--jail", type=Path, required=True, help="root of the jail's claim")
-    parser.add_argument("--keep", type=int, required=True, help="complete trees to keep, the active one among them")
-    parser.add_argument("--in-use", action="append", default=[], help="trees that logins are in: names with commas")
-    parser.add_argument(
-        "--live-jobs", required=True, help="@FILE with the ids of all jobs, one a line; @- reads them here"
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Do the command."""
-    if arguments.keep < 1:
-        raise RefusedError(f"--keep: got {arguments.keep}. At least 1 tree is kept: the active one.")
-    in_use = {name for names in arguments.in_use for name in names.split(",") if name}
-    for name in in_use:
-        layout.tree_of(arguments.jail, name)
-    collect(arguments.jail, arguments.keep, in_use, _job_ids(arguments.live_jobs))
-    return 0
+"""A populate that began so long ago, and is not at work, is abandoned."""
 
 
 def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[str]) -> list[str]:
@@ -52,7 +30,7 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
 
     Args:
         jail: the claim's root.
-        keep: how many complete trees stay, the active one among them; those in use stay besides.
+        keep: number of complete trees that stay, the active one among them; those in use stay besides.
         in_use: trees that logins have as their root.
         live_jobs: ids of all jobs that Slurm has not ended.
 
@@ -69,7 +47,7 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
         for each in spare[max(keep - (active is not None), 0) :]:
             tree = each.tree
             if tree.name in {*in_use, *_named_by_jobs(jail)}:
-                say(f"collect: tree {tree.name} stays: a job or a login is in it")
+                log(f"collect: tree {tree.name} stays: a job or a login is in it")
                 continue
             tree.complete.rename(tree.removing)
             if tree.name in _named_by_jobs(jail):  # a job began there between the two lines above
@@ -78,7 +56,7 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
             remove_tree(tree)
             removed.append(tree.name)
         if not removed:
-            say("collect: no tree to remove")
+            log("collect: no tree to remove")
         return removed
 
 
@@ -94,7 +72,7 @@ def _finish_removals(jail: Path) -> list[str]:
 
 
 def _remove_abandoned(jail: Path) -> list[str]:
-    """Remove trees that a populate began and nobody goes on with: their source is not wanted any more."""
+    """Remove trees that a populate began and abandoned: their source is not wanted any more."""
     found = []
     for tree in claim.all_trees(jail):
         if not _old(tree.in_progress, ABANDONED_SECONDS) or tree.complete.exists():
@@ -104,7 +82,7 @@ def _remove_abandoned(jail: Path) -> list[str]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            say(f"collect: the populate of tree {tree.name} was given up")
+            log(f"collect: the populate of tree {tree.name} was given up")
             tree.in_progress.rename(tree.removing)
             remove_tree(tree)
         found.append(tree.name)
@@ -112,7 +90,7 @@ def _remove_abandoned(jail: Path) -> list[str]:
 
 
 def _old(path: Path, seconds: float) -> bool:
-    """Tell whether something is there and was made longer ago than that."""
+    """Return True if a path is there and was made longer ago than that."""
     try:
         return time.time() - path.lstat().st_mtime > seconds
     except FileNotFoundError:
@@ -126,7 +104,7 @@ def _remove_records(jail: Path, live_jobs: frozenset[str]) -> None:
             record.unlink(missing_ok=True)
             removed += 1
     if removed:
-        say(f"collect: removed the records of {removed:,} jobs that are gone")
+        log(f"collect: removed the records of {removed:,} jobs that are gone")
 
 
 def _named_by_jobs(jail: Path) -> set[str]:
@@ -140,7 +118,7 @@ def _records(jail: Path) -> list[Path]:
         return []
 
 
-def _job_ids(where: str) -> set[str]:
+def job_ids(where: str) -> set[str]:
     """Read the ids of live jobs.
 
     Raises:

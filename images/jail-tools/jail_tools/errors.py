@@ -1,4 +1,4 @@
-"""What a command ends with when it cannot do its work: the exit code tells Kubernetes whether to try again."""
+"""Errors of commands: the exit code decides whether Kubernetes tries again."""
 
 import errno
 import os
@@ -7,20 +7,20 @@ EXIT_TRY_AGAIN = 1
 EXIT_REFUSED = 78
 """EX_CONFIG of sysexits.h: the Job's podFailurePolicy fails at once on it."""
 MESSAGE_BYTES = 4096
-"""What the kubelet reads of a termination message (Kubernetes, `terminationMessagePath`)."""
+"""Length to which the kubelet reads a termination message (Kubernetes, `terminationMessagePath`)."""
 
 
-class JailError(Exception):
-    """A command could not do its work. The message says where, what was found, and what to do next."""
+class CommandError(Exception):
+    """A command failed. The message names the place, what was found, and what to do next."""
 
     exit_code = EXIT_TRY_AGAIN
 
 
-class TryAgainError(JailError):
+class TryAgainError(CommandError):
     """The same command can succeed when it is run again: a full volume was enlarged, a server answers again."""
 
 
-class RefusedError(JailError):
+class RefusedError(CommandError):
     """The same command will never succeed: something declared or found must be changed first."""
 
     exit_code = EXIT_REFUSED

@@ -35,7 +35,7 @@ def flush_volume(folder: Path) -> None:
     """Bring all that was written to a folder's volume to the disk (syncfs(2)).
 
     Raises:
-        TryAgainError: the volume could not take everything; since Linux 5.8 the kernel tells.
+        TryAgainError: the volume could not take everything; since Linux 5.8 the kernel reports it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     with opened(folder, FOLDER) as descriptor:
@@ -47,7 +47,7 @@ def flush_volume(folder: Path) -> None:
 
 @contextmanager
 def opened(path: str | Path, flags: int) -> Iterator[int]:
-    """Give a descriptor for as long as the block lasts."""
+    """Yield a descriptor that is closed at the end of the block."""
     descriptor = os.open(path, flags | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -58,7 +58,7 @@ def opened(path: str | Path, flags: int) -> Iterator[int]:
 class Walker:
     """Opens the folders of one tree by relative path, component by component, never through a symbolic link.
 
-    It keeps the way to the last folder open, so that going on to a neighbour costs one open.
+    It keeps the way to the last folder open, so that a neighbour costs one open.
     """
 
     def __init__(self, root: str | Path) -> None:

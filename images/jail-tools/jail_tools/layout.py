@@ -1,4 +1,4 @@
-"""Where everything lies in the jail's claim."""
+"""Paths in the jail's claim."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from jail_tools.errors import RefusedError
 
 TOOLS = ".jail-tools"
-"""Where `install` puts this program, in the root of any image."""
+"""Folder of this program, in the root of any image."""
 CLIENTS = (
     "sacct",
     "sacctmgr",
@@ -46,7 +46,7 @@ class Tree:
 
     @property
     def meta(self) -> Path:
-        """What is known about the tree, for root alone (0700)."""
+        """Folder of what is known about the tree, for root alone (0700)."""
         return self.jail / "meta" / self.name
 
     @property
@@ -76,12 +76,12 @@ class Tree:
 
     @property
     def removing(self) -> Path:
-        """What `complete` is renamed to when the tree is about to be removed."""
+        """Name that `complete` gets when the tree is about to be removed."""
         return self.meta / "removing.json"
 
     @property
     def lock(self) -> Path:
-        """Held by the populate at work."""
+        """Lock that the populate at work holds."""
         return self.meta / "lock"
 
 

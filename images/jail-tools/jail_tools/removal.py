@@ -6,7 +6,7 @@ import stat
 from jail_tools import files, resolve_beneath
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
-from jail_tools.progress import say
+from jail_tools.progress import log
 
 
 def remove_tree(tree: Tree) -> None:
@@ -18,7 +18,7 @@ def remove_tree(tree: Tree) -> None:
     """
     if not tree.removing.exists():
         raise RefusedError(f"tree {tree.name} is not marked as to be removed ({tree.removing}).")
-    say(f"collect: removing tree {tree.name}")
+    log(f"collect: removing tree {tree.name}")
     try:
         with files.opened(tree.jail / "trees", files.FOLDER) as trees:
             _empty_and_remove(trees, tree.name)
@@ -29,7 +29,7 @@ def remove_tree(tree: Tree) -> None:
         tree.removing.unlink()
         tree.meta.rmdir()
     except OSError as error:
-        raise TryAgainError(f"{tree.root}: could not be removed: {reason(error)}. The next run goes on.") from error
+        raise TryAgainError(f"{tree.root}: could not be removed: {reason(error)}. The next run continues.") from error
 
 
 def _empty_and_remove(parent: int, name: str) -> None:

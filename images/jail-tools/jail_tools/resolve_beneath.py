@@ -86,7 +86,7 @@ def maybe_directory(root: int, path: str) -> Iterator[int | None]:
 
 
 def lookup(root: int, path: str) -> os.stat_result | None:
-    """Return what a path is, without following its last component; None when it is not there."""
+    """Return lstat(2) of a path; None when it is not there."""
     parent, name = split(path)
     try:
         with directory(root, parent) as at:
@@ -122,7 +122,7 @@ def read(root: int, path: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> Owned | N
 
 
 def replace(root: int, path: str, file: Owned, *, chown: bool = True) -> None:
-    """Put a file in the place of what is there, atomically: a reader sees the old one or the new one, whole."""
+    """Replace a file atomically: a reader sees the old one or the new one, whole."""
     parent, name = split(path)
     with directory(root, parent) as at, new_name(at, name) as new:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at)
@@ -138,7 +138,7 @@ def replace(root: int, path: str, file: Owned, *, chown: bool = True) -> None:
 
 @contextmanager
 def new_name(at: int, name: str) -> Iterator[str]:
-    """Give the name under which something is made before it is renamed to `name`; what is left of it is removed."""
+    """Yield the name under which a file is made before it is renamed to `name`; leftovers of that name are removed."""
     new = name_of_new(name)
     discard(at, new)
     try:
@@ -154,7 +154,7 @@ def name_of_new(name: str) -> str:
 
 
 def is_new_name(name: str) -> bool:
-    """Tell whether a killed run left this."""
+    """Return True for a leftover of a killed run."""
     return name.endswith(_NEW_SUFFIX)
 
 

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jail_tools.accounts.account_resolution import Accounts, before, for_daemons, for_tree
-from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user
+from jail_tools.accounts.tables import AccountFile, Record, Table, identity, is_user
 
 NAMES = st.sampled_from(["alice", "bob", "eve", "zoe"])
 IDS = st.integers(1000, 1003).map(str)
-NOBODY: Accounts = {kind: {} for kind in Kind}
+NOBODY: Accounts = {kind: {} for kind in AccountFile}
 
 
 def passwd(name: str, number: str, group: str, shell: str) -> Record:
@@ -16,7 +16,7 @@ def passwd(name: str, number: str, group: str, shell: str) -> Record:
 
 
 @st.composite
-def accounts(draw: st.DrawFn, system_groups: tuple[str, ...] = ()) -> dict[Kind, dict[str, Record]]:
+def accounts(draw: st.DrawFn, system_groups: tuple[str, ...] = ()) -> dict[AccountFile, dict[str, Record]]:
     """Users with ids of their own, some of them with a line in shadow, or a primary group of the system."""
     names = draw(st.lists(NAMES, unique=True))
     numbers = draw(st.lists(IDS, unique=True, min_size=len(names), max_size=len(names)))
@@ -30,12 +30,12 @@ def accounts(draw: st.DrawFn, system_groups: tuple[str, ...] = ()) -> dict[Kind,
         name: (name, "x", record[2], ",".join(draw(st.sets(NAMES)))) for name, record in users.items()
     }
     shadow: dict[str, Record] = {name: (name, "*", *[""] * 7) for name in users if draw(st.booleans())}
-    return {Kind.PASSWD: users, Kind.GROUP: groups, Kind.SHADOW: shadow}
+    return {AccountFile.PASSWD: users, AccountFile.GROUP: groups, AccountFile.SHADOW: shadow}
 
 
-def tables(found: Accounts) -> dict[Kind, Table]:
+def tables(found: Accounts) -> dict[AccountFile, Table]:
     """The files that hold some accounts."""
-    return {kind: Table(kind, ("# ours",)).with_records(found[kind]) for kind in Kind}
+    return {kind: Table(kind, ("# ours",)).with_records(found[kind]) for kind in AccountFile}
 
 
 @given(accounts(), accounts())
@@ -67,14 +67,14 @@ def test_whatever_was_declared_before_the_result_is_what_is_declared_now(
     assert records(through_earlier.tables) == records(for_tree(declared, NOBODY, tables(tree)).tables)
 
 
-@given(accounts(), accounts(), accounts(), st.sets(st.sampled_from(Kind)))
+@given(accounts(), accounts(), accounts(), st.sets(st.sampled_from(AccountFile)))
 def test_killed_between_any_two_files_the_next_run_comes_to_the_same(
-    earlier: Accounts, declared: Accounts, tree: Accounts, done: set[Kind]
+    earlier: Accounts, declared: Accounts, tree: Accounts, done: set[AccountFile]
 ) -> None:
     first = for_tree(earlier, NOBODY, tables(tree))
     wanted = for_tree(declared, first.managed, first.tables)
     noted = before(first.managed, wanted.managed)
-    half = {kind: (wanted if kind in done else first).tables[kind] for kind in Kind}
+    half = {kind: (wanted if kind in done else first).tables[kind] for kind in AccountFile}
 
     assert records(for_tree(declared, noted, half).tables) == records(wanted.tables)
 
@@ -83,15 +83,15 @@ def test_killed_between_any_two_files_the_next_run_comes_to_the_same(
 def test_daemons_know_every_declared_account_as_declared_and_no_id_twice(declared: Accounts, tree: Accounts) -> None:
     known = for_daemons(declared, tree, NOBODY).accounts
 
-    assert known[Kind.PASSWD].items() >= declared[Kind.PASSWD].items()
-    assert known[Kind.SHADOW].items() >= declared[Kind.SHADOW].items()
-    for kind in (Kind.PASSWD, Kind.GROUP):
+    assert known[AccountFile.PASSWD].items() >= declared[AccountFile.PASSWD].items()
+    assert known[AccountFile.SHADOW].items() >= declared[AccountFile.SHADOW].items()
+    for kind in (AccountFile.PASSWD, AccountFile.GROUP):
         numbers = [identity(kind, record) for record in known[kind].values()]
         assert len(numbers) == len(set(numbers))
         assert all(is_user(number or 0) for number in numbers)
-    assert all(is_user(int(record[3])) for record in known[Kind.PASSWD].values())
+    assert all(is_user(int(record[3])) for record in known[AccountFile.PASSWD].values())
 
 
-def records(files: dict[Kind, Table]) -> dict[Kind, dict[str, Record]]:
+def records(files: dict[AccountFile, Table]) -> dict[AccountFile, dict[str, Record]]:
     """The accounts in files, in whatever order."""
     return {kind: table.records for kind, table in files.items()}

@@ -4,28 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail_tools.accounts.tables import Kind, Table, parse, problem
+from jail_tools.accounts.tables import AccountFile, Table, parse, problem
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True)
 FIELDS = st.text(st.characters(exclude_characters=":\n", exclude_categories=["Cs"]), max_size=5)
 IDS = st.integers(0, 2**32 - 2).map(str)
 RECORDS = {
-    Kind.PASSWD: st.tuples(NAMES, FIELDS, IDS, IDS, FIELDS, FIELDS, FIELDS),
-    Kind.GROUP: st.tuples(NAMES, FIELDS, IDS, FIELDS),
-    Kind.SHADOW: st.tuples(NAMES, *[FIELDS] * 8),
+    AccountFile.PASSWD: st.tuples(NAMES, FIELDS, IDS, IDS, FIELDS, FIELDS, FIELDS),
+    AccountFile.GROUP: st.tuples(NAMES, FIELDS, IDS, FIELDS),
+    AccountFile.SHADOW: st.tuples(NAMES, *[FIELDS] * 8),
 }
-KINDS = st.sampled_from(Kind)
+KINDS = st.sampled_from(AccountFile)
 
 
 @given(KINDS, st.binary(max_size=200))
-def test_whatever_a_file_holds_is_written_as_it_was_read(kind: Kind, content: bytes) -> None:
+def test_whatever_a_file_holds_is_written_as_it_was_read(kind: AccountFile, content: bytes) -> None:
     table = parse(kind, content)
 
     assert table.with_records(table.records).format().removesuffix(b"\n") == content.removesuffix(b"\n")
 
 
 @given(KINDS.flatmap(lambda kind: st.tuples(st.just(kind), st.lists(RECORDS[kind]))))
-def test_what_is_written_can_be_looked_up(case: tuple[Kind, list[tuple[str, ...]]]) -> None:
+def test_what_is_written_can_be_looked_up(case: tuple[AccountFile, list[tuple[str, ...]]]) -> None:
     kind, records = case
     by_name = {record[0]: record for record in records}
 
@@ -36,7 +36,7 @@ def test_what_is_written_can_be_looked_up(case: tuple[Kind, list[tuple[str, ...]
 
 
 def test_records_keep_their_places_and_new_ones_come_last_by_id() -> None:
-    table = parse(Kind.GROUP, b"root:x:0:\n# mine\nspoilt\nvideo:x:44:\nold:x:50:\n")
+    table = parse(AccountFile.GROUP, b"root:x:0:\n# mine\nspoilt\nvideo:x:44:\nold:x:50:\n")
     records = {name: record for name, record in table.records.items() if name != "old"}
 
     changed = table.with_records(
@@ -52,7 +52,7 @@ def test_records_keep_their_places_and_new_ones_come_last_by_id() -> None:
 
 
 def test_of_two_lines_of_one_name_the_first_counts_and_the_second_stays() -> None:
-    table = parse(Kind.GROUP, b"a:x:1:\na:x:2:\n")
+    table = parse(AccountFile.GROUP, b"a:x:1:\na:x:2:\n")
 
     assert table.records == {"a": ("a", "x", "1", "")}
     assert table.with_records({}).lines == ("a:x:2:",)
@@ -72,4 +72,4 @@ def test_of_two_lines_of_one_name_the_first_counts_and_the_second_stays() -> Non
     ],
 )
 def test_an_account_that_could_do_harm_is_named(record: tuple[str, ...], said: str) -> None:
-    assert said in str(problem(Kind.PASSWD, record))
+    assert said in str(problem(AccountFile.PASSWD, record))

@@ -1,11 +1,11 @@
-"""Debian's packages: versions in dpkg's order, what is lacking."""
+"""Debian's packages: versions in dpkg's order, what is unmet."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jail_testing.jails import package
 
-from jail_tools.switching.dpkg import compare_versions, format_status, installed, lacking, parse
+from jail_tools.switching.dpkg import compare_versions, format_status, installed, parse, unmet
 
 VERSIONS = st.from_regex(r"([0-9]:)?[0-9][a-z0-9.+~]{0,5}(-[a-z0-9.+~]{1,3})?", fullmatch=True)
 
@@ -52,4 +52,4 @@ def test_what_a_package_needs_and_is_not_there_is_named() -> None:
 
     (wanting,) = parse(package("x", "1", needs).encode()).values()
 
-    assert lacking(wanting, there.values()) == ["libc6 (>= 2.38)", "smtp (<< 2)", "perl"]
+    assert unmet(wanting, there.values()) == ["libc6 (>= 2.38)", "smtp (<< 2)", "perl"]

@@ -12,7 +12,7 @@ import pytest
 from jail_testing import trees
 
 from jail_tools.copying import verification
-from jail_tools.copying.limit import Limit
+from jail_tools.copying.volume import Limit
 from jail_tools.errors import TryAgainError, bounded, encoded
 from jail_tools.layout import tree_of
 from jail_tools.populating.marker import only_one

@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jail_testing import trees
 
-from jail_tools.copying.limit import Limit
 from jail_tools.copying.parallel import BATCH_ENTRIES, batches, default_processes
-from jail_tools.copying.volume import STEPS_NS, Volume, volume_of
-from jail_tools.sources.scan import mount_points
+from jail_tools.copying.volume import STEPS_NS, Limit, Volume, volume_of
+from jail_tools.sources.root import mount_points
 from jail_tools.tree import content, manifest
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 paths = st.binary(min_size=1, max_size=30).filter(lambda path: b"\0" not in path).map(os.fsdecode)
 entries = st.one_of(
     st.builds(
         Entry,
         path=paths,
-        kind=st.just(Kind.FILE),
+        kind=st.just(EntryKind.FILE),
         mode=st.integers(0, 0o7777),
         uid=st.integers(0, 2**32 - 2),
         gid=st.integers(0, 2**32 - 2),
@@ -34,8 +33,8 @@ entries = st.one_of(
             lambda found: tuple(sorted(found))
         ),
     ),
-    st.builds(lambda path, target: Entry(path, Kind.SYMLINK, 0o777, target=target), paths, paths),
-    st.builds(lambda path, target: Entry(path, Kind.LINK, target=target), paths, paths),
+    st.builds(lambda path, target: Entry(path, EntryKind.SYMLINK, 0o777, target=target), paths, paths),
+    st.builds(lambda path, target: Entry(path, EntryKind.LINK, target=target), paths, paths),
 )
 
 
@@ -51,7 +50,7 @@ def test_a_manifest_gives_back_what_was_written_in_order_of_paths(
 
 def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
     file = tmp_path / "manifest.jsonl"
-    file.write_bytes(manifest.line(Entry("a", Kind.FIFO)) + b'{"path": "b"}\n')
+    file.write_bytes(manifest.line(Entry("a", EntryKind.FIFO)) + b'{"path": "b"}\n')
     with pytest.raises(ValueError, match=r"manifest.jsonl:2: not an entry"):
         list(manifest.read(file))
 
@@ -106,7 +105,7 @@ def test_mount_points_are_those_below_the_root() -> None:
 
 @given(st.lists(st.integers(0, 40 * 2**20), max_size=2000))
 def test_batches_cover_every_entry_once(sizes: list[int]) -> None:
-    found = batches([Entry(str(number), Kind.FILE, size=size) for number, size in enumerate(sizes)])
+    found = batches([Entry(str(number), EntryKind.FILE, size=size) for number, size in enumerate(sizes)])
     assert sorted(position for batch in found for position in batch) == list(range(len(sizes)))
     assert all(len(batch) <= BATCH_ENTRIES for batch in found)
 
@@ -121,7 +120,7 @@ def test_a_real_volume_keeps_what_it_was_tried_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step_ns", STEPS_NS)
 def test_times_are_wanted_as_the_volume_keeps_them(step_ns: int, tmp_path: Path) -> None:
     volume = Volume(tmp_path, Limit(None), 1, frozenset(), step_ns)
-    entry = volume.timed(Entry("a", Kind.FILE, mtime_ns=1_234_567_891_123_456_789))
+    entry = volume.timed(Entry("a", EntryKind.FILE, mtime_ns=1_234_567_891_123_456_789))
     assert entry.mtime_ns % step_ns == 0
     assert 0 <= 1_234_567_891_123_456_789 - entry.mtime_ns < step_ns
 

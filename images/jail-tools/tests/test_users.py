@@ -16,7 +16,7 @@ from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 from jail_tools import claim, resolve_beneath
 from jail_tools.accounts import account_files
 from jail_tools.accounts.account_resolution import SYSTEM_NAMES
-from jail_tools.accounts.account_sync import Keeper
+from jail_tools.accounts.account_sync import AccountSync
 from soperator_pulumi.spec import user as user_spec
 from tests.waiting import wait_until
 
@@ -33,7 +33,7 @@ ALICE = {
 BOB = ("bob:x:1500:1500:Bob:/home/bob:/bin/sh\n", "bob:x:1500:\n", "bob:$y$secret:19500:0:99999:7:::\n")
 
 
-class Sidecar(Keeper):
+class Sidecar(AccountSync):
     """One in a folder of its own, with the users that a ConfigMap would declare."""
 
     def declare(self, *users: dict[str, str]) -> None:
@@ -310,7 +310,7 @@ def test_what_root_in_the_jail_plants_leads_nowhere(
     assert (outside / "passwd").read_text() == "eve:x:1800:1800::/:/bin/sh\n"
     assert len(list(outside.iterdir())) == 1
     assert len(sidecar.known("passwd")) == 2
-    assert "Until this is mended, of the jail's own users those count that were read last" in capsys.readouterr().out
+    assert "Until this is fixed, of the jail's own users those count that were read last" in capsys.readouterr().out
 
 
 def test_a_tree_that_cant_be_read_for_a_moment_loses_nobody(sidecar: Sidecar, jail: Jail) -> None:

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Closes what jobs and users may write to, so that they can neither run nor change anything outside of the jail.
 
-# How volumes are mounted in the worker: also what is mounted inside a directory of the machine.
+# Options of all volumes in the worker: also of those that are mounted inside a directory of the machine.
 CLOSED=nosuid=recursive,nodev=recursive,noexec=recursive
 
 # close OPTIONS PATH

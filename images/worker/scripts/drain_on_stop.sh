@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drains the node before slurmd is told to stop, for at most the pod's grace period: drain_on_stop.sh REASON [cgroups]
+# Drains the node before slurmd is stopped, for at most the pod's grace period: drain_on_stop.sh REASON [cgroups]
 #
 # A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
 # it drains its own node before it stops, and undoes exactly that drain when the same node is there again (started.sh).

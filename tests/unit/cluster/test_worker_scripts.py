@@ -251,13 +251,10 @@ def test_scripts_and_program_agree_on_paths() -> None:
 
 
 def test_scripts_and_the_plugin_agree_on_paths() -> None:
-    defined = dict(
-        re.findall(r'#define (\w+) +"(.*)"', "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h")))
-    )
-    assert (defined["USER_CLEANUP_DIRECTORIES"], defined["JAIL_CGROUPS"]) == (
-        paths()["JAIL_OWN"],
-        paths()["JAIL_CGROUPS"],
-    )
+    headers = "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h"))
+    defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
+    of_plugin = (defined["USER_CLEANUP_DIRECTORIES"], defined["JAIL_CGROUPS"])
+    assert of_plugin == (paths()["JAIL_OWN"], paths()["JAIL_CGROUPS"])
 
 
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:

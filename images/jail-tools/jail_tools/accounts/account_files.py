@@ -1,6 +1,6 @@
 """The files of accounts in a tree's /etc, and the declared accounts among them.
 
-`useradd` and its kin may run in the admin shell at any moment: who writes holds etc/.pwd.lock as lckpwdf(3) does, and
+`useradd` and its kin may run in the admin shell at any moment: a writer holds etc/.pwd.lock as lckpwdf(3) does, and
 readers see whole files only.
 """
 
@@ -18,30 +18,28 @@ from pathlib import Path
 from jail_tools import files, resolve_beneath
 from jail_tools.accounts import account_resolution
 from jail_tools.accounts.account_resolution import Accounts
-from jail_tools.accounts.tables import Kind, Record, Table, parse
+from jail_tools.accounts.tables import AccountFile, Record, Table, parse
 from jail_tools.errors import TryAgainError
 from jail_tools.layout import Tree
 from jail_tools.resolve_beneath import Owned
 
 LOCK_SECONDS = 15
-"""How long lckpwdf(3) waits for the lock."""
+"""Time that lckpwdf(3) waits for the lock."""
 
 _LOCK = "etc/.pwd.lock"
 _POLL_SECONDS = 0.1
-_NEW_FILES = {Kind.PASSWD: Owned(b"", 0o644), Kind.GROUP: Owned(b"", 0o644), Kind.SHADOW: Owned(b"", 0o600)}
-_NOBODY: Accounts = {kind: {} for kind in Kind}
+_NEW_FILES = {kind: Owned(b"", 0o600 if kind is AccountFile.SHADOW else 0o644) for kind in AccountFile}
 
 
 @dataclass(frozen=True)
 class Files:
     """The three files of one tree as they were read; those that are not there are empty."""
 
-    tables: dict[Kind, Table]
-    owned: dict[Kind, Owned]
-    absent: frozenset[Kind]
+    tables: dict[AccountFile, Table]
+    owned: dict[AccountFile, Owned]
 
     @property
-    def accounts(self) -> dict[Kind, dict[str, Record]]:
+    def accounts(self) -> dict[AccountFile, dict[str, Record]]:
         """The records of all three."""
         return {kind: table.records for kind, table in self.tables.items()}
 
@@ -50,20 +48,20 @@ def read(root: int) -> Files:
     """Read the three files of a tree.
 
     Raises:
-        OSError: one is no regular file, is too large or can't be read; `filename` says which.
+        OSError: one, `filename`, is no regular file, is too large or can't be read.
     """
-    found = {kind: resolve_beneath.read(root, f"etc/{kind.file_name}") for kind in Kind}
+    found = {kind: resolve_beneath.read(root, f"etc/{kind.file_name}") for kind in AccountFile}
     owned = {kind: file or _NEW_FILES[kind] for kind, file in found.items()}
     tables = {kind: parse(kind, file.content) for kind, file in owned.items()}
-    return Files(tables, owned, frozenset(kind for kind, file in found.items() if file is None))
+    return Files(tables, owned)
 
 
-def write(root: int, old: Files, tables: Mapping[Kind, Table]) -> None:
+def write(root: int, old: Files, tables: Mapping[AccountFile, Table]) -> None:
     """Write those files that change, each atomically, with mode and owner as they were.
 
     Group comes first and passwd last: whoever can be looked up is whole.
     """
-    for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD):
+    for kind in (AccountFile.GROUP, AccountFile.SHADOW, AccountFile.PASSWD):
         if tables[kind] != old.tables[kind]:
             resolve_beneath.replace(
                 root, f"etc/{kind.file_name}", replace(old.owned[kind], content=tables[kind].format())
@@ -91,7 +89,7 @@ def locked(root: int, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
 
 
 def keep_declared(tree: Tree, declared: Accounts, wait_seconds: float = LOCK_SECONDS) -> tuple[str, ...]:
-    """Bring a tree's files to what is declared and return what clashes. Nothing is written when nothing changes.
+    """Write the declared accounts into a tree's files and return the clashes. Nothing is written when nothing changes.
 
     Raises:
         TryAgainError: the tree's lock is held.
@@ -111,20 +109,20 @@ def keep_declared(tree: Tree, declared: Accounts, wait_seconds: float = LOCK_SEC
         return wanted.problems
 
 
-def read_managed(tree: Tree) -> dict[Kind, dict[str, Record]]:
+def read_managed(tree: Tree) -> dict[AccountFile, dict[str, Record]]:
     """Return the records that we put into a tree's files."""
     try:
         content = json.loads(_managed(tree).read_text())
     except FileNotFoundError:
-        return {kind: {} for kind in Kind}
+        return {kind: {} for kind in AccountFile}
     except ValueError as error:
-        raise OSError(errno.EINVAL, "is spoilt", str(_managed(tree))) from error
-    return {kind: {name: tuple(fields) for name, fields in content[kind.file_name].items()} for kind in Kind}
+        raise OSError(errno.EINVAL, "is damaged", str(_managed(tree))) from error
+    return {kind: {name: tuple(fields) for name, fields in content[kind.file_name].items()} for kind in AccountFile}
 
 
 def write_managed(tree: Tree, managed: Accounts) -> None:
-    """Note which records of a tree's files are ours."""
-    content = {kind.file_name: dict(managed[kind]) for kind in Kind}
+    """Write down the records of a tree's files that are ours."""
+    content = {kind.file_name: dict(managed[kind]) for kind in AccountFile}
     files.write_atomically(_managed(tree), [json.dumps(content, indent=1).encode()])
 
 

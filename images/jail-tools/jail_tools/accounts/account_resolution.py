@@ -1,4 +1,4 @@
-"""Who is known where: the accounts that the specification declares, and those that were made inside the jail.
+"""Resolution of accounts: those that the specification declares, and those that were made inside the jail.
 
 Pure functions. The daemons know both: an account of the jail counts when its ids, a user's primary group among them,
 are people's (1000 and more) and when it does not clash with a declared one. No process of a user has a group of the
@@ -9,10 +9,10 @@ too, so that every program there knows it; a record that we did not put there st
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user, members, problem
+from jail_tools.accounts.tables import AccountFile, Record, Table, identity, is_user, members, problem
 from jail_tools.accounts.three_way_merge import settle_group, three_way
 
-Accounts = Mapping[Kind, Mapping[str, Record]]
+Accounts = Mapping[AccountFile, Mapping[str, Record]]
 
 SYSTEM_NAMES = frozenset(
     """
@@ -29,60 +29,62 @@ _LAST_CHANGE = "19000"
 
 
 @dataclass(frozen=True)
-class Roster:
-    """Accounts for the daemons, and what is wrong with those that were left out."""
+class DaemonAccounts:
+    """Accounts for the daemons, and the problems of those that were left out."""
 
-    accounts: dict[Kind, dict[str, Record]]
+    accounts: dict[AccountFile, dict[str, Record]]
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Written:
-    """The jail's files with the declared accounts in them, what of it is ours, and what clashes."""
+class TreeAccounts:
+    """The jail's files with the declared accounts in them, our records among them, and the clashes."""
 
-    tables: dict[Kind, Table]
-    managed: dict[Kind, dict[str, Record]]
+    tables: dict[AccountFile, Table]
+    managed: dict[AccountFile, dict[str, Record]]
     problems: tuple[str, ...]
 
 
-def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> Roster:
+def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> DaemonAccounts:
     """Return the declared accounts and those that were made in the jail.
 
-    `managed` is what we put into the jail's files: when it is no longer declared, it counts no longer, whether or not
-    the jail's files say so already.
+    `managed` is what we put into the jail's files: when it is no longer declared, it counts no longer, even while it
+    still stands in the jail's files.
 
-    In a declared group the specification says which declared users are; the jail may add its own users. No password
-    of the jail is handed on: whoever logs in does so by key.
+    The specification names the declared users of a declared group; the jail may add its own users. No password of the
+    jail is handed on: users log in by key.
     """
     problems: list[str] = []
-    users = _beside(Kind.PASSWD, declared, tree, managed, problems)
-    groups = _beside(Kind.GROUP, declared, tree, managed, problems)
+    users = _beside(AccountFile.PASSWD, declared, tree, managed, problems)
+    groups = _beside(AccountFile.GROUP, declared, tree, managed, problems)
     shadow = {
-        name: _without_password(tree[Kind.SHADOW].get(name, (name, "*", _LAST_CHANGE, "0", "99999", "7", "", "", "")))
+        name: _without_password(
+            tree[AccountFile.SHADOW].get(name, (name, "*", _LAST_CHANGE, "0", "99999", "7", "", "", ""))
+        )
         for name in users
-        if name not in declared[Kind.SHADOW]
+        if name not in declared[AccountFile.SHADOW]
     }
-    known = {**declared[Kind.PASSWD], **users}
+    known = {**declared[AccountFile.PASSWD], **users}
     problems += _in_system_groups(known, tree)
     own_groups = {
         name: _with_members(record, members(record) | (_members_in(tree, record) & users.keys()))
-        for name, record in declared[Kind.GROUP].items()
+        for name, record in declared[AccountFile.GROUP].items()
     }
     tree_groups = {name: _with_members(record, members(record) & known.keys()) for name, record in groups.items()}
-    return Roster(
+    return DaemonAccounts(
         {
-            Kind.PASSWD: {
-                **declared[Kind.PASSWD],
+            AccountFile.PASSWD: {
+                **declared[AccountFile.PASSWD],
                 **{name: (record[0], "x", *record[2:]) for name, record in users.items()},
             },
-            Kind.GROUP: {**own_groups, **tree_groups},
-            Kind.SHADOW: {**declared[Kind.SHADOW], **shadow},
+            AccountFile.GROUP: {**own_groups, **tree_groups},
+            AccountFile.SHADOW: {**declared[AccountFile.SHADOW], **shadow},
         },
         tuple(problems),
     )
 
 
-def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[Kind, Table]) -> Written:
+def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[AccountFile, Table]) -> TreeAccounts:
     """Return the jail's files with the declared accounts in them.
 
     `managed` is what we put there before: of it, what is no longer declared goes, what was changed in the jail stays as
@@ -90,39 +92,39 @@ def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[Kind, Table]
     """
     problems: list[str] = []
     written, ours_now = {}, {}
-    users_left_alone = _clashing(Kind.PASSWD, declared, managed, tables[Kind.PASSWD].records, problems)
-    groups_left_alone = _clashing(Kind.GROUP, declared, managed, tables[Kind.GROUP].records, problems)
+    users_left_alone = _clashing(AccountFile.PASSWD, declared, managed, tables[AccountFile.PASSWD].records, problems)
+    groups_left_alone = _clashing(AccountFile.GROUP, declared, managed, tables[AccountFile.GROUP].records, problems)
     for kind, table in tables.items():
         known = table.records
-        left_alone = groups_left_alone if kind is Kind.GROUP else users_left_alone
+        left_alone = groups_left_alone if kind is AccountFile.GROUP else users_left_alone
         base = {name: record for name, record in managed[kind].items() if name in known}
         ours = {
             name: record
             for name, record in declared[kind].items()
             if name not in left_alone and (name in base or name not in known)
         }
-        settle = settle_group if kind is Kind.GROUP else None
+        settle = settle_group if kind is AccountFile.GROUP else None
         merged = three_way(base, ours, known, settle=settle)
         decided = {conflict.key: conflict.ours for conflict in merged.conflicts}
         records = {**merged.records, **{name: record for name, record in decided.items() if record is not None}}
         written[kind], ours_now[kind] = table.with_records(records), ours
-    return Written(written, ours_now, tuple(problems))
+    return TreeAccounts(written, ours_now, tuple(problems))
 
 
-def before(managed: Accounts, after: Accounts) -> dict[Kind, dict[str, Record]]:
-    """Return what to note down before the files are written, so that a killed run does not forget what is ours."""
-    return {kind: {**after[kind], **managed[kind]} for kind in Kind}
+def before(managed: Accounts, after: Accounts) -> dict[AccountFile, dict[str, Record]]:
+    """Return the records to note before the files are written, so that a killed run does not forget which are ours."""
+    return {kind: {**after[kind], **managed[kind]} for kind in AccountFile}
 
 
-def without(accounts: Accounts, managed: Accounts) -> dict[Kind, dict[str, Record]]:
+def without(accounts: Accounts, managed: Accounts) -> dict[AccountFile, dict[str, Record]]:
     """Return the accounts that are not ours."""
-    return {kind: {k: record for k, record in accounts[kind].items() if k not in managed[kind]} for kind in Kind}
+    return {kind: {k: record for k, record in accounts[kind].items() if k not in managed[kind]} for kind in AccountFile}
 
 
 def _beside(
-    kind: Kind, declared: Accounts, tree: Accounts, managed: Accounts, problems: list[str]
+    kind: AccountFile, declared: Accounts, tree: Accounts, managed: Accounts, problems: list[str]
 ) -> dict[str, Record]:
-    what = "user" if kind is Kind.PASSWD else "group"
+    what = "user" if kind is AccountFile.PASSWD else "group"
     names = {identity(kind, record): name for name, record in declared[kind].items()}
     found = {}
     for name, record in tree[kind].items():
@@ -151,8 +153,8 @@ def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[s
     """Name the users whom the jail has in groups that are the system's, which are its alone."""
     system = [
         (name, members(record))
-        for name, record in tree[Kind.GROUP].items()
-        if not is_user(identity(Kind.GROUP, record) or 0) and problem(Kind.GROUP, record) is None
+        for name, record in tree[AccountFile.GROUP].items()
+        if not is_user(identity(AccountFile.GROUP, record) or 0) and problem(AccountFile.GROUP, record) is None
     ]
     for user in users:
         if groups := sorted(name for name, inside in system if user in inside):
@@ -161,10 +163,10 @@ def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[s
 
 
 def _clashing(
-    kind: Kind, declared: Accounts, managed: Accounts, known: Mapping[str, Record], problems: list[str]
+    kind: AccountFile, declared: Accounts, managed: Accounts, known: Mapping[str, Record], problems: list[str]
 ) -> set[str]:
     """Return the declared names that the jail's file has no place for."""
-    what = "user" if kind is Kind.PASSWD else "group"
+    what = "user" if kind is AccountFile.PASSWD else "group"
     others = {identity(kind, record): name for name, record in known.items() if name not in managed[kind]}
     found = set()
     for name, record in declared[kind].items():
@@ -180,7 +182,7 @@ def _clashing(
 
 
 def _members_in(tree: Accounts, group: Record) -> set[str]:
-    found = tree[Kind.GROUP].get(group[0])
+    found = tree[AccountFile.GROUP].get(group[0])
     return members(found) if found is not None and found[2] == group[2] else set()
 
 

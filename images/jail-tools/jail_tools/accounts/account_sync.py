@@ -1,4 +1,4 @@
-"""What keeps the accounts that daemons look up: the declared ones and those that were made inside the jail."""
+"""The accounts that daemons look up, kept in step with the declared ones and those that were made inside the jail."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -6,37 +6,37 @@ from pathlib import Path
 
 from jail_tools import claim, resolve_beneath
 from jail_tools.accounts import account_files, account_resolution
-from jail_tools.accounts.tables import Kind, Record, Table, parse
+from jail_tools.accounts.tables import AccountFile, Record, Table, parse
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
 from jail_tools.resolve_beneath import Owned
 
 SUMS = "declared.sha256"
-"""What was merged: one line of sha256sum(1) for each declared file. Written last: who finds it finds the accounts."""
+"""Checksums of what was merged: one line of sha256sum(1) for each declared file. Written last, after the accounts."""
 
-_MODES = {Kind.PASSWD: 0o644, Kind.GROUP: 0o644, Kind.SHADOW: 0o600}
+_MODES = {AccountFile.PASSWD: 0o644, AccountFile.GROUP: 0o644, AccountFile.SHADOW: 0o600}
 
-_Accounts = dict[Kind, dict[str, Record]]
+_Accounts = dict[AccountFile, dict[str, Record]]
 _Seen = tuple[bytes, Tree | None, _Accounts, _Accounts]
 
 
 @dataclass
-class Keeper:
-    """One look after the other; what is wrong is said once, until it is something else."""
+class AccountSync:
+    """Takes one look after the other; a problem is reported once, until it changes."""
 
     jail: Path
     declared: Path
     out: Path
     write_tree: bool = False
     _seen: _Seen | None = None
-    """All that the last look saw, when nothing was left to do after it."""
+    """Input of the last look, when nothing was left to do after it."""
     _tree: tuple[_Accounts, _Accounts] | None = None
-    """What was read of the tree when it could be read last."""
-    _said: set[str] = field(default_factory=set)
+    """Managed records and accounts of the tree when it could be read last."""
+    _reported: set[str] = field(default_factory=set)
     _written: dict[str, bytes] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Bring everything to what is declared and to what the active tree says."""
+        """Bring the files to what is declared and what the active tree has."""
         declared, sums = self._read_declared()
         if not sums:
             return  # the volume is not there yet: nobody is removed for that
@@ -59,7 +59,7 @@ class Keeper:
             except OSError as error:
                 done = False
                 problems.append(f"tree {tree.name}: {error.filename or 'etc'} can't be written: {reason(error)}")
-        self._say(problems)
+        self._report(problems)
         self._seen = seen if done else None
 
     def _active_tree(self, problems: list[str]) -> Tree | None:
@@ -74,7 +74,7 @@ class Keeper:
         while True:
             version = self._version()
             contents = {}
-            for kind in Kind:
+            for kind in AccountFile:
                 try:
                     contents[kind] = (self.declared / version / kind.file_name).read_bytes()
                 except FileNotFoundError:
@@ -84,30 +84,30 @@ class Keeper:
         sums = "".join(
             f"{hashlib.sha256(content).hexdigest()}  {kind.file_name}\n" for kind, content in contents.items()
         )
-        return {kind: parse(kind, contents.get(kind, b"")).records for kind in Kind}, sums.encode()
+        return {kind: parse(kind, contents.get(kind, b"")).records for kind in AccountFile}, sums.encode()
 
     def _version(self) -> Path:
         link = self.declared / "..data"
         return link.readlink() if link.is_symlink() else Path()
 
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
-        """Read which accounts we put there, then all that the tree has: so none of ours counts as its own."""
+        """Read the accounts that we put there, then all that the tree has: so none of ours counts as its own."""
         try:
             managed = account_files.read_managed(tree)
             with resolve_beneath.directory(str(tree.root)) as root:
                 self._tree = (managed, account_files.read(root).accounts)
         except OSError as error:
             problems.append(
-                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is mended, of the jail's "
+                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is fixed, of the jail's "
                 "own users those count that were read last."
             )
         return self._tree or (_nobody(), _nobody())
 
     def _write_out(self, accounts: _Accounts, sums: bytes) -> None:
-        """Write what changed: group and shadow before passwd, the sums last."""
+        """Write the files that changed: group and shadow before passwd, the sums last."""
         wanted = {
             kind.file_name: Table(kind, ()).with_records(accounts[kind]).format()
-            for kind in (Kind.GROUP, Kind.SHADOW, Kind.PASSWD)
+            for kind in (AccountFile.GROUP, AccountFile.SHADOW, AccountFile.PASSWD)
         }
         modes = {kind.file_name: mode for kind, mode in _MODES.items()}
         with resolve_beneath.directory(str(self.out)) as out:
@@ -116,12 +116,12 @@ class Keeper:
                     resolve_beneath.replace(out, name, Owned(content, modes.get(name, 0o644)), chown=False)
                     self._written[name] = content
 
-    def _say(self, problems: list[str]) -> None:
+    def _report(self, problems: list[str]) -> None:
         for problem in problems:
-            if problem not in self._said:
+            if problem not in self._reported:
                 print(f"users: {problem}", flush=True)
-        self._said = set(problems)
+        self._reported = set(problems)
 
 
 def _nobody() -> _Accounts:
-    return {kind: {} for kind in Kind}
+    return {kind: {} for kind in AccountFile}

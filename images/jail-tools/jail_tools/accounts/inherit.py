@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jail_tools.accounts.account_resolution import Accounts
-from jail_tools.accounts.tables import Kind, Record, identity, is_user
+from jail_tools.accounts.tables import AccountFile, Record, identity, is_user
 from jail_tools.accounts.three_way_merge import Conflict, settle_group, three_way
 
 FOLLOWING = ("gshadow", "subuid", "subgid")
@@ -18,9 +18,9 @@ FOLLOWING = ("gshadow", "subuid", "subgid")
 
 @dataclass(frozen=True)
 class Inherited:
-    """The accounts of the tree that is entered, and what speaks against them."""
+    """The accounts of the tree that is entered, and the conflicts in them."""
 
-    accounts: dict[Kind, dict[str, Record]]
+    accounts: dict[AccountFile, dict[str, Record]]
     added: frozenset[str]
     """Names of users and groups that come over."""
     reasons: tuple[str, ...]
@@ -45,25 +45,30 @@ def inherit(sides: Sides, *, system_accounts: bool) -> Inherited:
         sides: all that is known.
         system_accounts: accounts below 1000 that users added come too: their packages are carried over.
     """
-    records: dict[Kind, dict[str, Record]] = {}
+    records: dict[AccountFile, dict[str, Record]] = {}
     reasons: list[str] = []
     dropped: set[str] = set()
-    for kind in Kind:
+    for kind in AccountFile:
         base, ours = dict(_base(kind, sides)), dict(sides.old[kind])
         for name, record in sides.old[kind].items():
-            if kind is Kind.SHADOW:
+            if kind is AccountFile.SHADOW:
                 dropping = name in dropped
             else:
                 dropping = not system_accounts and name not in base and not is_user(identity(kind, record) or 0)
-                dropped |= {name} if dropping and kind is Kind.PASSWD else set()
+                dropped |= {name} if dropping and kind is AccountFile.PASSWD else set()
             if dropping:
                 del ours[name]
-        merged = three_way(base, ours, sides.new[kind], settle=settle_group if kind is Kind.GROUP else None)
+        merged = three_way(base, ours, sides.new[kind], settle=settle_group if kind is AccountFile.GROUP else None)
         reasons += (_reason(kind, conflict) for conflict in merged.conflicts)
         records[kind] = merged.records
-    for kind in (Kind.PASSWD, Kind.GROUP):
+    for kind in (AccountFile.PASSWD, AccountFile.GROUP):
         reasons += _shared_ids(kind, records[kind], sides)
-    added = {name for kind in (Kind.PASSWD, Kind.GROUP) for name in records[kind] if name not in sides.new[kind]}
+    added = {
+        name
+        for kind in (AccountFile.PASSWD, AccountFile.GROUP)
+        for name in records[kind]
+        if name not in sides.new[kind]
+    }
     return Inherited(records, frozenset(added), tuple(reasons))
 
 
@@ -78,7 +83,7 @@ def follow(names: frozenset[str], old: bytes, new: bytes) -> bytes:
     return new + end + b"".join(line + b"\n" for line in lines)
 
 
-def _base(kind: Kind, sides: Sides) -> Mapping[str, Record]:
+def _base(kind: AccountFile, sides: Sides) -> Mapping[str, Record]:
     if sides.new_left is None:
         return sides.old_populated[kind]
     populated, left = sides.new_populated[kind], sides.new_left[kind]
@@ -87,8 +92,8 @@ def _base(kind: Kind, sides: Sides) -> Mapping[str, Record]:
     return {**kept, **{name: left[name] for name in changed if name in left}}
 
 
-def _shared_ids(kind: Kind, records: Mapping[str, Record], sides: Sides) -> list[str]:
-    """Say which ids two names would have that had them in different trees."""
+def _shared_ids(kind: AccountFile, records: Mapping[str, Record], sides: Sides) -> list[str]:
+    """Return the ids that two names would share which had them in different trees."""
     names: dict[int | None, list[str]] = {}
     for name, record in records.items():
         names.setdefault(identity(kind, record), []).append(name)
@@ -99,9 +104,9 @@ def _shared_ids(kind: Kind, records: Mapping[str, Record], sides: Sides) -> list
     ]
 
 
-def _reason(kind: Kind, conflict: Conflict[Record]) -> str:
+def _reason(kind: AccountFile, conflict: Conflict[Record]) -> str:
     name = f"/etc/{kind.file_name}: {conflict.key}"
-    if kind is Kind.SHADOW:
+    if kind is AccountFile.SHADOW:
         return f"{name} was changed by users, and otherwise in the new tree"
     ours, theirs = (_shown(record) for record in (conflict.ours, conflict.theirs))
     return f"{name}: users made it {ours}, the new tree has {theirs}"

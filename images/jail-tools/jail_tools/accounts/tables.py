@@ -1,7 +1,7 @@
 """Files of accounts: passwd(5), group(5) and shadow(5), read and written without losing a line.
 
 A record is the tuple of a line's fields; its key is the name. What is no record (comments, NIS's `+` lines, lines that
-somebody spoilt, a name's second line, which no lookup ever finds) stays where it stands.
+somebody damaged, a name's second line, which no lookup ever finds) stays where it stands.
 """
 
 import re
@@ -26,8 +26,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
 
-class Kind(Enum):
-    """Which of the three files: its name, and how many fields its lines have."""
+class AccountFile(Enum):
+    """One of the three files: its name, and the number of fields in its lines."""
 
     PASSWD = ("passwd", 7)
     GROUP = ("group", 4)
@@ -42,7 +42,7 @@ class Kind(Enum):
 class Table:
     """The content of one file."""
 
-    kind: Kind
+    kind: AccountFile
     lines: tuple[str, ...]
 
     @property
@@ -75,16 +75,16 @@ class Table:
         return "".join(f"{line}\n" for line in self.lines).encode("utf-8", "surrogateescape")
 
 
-def parse(kind: Kind, content: bytes) -> Table:
-    """Read a file's bytes. Nothing is refused: what is no record is kept as a line."""
+def parse(kind: AccountFile, content: bytes) -> Table:
+    """Read a file's bytes. Nothing is refused: a line that is no record is kept."""
     text = content.decode("utf-8", "surrogateescape")
     lines = text.removesuffix("\n").split("\n") if text else []
     return Table(kind, tuple(lines))
 
 
-def identity(kind: Kind, record: Record) -> int | None:
+def identity(kind: AccountFile, record: Record) -> int | None:
     """Return the uid or gid of a record; None in shadow, which has none."""
-    return None if kind is Kind.SHADOW else int(record[2])
+    return None if kind is AccountFile.SHADOW else int(record[2])
 
 
 def members(record: Record) -> set[str]:
@@ -92,39 +92,39 @@ def members(record: Record) -> set[str]:
     return {name for name in record[3].split(",") if name}
 
 
-def problem(kind: Kind, record: Record) -> str | None:
-    """Return what keeps an account from being used by Slurm and sshd, None when nothing does."""
+def problem(kind: AccountFile, record: Record) -> str | None:
+    """Return the reason for which Slurm and sshd cannot use an account; None when they can."""
     if not _NAME.fullmatch(record[0]):
         return f'the name "{_printable(record[0])}" is not made of letters, digits, "_", "." and "-" (32 at most)'
     if any(character < " " or character == "\x7f" for field in record for character in field):
         return f"{record[0]}: has control characters"
-    if kind is Kind.SHADOW:
+    if kind is AccountFile.SHADOW:
         return None
-    for number in map(int, record[2:4] if kind is Kind.PASSWD else record[2:3]):
+    for number in map(int, record[2:4] if kind is AccountFile.PASSWD else record[2:3]):
         if number > _HIGHEST_ID:
             return f"{record[0]}: {number} is no id; the highest is {_HIGHEST_ID}"
         if number in _DAEMONS:
             return f"{record[0]}: {number} is the id of {_DAEMONS[number]} on every node"
-    if kind is Kind.PASSWD and not is_user(int(record[3])):
+    if kind is AccountFile.PASSWD and not is_user(int(record[3])):
         return (
             f"{record[0]}: the primary group has the id {int(record[3])}, which is the system's. "
             f"Give the user a group of {FIRST_USER_ID} or more: usermod --gid GROUP {record[0]}"
         )
-    if kind is Kind.PASSWD and not record[5].startswith("/"):
+    if kind is AccountFile.PASSWD and not record[5].startswith("/"):
         return f'{record[0]}: the home "{_printable(record[5])}" is no absolute path'
     return None
 
 
 def is_user(number: int) -> bool:
-    """Tell whether the id of a user or group belongs to people and not to the system."""
+    """Return True if the id of a user or group belongs to people and not to the system."""
     return number >= FIRST_USER_ID and number != NOBODY_ID
 
 
-def _record(kind: Kind, line: str) -> Record | None:
+def _record(kind: AccountFile, line: str) -> Record | None:
     fields = tuple(line.split(":"))
     if len(fields) != kind.fields or not fields[0] or fields[0][0] in "#+-" or fields[0] != fields[0].strip():
         return None
-    numbers = {Kind.PASSWD: fields[2:4], Kind.GROUP: fields[2:3]}.get(kind, ())
+    numbers = {AccountFile.PASSWD: fields[2:4], AccountFile.GROUP: fields[2:3]}.get(kind, ())
     return fields if all(_NUMBER.fullmatch(number) for number in numbers) else None
 
 

@@ -1,4 +1,4 @@
-"""Copies entries of a folder into a tree. What an earlier attempt brought there whole is not written again."""
+"""Copying of a folder's entries into a tree. Entries that an earlier attempt brought there whole stay."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from jail_tools.progress import Progress
 from jail_tools.tree import content
 from jail_tools.tree.attributes import Xattrs, kept, path_of, read_xattrs, write_attributes, write_file_attributes
 from jail_tools.tree.compare import FILE, unlike
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 REPORTED_BYTES = 8 * 1024 * 1024
@@ -22,13 +22,13 @@ VOLUME_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """After one of these nothing more can be written."""
 
 
-class Outcome(NamedTuple):
-    """What became of a batch."""
+class BatchResult(NamedTuple):
+    """Result of a batch."""
 
     copied: list[tuple[int, str, Xattrs]]
     """Position, checksum and the source's extended attributes of each entry that is there now and has either."""
     problems: list[str]
-    """What could not be copied, with the reason."""
+    """Entries that could not be copied, with the reason."""
     stopped: bool
     """The volume takes nothing more."""
 
@@ -41,9 +41,9 @@ class Copier:
 
         Args:
             source: the folder to copy from.
-            volume: where to copy to; the tree's folders are there already.
-            entries: what to copy: no folders, no LINKs.
-            progress: told of each batch.
+            volume: the volume to copy to; the tree's folders are there already.
+            entries: entries to copy: no folders, no LINKs.
+            progress: gets the numbers of each batch.
         """
         self._source = source
         self._tree = volume.tree
@@ -58,7 +58,7 @@ class Copier:
         self._from = Walker(self._source)
         self._to = Walker(self._tree)
 
-    def work(self, batch: range) -> Outcome:
+    def work(self, batch: range) -> BatchResult:
         """Copy the entries at some positions."""
         copied: list[tuple[int, str, Xattrs]] = []
         problems = []
@@ -72,16 +72,16 @@ class Copier:
             except OSError as error:
                 problems.append(f"{entry.path}: {reason(error)}")
                 if error.errno in VOLUME_ERRORS:
-                    return Outcome(copied, problems, stopped=True)
+                    return BatchResult(copied, problems, stopped=True)
             else:
                 if sha256 or xattrs:
                     copied.append((position, sha256, xattrs))
         self._report(len(batch))
-        return Outcome(copied, problems, stopped=False)
+        return BatchResult(copied, problems, stopped=False)
 
     def _copy(self, source: int, target: int, name: str, entry: Entry) -> tuple[str, Xattrs]:
         """Copy one entry; return its checksum and extended attributes."""
-        if entry.kind is Kind.FILE:
+        if entry.kind is EntryKind.FILE:
             return self._copy_file(source, target, name, entry)
         xattrs = read_xattrs(path_of(source, name))
         entry = entry._replace(xattrs=kept(xattrs, self._spaces))
@@ -117,17 +117,17 @@ class Copier:
             self._report()
 
     def _report(self, files: int = 0) -> None:
-        """Count what was done. The counters are shared: locking them for each file makes processes wait."""
+        """Add to the progress. The counters are shared: locking them for each file makes processes wait."""
         self._progress.add_bytes(self._size)
         self._progress.add_files(files)
         self._size = 0
 
 
 def create(folder: int, name: str, entry: Entry, make_it: Callable[[], int | bool]) -> int | None:
-    """Make something new under a name and return what `make_it` returns; None when it is there whole already.
+    """Make something new under a name and return the result of `make_it`; None when it is there whole already.
 
-    What else has the name, of an earlier attempt, is removed first. A thing gets its time last, so one with the right
-    time is whole, unless the machine lost power; verification finds that.
+    Anything else of that name, of an earlier attempt, is removed first. A thing gets its time last, so one with the
+    right time is whole, unless the machine lost power; verification finds that.
     """
     try:
         return make_it()
@@ -140,7 +140,7 @@ def create(folder: int, name: str, entry: Entry, make_it: Callable[[], int | boo
 
 def make(folder: int, name: str, entry: Entry) -> bool:
     """Make a symbolic link or a fifo."""
-    if entry.kind is Kind.SYMLINK:
+    if entry.kind is EntryKind.SYMLINK:
         os.symlink(entry.target, name, dir_fd=folder)
     else:
         os.mkfifo(name, 0o600, dir_fd=folder)

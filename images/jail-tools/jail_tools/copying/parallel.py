@@ -1,4 +1,4 @@
-"""Work in several processes: batches of neighbouring entries, results in their order, a lost process is an error."""
+"""Work in several processes: batches of neighbouring entries; a lost process is an error."""
 
 import ctypes
 import multiprocessing
@@ -24,7 +24,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Worker(Protocol[Result_co]):
-    """What each process does. It is made before the processes and reaches them by fork, with all that it holds."""
+    """Work of each process. The object is made before the processes and reaches them by fork."""
 
     def begin(self) -> None:
         """Open what only this process needs."""
@@ -51,13 +51,13 @@ def batches(entries: Sequence[Entry]) -> list[range]:
 def run(
     worker: Worker[Result], todo: Sequence[range], processes: int, tick: Callable[[], None]
 ) -> Iterator[tuple[range, Result]]:
-    """Give each batch's result as soon as it is there. Who stops asking stops the work.
+    """Yield each batch's result as soon as it is there. Closing the iterator stops the work.
 
     Args:
-        worker: does the batches.
+        worker: worker for the batches.
         todo: the batches.
-        processes: how many processes at most.
-        tick: called here several times a second.
+        processes: number of processes at most.
+        tick: function to call in this process several times a second.
 
     Raises:
         TryAgainError: a process was killed, by the kernel for want of memory in most cases.
@@ -103,12 +103,12 @@ def _begin(worker: Worker[Any], parent: int) -> None:
     worker.begin()
 
 
-def _work(batch: range) -> Any:  # noqa: ANN401 - what the worker's own type says
+def _work(batch: range) -> Any:  # noqa: ANN401 - the result of the worker's own type
     return _worker.work(batch)
 
 
 def default_processes(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Return how many CPUs this process may use: those it may run on, or its cgroup's quota when that is less."""
+    """Return the number of CPUs that this process may use: its affinity, or its cgroup's quota when that is less."""
     allowed = len(os.sched_getaffinity(0))
     try:
         limit, period = quota.read_text().split()

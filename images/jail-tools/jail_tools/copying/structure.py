@@ -1,4 +1,4 @@
-"""A tree's folders, further names of files, and what is in it beyond an earlier attempt's leftovers."""
+"""A tree's folders and further names of files, and leftovers of an earlier attempt in it."""
 
 import os
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 from jail_tools.copying.copier import remove
 from jail_tools.files import FOLDER, Walker, split
 from jail_tools.tree.attributes import path_of, write_attributes
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 INHERITED = "system.posix_acl_default"
 ACLS = (INHERITED, "system.posix_acl_access")
@@ -62,7 +62,7 @@ def make_links(tree: Path, links: Iterable[Entry]) -> None:
 
 
 def link_file(first_folder: int, first_name: str, folder: int, name: str) -> None:
-    """Give a file a further name, unless it has it already. What else has the name is removed."""
+    """Give a file a further name, unless it has it already. Anything else of that name is removed."""
     try:
         os.link(first_name, name, src_dir_fd=first_folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -72,7 +72,7 @@ def link_file(first_folder: int, first_name: str, folder: int, name: str) -> Non
 
 
 def wrong_links(tree: Path, links: Iterable[Entry]) -> list[Entry]:
-    """Return those LINKs that are no further name of what they should name."""
+    """Return those LINKs that are no further name of their target."""
     firsts, seconds = Walker(tree), Walker(tree)
     wrong = []
     for entry in links:
@@ -81,7 +81,7 @@ def wrong_links(tree: Path, links: Iterable[Entry]) -> list[Entry]:
         try:
             right = _same(firsts.open(first_folder), first_name, seconds.open(folder), name)
         except OSError:
-            right = False  # a missing folder; the first name's own difference says more
+            right = False  # a missing folder; the first name's own difference has the reason
         if not right:
             wrong.append(entry)
     firsts.close()
@@ -108,13 +108,13 @@ def names_by_folder(entries: Iterable[Entry]) -> dict[str, set[str]]:
     for entry in entries:
         folder, name = split(entry.path)
         found[folder].add(name)
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind is EntryKind.DIRECTORY:
             found[entry.path].update()
     return dict(found)
 
 
 def extras(walker: Walker, entries: Iterable[Entry]) -> list[str]:
-    """Return the paths of what is in a tree and not among its entries. What is in such a folder is not listed."""
+    """Return the paths in a tree that are not among its entries. The content of such a folder is not listed."""
     found = []
     for folder, names in names_by_folder(entries).items():
         try:

@@ -1,28 +1,28 @@
-"""Reads a tree back and compares all of it with a manifest's entries."""
+"""Verification of a tree: all of it is read back and compared with a manifest's entries."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jail_tools.copying import parallel
-from jail_tools.copying.limit import Limit
 from jail_tools.copying.structure import extras, wrong_links
+from jail_tools.copying.volume import Limit
 from jail_tools.errors import reason
 from jail_tools.files import Walker, split
 from jail_tools.progress import Progress
 from jail_tools.tree.compare import difference
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 READERS = 2
 """Processes that read, for each CPU."""
 
 
 class Difference(NamedTuple):
-    """Something in a tree that is not as it should be."""
+    """A path in a tree that differs from its entry."""
 
     path: str
     how: str
-    """What is the matter: `is missing`."""
+    """The difference, as the rest of a sentence: `is missing`."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.how}"
@@ -59,7 +59,7 @@ class Verifier:
             if how:
                 found.append(Difference(entry.path, how))
             size += entry.size
-            files += entry.kind is not Kind.DIRECTORY
+            files += entry.kind is not EntryKind.DIRECTORY
         self._progress.add_files(files)
         self._progress.add_bytes(size)
         return found
@@ -70,26 +70,26 @@ def differences(tree: Path, entries: Sequence[Entry], processes: int, limit: Lim
 
     Args:
         tree: the tree's root.
-        entries: what should be there.
-        processes: how many could compute at the same time; more than that read, as they wait for the disk mostly.
-        limit: how fast they read; None is no limit.
+        entries: entries that should be there.
+        processes: number that could compute at the same time; more than that read, as they wait for the disk mostly.
+        limit: limit on the rate of reading; None is none.
     """
     progress = progress_of("verify", entries)
-    compared = [entry for entry in entries if entry.kind is not Kind.LINK]
+    compared = [entry for entry in entries if entry.kind is not EntryKind.LINK]
     found: list[Difference] = []
     worker = Verifier(tree, compared, limit or Limit(None), progress)
-    for _, some in parallel.run(worker, parallel.batches(compared), READERS * processes, progress.tell):
+    for _, some in parallel.run(worker, parallel.batches(compared), READERS * processes, progress.report):
         found += some
     walker = Walker(tree)
     found += [Difference(path, "is not in the manifest") for path in extras(walker, entries)]
     walker.close()
-    links = [entry for entry in entries if entry.kind is Kind.LINK]
+    links = [entry for entry in entries if entry.kind is EntryKind.LINK]
     found += [Difference(entry.path, f"is not the same file as {entry.target}") for entry in wrong_links(tree, links)]
-    progress.tell(now=True)
+    progress.report(now=True)
     return sorted(found)
 
 
 def progress_of(title: str, entries: Sequence[Entry]) -> Progress:
     """Return a progress over all files and bytes of some entries."""
-    files = [entry for entry in entries if entry.kind not in {Kind.DIRECTORY, Kind.LINK}]
+    files = [entry for entry in entries if entry.kind not in {EntryKind.DIRECTORY, EntryKind.LINK}]
     return Progress(title, len(files), sum(entry.size for entry in files))

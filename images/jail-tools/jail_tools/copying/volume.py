@@ -1,19 +1,22 @@
-"""The volume that a tree lies on: what it can keep, and how it is written to."""
+"""The volume that a tree lies on: the attributes that it keeps, and the rate at which it is written to."""
 
 import errno
+import multiprocessing
 import os
 import secrets
+import time
 from dataclasses import dataclass
+from multiprocessing.context import ForkContext
 from pathlib import Path
 
-from jail_tools.copying.limit import Limit
 from jail_tools.files import FOLDER, opened
+from jail_tools.progress import MIB
 from jail_tools.tree.attributes import path_of
 from jail_tools.tree.entry import Entry
 
 UNSUPPORTED = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
 STEPS_NS = (1, 100, 1_000, 1_000_000, 1_000_000_000, 2_000_000_000)
-"""How exactly file systems keep times: most to the nanosecond, SMB to 100, Lustre and BeeGFS to the second."""
+"""Resolutions of times in file systems: most keep nanoseconds, SMB 100 of them, Lustre and BeeGFS seconds."""
 
 _ACL = b"\x02\x00\x00\x00" + b"".join(
     tag.to_bytes(2, "little") + permission.to_bytes(2, "little") + number.to_bytes(4, "little", signed=True)
@@ -29,9 +32,33 @@ _PROBES = {
 }
 
 
+class Limit:
+    """A number of MiB a second, shared by this process and those that it forks.
+
+    Each piece of data reserves the time that it takes at that rate; a process waits for its own time.
+    """
+
+    def __init__(self, mib_per_second: float | None) -> None:
+        """Make a limit; None is none."""
+        context: ForkContext = multiprocessing.get_context("fork")
+        self._seconds_per_byte = 1 / (mib_per_second * MIB) if mib_per_second else 0.0
+        self._free_at = context.Value("d", 0.0)
+
+    def pace(self, size: int) -> None:
+        """Wait until a number of bytes may be written."""
+        if not self._seconds_per_byte:
+            return
+        with self._free_at:
+            now = time.monotonic()
+            begins = max(now, self._free_at.value)
+            self._free_at.value = begins + size * self._seconds_per_byte
+        if begins > now:
+            time.sleep(begins - now)
+
+
 @dataclass(frozen=True)
 class Volume:
-    """Where and how a source's things are written."""
+    """A tree to write to, and the limits of doing so."""
 
     tree: Path
     limit: Limit
@@ -39,7 +66,7 @@ class Volume:
     spaces: frozenset[str]
     """Classes of extended attributes that the volume keeps."""
     step_ns: int = 1
-    """How exactly the volume keeps times."""
+    """Resolution of times on the volume."""
 
     def timed(self, entry: Entry) -> Entry:
         """Return an entry with the time as the volume keeps it."""
@@ -56,8 +83,8 @@ def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
     Args:
         tree: the tree's root.
         probes: a folder on the same volume to try in.
-        limit: how fast to write.
-        processes: how many processes copy.
+        limit: limit on the rate of writing.
+        processes: number of processes that copy.
     """
     name = f"probe-{secrets.token_hex(4)}"
     with opened(probes, FOLDER) as folder:
@@ -73,7 +100,7 @@ def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
 
 
 def _keeps(space: str, file: int, folder: str) -> bool:
-    """Tell whether a class of extended attributes is kept."""
+    """Return True if a class of extended attributes is kept."""
     name, value = _PROBES[space]
     try:
         if space == "system.posix_acl_default":
@@ -88,7 +115,7 @@ def _keeps(space: str, file: int, folder: str) -> bool:
 
 
 def _step_ns(file: int) -> int:
-    """Return how exactly times are kept."""
+    """Return the resolution of times."""
     exact = 1_234_567_891_123_456_789
     os.utime(file, ns=(exact, exact))
     kept = os.fstat(file).st_mtime_ns

@@ -1,4 +1,4 @@
-"""What a tree needs besides what its source has: places to mount on, and Slurm's client programs on the PATH."""
+"""Additions to a source's content: places to mount on, and Slurm's client programs on the PATH."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from jail_tools.copying.copier import NEW_FILE, create, make
 from jail_tools.files import Walker, split
 from jail_tools.layout import CLIENTS
 from jail_tools.tree.attributes import write_attributes, write_file_attributes
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 FOLDERS = {
     "dev": 0o755,
@@ -37,27 +37,27 @@ LINKS = {f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLI
 
 
 def additions(entries: Iterable[Entry], mtime_ns: int) -> list[Entry]:
-    """Return what is to be made in a tree besides `entries`, folders before what is in them.
+    """Return the entries to make in a tree besides `entries`, folders before what is in them.
 
-    What is there stays as it is, apart from a symbolic link where a plain file must be. Nothing is made below something
-    that is no folder: the view's builder looks through such links itself when it mounts.
+    Existing entries stay as they are, apart from a symbolic link where a plain file must be. Nothing is made below an
+    entry that is no folder: the view's builder looks through such links itself when it mounts.
     """
     there = {entry.path: entry.kind for entry in entries}
     found: list[Entry] = []
 
-    def add(entry: Entry, replaced: Kind | None = None) -> None:
+    def add(entry: Entry, replaced: EntryKind | None = None) -> None:
         folder, _ = split(entry.path)
         free = entry.path not in there or there[entry.path] is replaced
-        if free and (not folder or there.get(folder) is Kind.DIRECTORY):
+        if free and (not folder or there.get(folder) is EntryKind.DIRECTORY):
             there[entry.path] = entry.kind
             found.append(entry)
 
     for path, mode in FOLDERS.items():
-        add(Entry(path, Kind.DIRECTORY, mode, mtime_ns=mtime_ns))
+        add(Entry(path, EntryKind.DIRECTORY, mode, mtime_ns=mtime_ns))
     for path in FILES:
-        add(Entry(path, Kind.FILE, 0o644, mtime_ns=mtime_ns, sha256=EMPTY_SHA256), replaced=Kind.SYMLINK)
+        add(Entry(path, EntryKind.FILE, 0o644, mtime_ns=mtime_ns, sha256=EMPTY_SHA256), replaced=EntryKind.SYMLINK)
     for path, target in LINKS.items():
-        add(Entry(path, Kind.SYMLINK, 0o777, mtime_ns=mtime_ns, target=target))
+        add(Entry(path, EntryKind.SYMLINK, 0o777, mtime_ns=mtime_ns, target=target))
     return found
 
 
@@ -69,13 +69,13 @@ def make_additions(walker: Walker, added: Iterable[Entry]) -> None:
     """Make empty files and symbolic links. Folders are not looked at."""
     for entry in added:
         parent, _ = split(entry.path)
-        if entry.kind is not Kind.DIRECTORY:
+        if entry.kind is not EntryKind.DIRECTORY:
             _make_addition(walker.open(parent), entry)
 
 
 def _make_addition(folder: int, entry: Entry) -> None:
     _, name = split(entry.path)
-    if entry.kind is Kind.SYMLINK:
+    if entry.kind is EntryKind.SYMLINK:
         if create(folder, name, entry, lambda: make(folder, name, entry)):
             write_attributes(folder, name, entry)
         return

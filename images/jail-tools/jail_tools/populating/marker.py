@@ -1,4 +1,4 @@
-"""One populate at a time fills a tree, and goes on with nothing but its own: the tree's lock and its marker."""
+"""The lock and the marker of a tree that is being filled: one populate at a time, which continues only its own work."""
 
 import errno
 import fcntl
@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.files import opened, write_atomically
 from jail_tools.layout import Tree
-from jail_tools.progress import say
+from jail_tools.progress import log
 
 LOCK_SECONDS = 5.0
-"""How long a killed populate may take to be gone."""
+"""Time that a killed populate may take to be gone."""
 LOCKLESS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 
 
@@ -39,7 +39,7 @@ def _locked(lock: int) -> bool:
     except OSError as error:
         if error.errno not in LOCKLESS:
             raise
-        say(f"populate: the volume has no locks ({reason(error)}): that only one Job fills a tree is up to Kubernetes")
+        log(f"populate: the volume has no locks ({reason(error)}): that only one Job fills a tree is up to Kubernetes")
     return True
 
 
@@ -68,7 +68,7 @@ def begin(tree: Tree, source: str) -> int:
             f"{tree.root} was begun from {marker['source']}, not from {source}. Nothing was changed. "
             f"Remove {tree.root} and {tree.meta} if it is not needed."
         )
-    say(f"populate: going on with what began at {utc(marker['began_ns'])}")
+    log(f"populate: continues the one of {utc(marker['began_ns'])}")
     return int(marker["began_ns"])
 
 

@@ -1,4 +1,4 @@
-"""One attempt at filling a tree. It can be killed at any moment; the next one goes on."""
+"""One attempt at filling a tree, safe to kill at any moment: the next one continues."""
 
 import json
 import os
@@ -10,35 +10,34 @@ from pathlib import Path
 from jail_tools import layout
 from jail_tools.copying import verification
 from jail_tools.copying.copier import remove
-from jail_tools.copying.limit import Limit
 from jail_tools.copying.parallel import default_processes
 from jail_tools.copying.structure import extras, finish_folders, make_folders, make_root
-from jail_tools.copying.volume import Volume, volume_of
+from jail_tools.copying.volume import Limit, Volume, volume_of
 from jail_tools.errors import TryAgainError, bounded, reason
 from jail_tools.files import FOLDER, Walker, flush_folder, flush_volume, opened, split, write_atomically
 from jail_tools.populating.additions import additions, make_additions, together
 from jail_tools.populating.marker import begin, only_one, utc
-from jail_tools.progress import say
+from jail_tools.progress import log
 from jail_tools.removal import remove_tree
 from jail_tools.sources import root, tarball
 from jail_tools.tree import manifest
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 ACCOUNTS = ("passwd", "group", "shadow")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to fill a tree with, and how."""
+    """A tree, its source, and limits of the copy."""
 
     tree: layout.Tree
     source: str
-    """Name of the source, for people and to tell apart what was begun."""
+    """Name of the source, for people and to know again what was begun."""
     root: Path | None
-    """Copy this root filesystem, or else: """
+    """Root filesystem to copy; None for a tarball."""
     url: str = ""
     sha256: str = ""
-    """unpack the tarball at this URL, which has this checksum."""
+    """Checksum of the tarball at `url`."""
     limit_mib_per_second: float | None = None
     processes: int | None = None
 
@@ -57,14 +56,14 @@ def populate(request: Request) -> None:
     with only_one(tree):
         if tree.complete.exists() and tree.root.is_dir():
             activate(tree)
-            say(f"populate: tree {tree.name} is complete already")
+            log(f"populate: tree {tree.name} is complete already")
             return
         tree.complete.unlink(missing_ok=True)  # of a tree that is gone
         began = begin(tree, request.source)
         make_root(tree.root)
         numbers = fill(request, began)
         activate(tree)
-        say(json.dumps(numbers))
+        log(json.dumps(numbers))
 
 
 def make_claim(tree: layout.Tree) -> None:
@@ -97,9 +96,9 @@ def fill(request: Request, began_ns: int) -> dict[str, float]:
     else:
         filled = root.fill(request.root, volume, own_path(request.root, tree.jail))
     for line in filled.left_out:
-        say(f"populate: left out: {line}")
+        log(f"populate: left out: {line}")
     for space, number in sorted(filled.unkept.items()):
-        say(f"populate: the volume keeps no {space} attributes: {number:,} files are without them")
+        log(f"populate: the volume keeps no {space} attributes: {number:,} files are without them")
     entries = finish(tree, filled.entries, began_ns)
     flush_volume(tree.root)
     copied = time.monotonic()
@@ -108,7 +107,7 @@ def fill(request: Request, began_ns: int) -> dict[str, float]:
     manifest.write(tree.manifest, entries)
     keep_as_populated(tree)
     flush_folder(tree.meta)
-    files = [entry for entry in entries if entry.kind is not Kind.DIRECTORY]
+    files = [entry for entry in entries if entry.kind is not EntryKind.DIRECTORY]
     numbers: dict[str, float] = {
         "files": len(files),
         "bytes": sum(entry.size for entry in files),
@@ -129,23 +128,23 @@ def own_path(source: Path, jail: Path) -> set[str]:
 
 
 def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[Entry]:
-    """Add what every tree has, remove what an earlier attempt left, finish the folders; return all that is there."""
+    """Make the additions, remove leftovers of an earlier attempt, finish the folders; return all entries."""
     walker = Walker(tree.root)
     added = additions(brought, began_ns)
-    make_folders(walker, [entry for entry in added if entry.kind is Kind.DIRECTORY])
+    make_folders(walker, [entry for entry in added if entry.kind is EntryKind.DIRECTORY])
     make_additions(walker, added)
     entries = together(brought, added)
     for path in extras(walker, entries):
-        say(f"populate: removed what an earlier attempt left: {path}")
+        log(f"populate: removed what an earlier attempt left: {path}")
         parent, name = split(path)
         remove(walker.open(parent), name)
-    finish_folders(walker, [entry for entry in entries if entry.kind is Kind.DIRECTORY])
+    finish_folders(walker, [entry for entry in entries if entry.kind is EntryKind.DIRECTORY])
     walker.close()
     return entries
 
 
 def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
-    """Compare the whole tree with what should be there. What is not right is removed and brought anew by the next try.
+    """Compare the whole tree with what should be there; remove what differs, for the next try to copy again.
 
     Raises:
         TryAgainError: something differs; all of it is named.
@@ -156,7 +155,7 @@ def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
     kinds = {entry.path: entry.kind for entry in entries}
     walker = Walker(tree.root)
     for path, _ in wrong:
-        if kinds.get(path) is Kind.DIRECTORY:
+        if kinds.get(path) is EntryKind.DIRECTORY:
             continue  # the next try makes it right, with all that is in it
         parent, name = split(path)
         try:
@@ -164,7 +163,7 @@ def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
         except FileNotFoundError:
             continue
     walker.close()
-    headline = f"{len(wrong):,} differ from the source; they are removed, the next try brings them anew:"
+    headline = f"{len(wrong):,} differ from the source; they are removed, the next try copies them again:"
     raise TryAgainError(bounded(headline, [str(difference) for difference in wrong]))
 
 
@@ -179,7 +178,7 @@ def keep_as_populated(tree: layout.Tree) -> None:
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=walker.open(folder))
         except OSError as error:
-            say(f"populate: no copy of {path} is kept: {reason(error)}")
+            log(f"populate: no copy of {path} is kept: {reason(error)}")
             copy.unlink(missing_ok=True)
             continue
         with os.fdopen(file, "rb") as stream:
@@ -194,4 +193,4 @@ def activate(tree: layout.Tree) -> None:
     except FileExistsError:
         return
     flush_folder(tree.jail)
-    say(f"populate: tree {tree.name} is the active one")
+    log(f"populate: tree {tree.name} is the active one")

@@ -1,4 +1,4 @@
-"""A file from a web server, read while it comes, checked against its checksum at the end."""
+"""Download of a file that is read while it comes and checked against its checksum at the end."""
 
 import hashlib
 import http.client
@@ -16,13 +16,13 @@ from jail_tools.errors import RefusedError, TryAgainError
 
 CHUNK_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 60.0
-"""How long a server may say nothing."""
+"""Silence of a server that ends a download."""
 LATER = {408, 425, 429}
 """Answers of a server below 500 that change by themselves."""
 
 
 class Download:
-    """A download under way, in a thread: `stream` gives its bytes in order, `finish` says whether they were right."""
+    """A download under way, in a thread: `stream` gives its bytes in order, `finish` checks them."""
 
     def __init__(self, url: str, sha256: str) -> None:
         """Ask the server.
@@ -45,7 +45,7 @@ class Download:
         self._response = self._ask(url)
         length = self._response.headers.get("Content-Length")
         self.length = int(length) if length else None
-        """Bytes that there will be; None when the server does not say."""
+        """Bytes that there will be; None when the server does not announce them."""
         reading, writing = os.pipe()
         self.stream = io.BufferedReader(io.FileIO(reading), CHUNK_BYTES)
         self._writing = io.FileIO(writing, "w")
@@ -65,7 +65,7 @@ class Download:
         """Read what is left and compare the checksum.
 
         Args:
-            complaint: what was wrong with the content, if anything: the reason may be the way here or the file.
+            complaint: error in the content, if any: the download may have caused it, or the file itself.
 
         Raises:
             TryAgainError: the download broke off.
@@ -85,7 +85,7 @@ class Download:
             raise RefusedError(f"{self.name} cannot be unpacked: {complaint}.")
 
     def received(self) -> int:
-        """Return how many bytes have come."""
+        """Return the number of bytes that have come."""
         return self._size
 
     def _ask(self, url: str) -> http.client.HTTPResponse:
@@ -123,7 +123,7 @@ class Download:
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL without what may be secret in it: user, password and query."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     parts = urllib.parse.urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))

@@ -1,4 +1,4 @@
-"""What tar's headers say about a member: where it goes, its times and attributes. Names that lead out are refused."""
+"""Headers of tar: a member's path, times and attributes. Names that lead out of the tree are refused."""
 
 import base64
 import tarfile
@@ -8,7 +8,7 @@ from typing import Self
 
 from jail_tools.errors import RefusedError
 from jail_tools.tree.attributes import SPACES, Xattrs
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 _STAR = "SCHILY.xattr."
 _LIBARCHIVE = "LIBARCHIVE.xattr."
@@ -17,7 +17,7 @@ ACLS = {"SCHILY.acl.access": "system.posix_acl_access", "SCHILY.acl.default": "s
 
 
 class Member(tarfile.TarInfo):
-    """A member of an archive; a spoilt header is an error everywhere, where tarfile takes it for the end."""
+    """A member of an archive; a damaged header is an error everywhere, where tarfile takes it for the end."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
@@ -31,7 +31,7 @@ class Member(tarfile.TarInfo):
 
 
 _ENDS = {"EOFHeaderError", "EmptyHeaderError"}
-"""What tarfile raises at the regular end: at its two blocks of zeros, or where the file ends. The names are its own."""
+"""Names of tarfile's private errors at the regular end: at its two blocks of zeros, or where the file ends."""
 
 
 class Archive(tarfile.TarFile):
@@ -60,20 +60,20 @@ def path_of(name: str) -> str:
     return "/".join(parts)
 
 
-def kind_of(member: tarfile.TarInfo) -> Kind | None:
-    """Return what a member is; None for what no tree has."""
+def kind_of(member: tarfile.TarInfo) -> EntryKind | None:
+    """Return the kind of a member; None for one that no tree has."""
     if member.isreg():
-        return Kind.FILE
+        return EntryKind.FILE
     if member.isdir():
-        return Kind.DIRECTORY
+        return EntryKind.DIRECTORY
     if member.issym():
-        return Kind.SYMLINK
+        return EntryKind.SYMLINK
     if member.islnk():
-        return Kind.LINK
-    return Kind.FIFO if member.isfifo() else None
+        return EntryKind.LINK
+    return EntryKind.FIFO if member.isfifo() else None
 
 
-def entry_of(path: str, kind: Kind, member: tarfile.TarInfo) -> Entry:
+def entry_of(path: str, kind: EntryKind, member: tarfile.TarInfo) -> Entry:
     """Return the entry of a member, without its ACLs and checksum."""
     return Entry(
         path,
@@ -82,15 +82,15 @@ def entry_of(path: str, kind: Kind, member: tarfile.TarInfo) -> Entry:
         uid=member.uid,
         gid=member.gid,
         mtime_ns=mtime_ns(member),
-        size=member.size if kind is Kind.FILE else 0,
-        target=member.linkname if kind is Kind.SYMLINK else "",
-        sparse=kind is Kind.FILE and member.issparse(),
+        size=member.size if kind is EntryKind.FILE else 0,
+        target=member.linkname if kind is EntryKind.SYMLINK else "",
+        sparse=kind is EntryKind.FILE and member.issparse(),
         xattrs=xattrs(member),
     )
 
 
 def mtime_ns(member: tarfile.TarInfo) -> int:
-    """Return when a member was changed, in ns since 1970, as exact as the archive has it."""
+    """Return the time of a member's last change, in ns since 1970, as exact as the archive has it."""
     exact = member.pax_headers.get("mtime")
     return int(Decimal(exact if exact is not None else member.mtime) * 1_000_000_000)
 

@@ -1,4 +1,4 @@
-"""Fills a tree from a tarball that is unpacked while it comes. A broken stream is begun anew; what is whole stays."""
+"""A tarball as the source of a tree, unpacked while it comes. After a broken stream whole files stay."""
 
 import bz2
 import gzip
@@ -14,28 +14,27 @@ from jail_tools.copying.volume import Volume
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.files import Walker, split
 from jail_tools.progress import MIB, Progress
-from jail_tools.sources import acl, tar_header
+from jail_tools.sources import TreeContent, acl, tar_header
 from jail_tools.sources.download import Download
-from jail_tools.sources.filled import Filled
 from jail_tools.sources.tar_header import Archive, Member
 from jail_tools.tree import content
 from jail_tools.tree.attributes import write_attributes, write_file_attributes
 from jail_tools.tree.compare import FILE
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 READ_BYTES = 1024 * 1024
 SPOILT = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-"""What reading a damaged archive raises, besides OSError of the bz2 module."""
+"""Errors of reading a damaged archive, besides OSError of the bz2 module."""
 
 
-def fill(url: str, sha256: str, volume: Volume, began_ns: int) -> Filled:
+def fill(url: str, sha256: str, volume: Volume, began_ns: int) -> TreeContent:
     """Unpack a tarball into a tree.
 
     Args:
-        url: where it is.
-        sha256: its checksum.
-        volume: where to unpack it to.
-        began_ns: the time of folders that the archive does not name.
+        url: URL of the tarball.
+        sha256: the tarball's checksum.
+        volume: the volume to unpack it to.
+        began_ns: time of folders that the archive does not name.
 
     Raises:
         RefusedError: it is another file than declared, or no tarball, or leads out of the tree.
@@ -81,7 +80,7 @@ class Unpacker:
         self._entries: dict[str, Entry] = {}
         self._acls: dict[str, dict[str, str]] = {}
         self._linked: set[str] = set()
-        self._filled = Filled()
+        self._filled = TreeContent()
         self._progress = Progress("populate")
 
     def unpack(self) -> None:
@@ -95,8 +94,8 @@ class Unpacker:
                 self._take(archive, member)
                 self._tell()
 
-    def result(self) -> Filled:
-        """Return what is in the tree now, after the ACLs were given, for which all of /etc must be there."""
+    def result(self) -> TreeContent:
+        """Return the content of the tree, after its ACLs were set, for which all of /etc must be there."""
         self._give_acls()
         self._walker.close()
         self._tell(now=True)
@@ -107,7 +106,7 @@ class Unpacker:
         received = self._download.received() // MIB
         length = self._download.length
         of_length = "" if length is None else f" of {length // MIB:,}"
-        self._progress.tell(f", {received:,}{of_length} MiB of the tarball", now=now)
+        self._progress.report(f", {received:,}{of_length} MiB of the tarball", now=now)
 
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         """Bring one member into the tree."""
@@ -129,26 +128,26 @@ class Unpacker:
         folder = self._walker.open(parent)
         if entry.path in self._entries:
             self._replace(entry, folder, name)
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind is EntryKind.DIRECTORY:
             make_folders(self._walker, [entry])
-        elif entry.kind is Kind.LINK:
+        elif entry.kind is EntryKind.LINK:
             entry = self._link(member, entry, folder, name)
-        elif entry.kind is Kind.FILE:
+        elif entry.kind is EntryKind.FILE:
             entry = self._write_file(archive, member, entry, folder, name)
         elif create(folder, name, entry, lambda: make(folder, name, entry)):
             write_attributes(folder, name, entry)
         self._entries[entry.path] = entry
         self._acls[entry.path] = tar_header.acls(member)
-        self._progress.add_files(entry.kind is not Kind.DIRECTORY)
+        self._progress.add_files(entry.kind is not EntryKind.DIRECTORY)
 
     def _make_parents(self, path: str) -> None:
         """Make the folders above a path that the archive has not named."""
         above = []
         parent, _ = split(path)
         while parent and parent not in self._entries:
-            above.append(Entry(parent, Kind.DIRECTORY, 0o755, mtime_ns=self._began_ns))
+            above.append(Entry(parent, EntryKind.DIRECTORY, 0o755, mtime_ns=self._began_ns))
             parent, _ = split(parent)
-        if parent and self._entries[parent].kind is not Kind.DIRECTORY:
+        if parent and self._entries[parent].kind is not EntryKind.DIRECTORY:
             raise RefusedError(
                 f"the archive has a member {path!r} below {parent!r}, which is a {self._entries[parent].kind}."
             )
@@ -159,18 +158,18 @@ class Unpacker:
     def _replace(self, entry: Entry, folder: int, name: str) -> None:
         """Make room for a member whose path an earlier one had: the later one counts."""
         earlier = self._entries[entry.path]
-        if Kind.DIRECTORY in {earlier.kind, entry.kind} and earlier.kind is not entry.kind:
+        if EntryKind.DIRECTORY in {earlier.kind, entry.kind} and earlier.kind is not entry.kind:
             raise RefusedError(f"the archive has {entry.path!r} twice, as a {earlier.kind} and as a {entry.kind}.")
         if entry.path in self._linked:
             raise RefusedError(f"the archive has {entry.path!r} twice, with hard links to the first of them.")
-        if entry.kind is not Kind.DIRECTORY:
+        if entry.kind is not EntryKind.DIRECTORY:
             os.unlink(name, dir_fd=folder)
 
     def _link(self, member: tarfile.TarInfo, entry: Entry, folder: int, name: str) -> Entry:
         first = self._entries.get(tar_header.path_of(member.linkname))
-        if first is not None and first.kind is Kind.LINK:
+        if first is not None and first.kind is EntryKind.LINK:
             first = self._entries[first.target]
-        if first is None or first.kind is Kind.DIRECTORY or first.path == entry.path:
+        if first is None or first.kind is EntryKind.DIRECTORY or first.path == entry.path:
             raise RefusedError(
                 f"the archive has a hard link {entry.path!r} to {member.linkname!r}, which is no file before it."
             )
@@ -179,7 +178,7 @@ class Unpacker:
         walker = Walker(self._volume.tree)
         link_file(walker.open(first_folder), first_name, folder, name)
         walker.close()
-        return Entry(entry.path, Kind.LINK, target=first.path)
+        return Entry(entry.path, EntryKind.LINK, target=first.path)
 
     def _write_file(
         self, archive: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry, folder: int, name: str
@@ -215,12 +214,12 @@ class Unpacker:
                 xattrs = {**dict(entry.xattrs), **dict(self._filled.kept(((name, value),), self._volume))}
                 self._entries[path] = entry = entry._replace(xattrs=tuple(sorted(xattrs.items())))
                 parent, last = split(path)
-                if entry.kind is not Kind.DIRECTORY:
+                if entry.kind is not EntryKind.DIRECTORY:
                     write_attributes(self._walker.open(parent), last, entry)
 
     def _numbers(self, path: str) -> dict[str, int]:
         """Return the numbers of the names in the tree's passwd or group; {} without one."""
-        if path not in self._entries or self._entries[path].kind is not Kind.FILE:
+        if path not in self._entries or self._entries[path].kind is not EntryKind.FILE:
             return {}
         parent, name = split(path)
         file = os.open(name, FILE, dir_fd=self._walker.open(parent))

@@ -1,1 +1,1 @@
-"""What users changed in a tree, and how it comes into the next one or is undone."""
+"""Users' changes of a tree: found, carried over into the next one, or left behind."""

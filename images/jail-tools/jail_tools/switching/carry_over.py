@@ -1,4 +1,4 @@
-"""Carrying over what users changed in one tree to another, three ways: what the other tree changed too is a conflict.
+"""Carrying over users' changes from one tree to another, three ways: what the other tree changed too is a conflict.
 
 Added and modified files are carried over; removals are not. A package that the new tree has at the same or a newer
 version is taken from there, with all its files.
@@ -13,19 +13,19 @@ from jail_tools import resolve_beneath
 from jail_tools.files import split
 from jail_tools.resolve_beneath import Owned
 from jail_tools.switching import changes, dpkg
-from jail_tools.switching.changes import Change, How, PackageChange, Report
+from jail_tools.switching.changes import How, PackageChange, PathChange, Report
 from jail_tools.switching.dpkg import Package
 from jail_tools.tree.attributes import path_of, read_xattrs, write_attributes, write_file_attributes
 from jail_tools.tree.compare import FILE
 from jail_tools.tree.content import copy
-from jail_tools.tree.entry import Entry, Kind, entry_of
+from jail_tools.tree.entry import Entry, EntryKind, entry_of
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What will be written into the new tree, and what speaks against it."""
+class CarryPlan:
+    """Files to write into the new tree, and the conflicts that forbid it."""
 
-    files: tuple[Change, ...]
+    files: tuple[PathChange, ...]
     """Parents before what is in them."""
     lists: Mapping[str, Owned]
     """dpkg's own files with the packages that are carried over, by path."""
@@ -45,8 +45,8 @@ def missing(report: Report, old: int, new: int) -> Report:
     return replace(report, changes=files, packages=left)
 
 
-def plan(report: Report, old: int, new: int) -> Plan:
-    """Decide what is carried over; nothing is written."""
+def plan(report: Report, old: int, new: int) -> CarryPlan:
+    """Plan what is carried over; nothing is written."""
     reasons: list[str] = []
     reasons += (
         f"package {package.name} {package.version} is {package.state} in the old tree: "
@@ -54,7 +54,7 @@ def plan(report: Report, old: int, new: int) -> Plan:
         for package in dpkg.broken(_status(old))
     )
     newer, lists = _merge_packages(report, old, new, reasons)
-    wanted: dict[str, Change] = {}
+    wanted: dict[str, PathChange] = {}
     for change in sorted(report.changes, key=lambda change: change.path):
         if change.how is How.REMOVED or report.owners.get(change.path) in newer:
             continue
@@ -64,33 +64,33 @@ def plan(report: Report, old: int, new: int) -> Plan:
         elif _wanted(change, new):
             for parent in resolve_beneath.parents(change.path):
                 if parent not in wanted and resolve_beneath.lookup(new, parent) is None:
-                    wanted[parent] = Change(How.ADDED, _entry(old, parent))
+                    wanted[parent] = PathChange(How.ADDED, _entry(old, parent))
             wanted[change.path] = change
-    return Plan(tuple(wanted.values()), lists, tuple(reasons))
+    return CarryPlan(tuple(wanted.values()), lists, tuple(reasons))
 
 
-def carry(plan: Plan, old: int, new: int, tell: Callable[[int], None]) -> None:
-    """Write into the new tree what was planned: files first, then the list of packages. `tell` counts files.
+def carry(plan: CarryPlan, old: int, new: int, count: Callable[[int], None]) -> None:
+    """Write a plan into the new tree: files first, then the list of packages. `count` gets the number of files.
 
     Raises:
         OSError: something can't be read or written; what was written stays, for the caller to undo.
     """
     for change in plan.files:
         _carry_one(change.entry, old, new)
-        tell(1)
+        count(1)
     for path, file in plan.lists.items():
         resolve_beneath.replace(new, path, file)
 
 
 def _has_package(change: PackageChange, there: Mapping[str, Package]) -> bool:
-    """Tell whether the new tree has a package as users have it in the old one."""
+    """Return True if the new tree has a package as users have it in the old one."""
     if change.now is None:
         return change.was is None or change.was.key not in there
     return change.now.key in there and there[change.now.key].version == change.now.version
 
 
-def _has(change: Change, old: int, new: int) -> bool:
-    """Tell whether the new tree is already as users have made the old one."""
+def _has(change: PathChange, old: int, new: int) -> bool:
+    """Return True if the new tree is already as users have made the old one."""
     there = resolve_beneath.lookup(new, change.path)
     if change.how is How.REMOVED or there is None:
         return change.how is How.REMOVED and there is None
@@ -98,17 +98,17 @@ def _has(change: Change, old: int, new: int) -> bool:
     entry = change.entry
     try:
         with resolve_beneath.directory(old, parent) as ours, resolve_beneath.directory(new, parent) as theirs:
-            if entry.kind is Kind.FILE:
+            if entry.kind is EntryKind.FILE:
                 entry = entry._replace(sha256=changes.checksum(ours, name, entry), mtime_ns=there.st_mtime_ns + 1)
             return changes.same(entry, theirs, name)
     except (FileNotFoundError, NotADirectoryError):
         return False
 
 
-def _in_the_way(change: Change, new: int) -> str | None:
+def _in_the_way(change: PathChange, new: int) -> str | None:
     """Return why a change can't be carried over."""
     path = change.path
-    if change.entry.kind is Kind.FIFO:
+    if change.entry.kind is EntryKind.FIFO:
         return f"/{path}: is a FIFO, which is not carried over: remove it"
     for parent in resolve_beneath.parents(path):
         there = resolve_beneath.lookup(new, parent)
@@ -118,20 +118,20 @@ def _in_the_way(change: Change, new: int) -> str | None:
     if there is None:
         return None
     if _is_directory(there):
-        return None if change.entry.kind is Kind.DIRECTORY else f"/{path}: is a directory in the new tree"
+        return None if change.entry.kind is EntryKind.DIRECTORY else f"/{path}: is a directory in the new tree"
     if _as_populated(change, new):
         return None
     return f"/{path}: users {change.how.value.replace('modified', 'changed')} it, and the new tree has another one"
 
 
-def _wanted(change: Change, new: int) -> bool:
-    """Tell whether there is something to do: a directory that the new tree has otherwise keeps its mode and owner."""
-    is_directory = change.entry.kind is Kind.DIRECTORY
+def _wanted(change: PathChange, new: int) -> bool:
+    """Return True if there is something to do: a directory that the new tree has otherwise keeps its mode and owner."""
+    is_directory = change.entry.kind is EntryKind.DIRECTORY
     return not is_directory or resolve_beneath.lookup(new, change.path) is None or _as_populated(change, new)
 
 
-def _as_populated(change: Change, new: int) -> bool:
-    """Tell whether the new tree has what the old one was populated with."""
+def _as_populated(change: PathChange, new: int) -> bool:
+    """Return True if the new tree has what the old one was populated with."""
     if change.was is None:
         return False
     parent, name = split(change.path)
@@ -162,9 +162,9 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
         reasons.append(f"the new tree has no dpkg: {_names(carried)} can't be carried over")
     merged = {**known, **carried}
     for package in carried.values():
-        lacking = dpkg.lacking(package, dpkg.installed(merged).values())
-        if lacking and file is not None:
-            reasons.append(f"package {package.name} {package.version} needs {', '.join(lacking)}, not in the new tree")
+        unmet = dpkg.unmet(package, dpkg.installed(merged).values())
+        if unmet and file is not None:
+            reasons.append(f"package {package.name} {package.version} needs {', '.join(unmet)}, not in the new tree")
     if not carried or file is None:
         return newer, {}
     lists = {dpkg.STATUS: replace(file, content=dpkg.format_status(merged.values()))}
@@ -178,13 +178,13 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
 def _carry_one(entry: Entry, old: int, new: int) -> None:
     parent, name = split(entry.path)
     with resolve_beneath.directory(old, parent) as source, resolve_beneath.directory(new, parent) as target:
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind is EntryKind.DIRECTORY:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=target)
             write_attributes(target, name, entry._replace(xattrs=read_xattrs(path_of(source, name))))
             return
         with resolve_beneath.new_name(target, name) as made:
-            if entry.kind is Kind.SYMLINK:
+            if entry.kind is EntryKind.SYMLINK:
                 os.symlink(entry.target, made, dir_fd=target)
                 write_attributes(target, made, entry)
             else:

@@ -1,7 +1,7 @@
-"""What users changed in a tree since it was populated.
+"""Users' changes in a tree since it was populated.
 
 Compared with the manifest are kind, mode, owner, size, time and target, and the content of files whose time has
-changed. Extended attributes are not, nor are the times of directories. What nobody would miss is left out: `LEFT_OUT`.
+changed. Extended attributes are not, nor are the times of directories, nor the paths in `LEFT_OUT`.
 """
 
 import os
@@ -17,18 +17,18 @@ from jail_tools.switching import dpkg
 from jail_tools.switching.dpkg import Package
 from jail_tools.tree import content, manifest
 from jail_tools.tree.compare import FILE, unlike
-from jail_tools.tree.entry import KINDS, Entry, Kind, entry_of
+from jail_tools.tree.entry import KINDS, Entry, EntryKind, entry_of
 
 LEFT_OUT = frozenset(
     {
-        # mounted over in every job and session, or made anew by every program that wants it
+        # mounted over in every job and session, or made again by every program that needs it
         "dev", "home", "opt/slurm", "proc", "run", "sys", "tmp", "var/lib/extrausers", "var/spool", "var/tmp",
         "etc/hostname", "etc/hosts", "etc/mtab", "etc/profile.d/soperator.sh", "etc/resolv.conf",
         # caches and logs
         "etc/ld.so.cache", "root/.cache", "usr/share/info/dir", "usr/share/mime", "var/cache", "var/lib/apt/lists",
         "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/dpkg/triggers/Lock", "var/lib/dpkg/available",
         "var/lib/dpkg/status-old", "var/lib/systemd", "var/log",
-        # what programs remember of root
+        # histories of root's programs
         "root/.bash_history", "root/.lesshst", "root/.python_history", "root/.viminfo", "root/.wget-hsts",
         # accounts and packages, which are merged record by record
         "etc/.pwd.lock", "etc/group", "etc/group-", "etc/gshadow", "etc/gshadow-", "etc/passwd", "etc/passwd-",
@@ -46,7 +46,7 @@ _NAMED_FILES = 5
 
 
 class How(Enum):
-    """What was done to a path."""
+    """EntryKind of a change of a path."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -54,7 +54,7 @@ class How(Enum):
 
 
 @dataclass(frozen=True)
-class Change:
+class PathChange:
     """One path that is not as it was populated: as it is now, or as it was when it is gone."""
 
     how: How
@@ -87,23 +87,23 @@ class PackageChange:
 class Report:
     """All that users changed."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
     packages: tuple[PackageChange, ...]
     owners: Mapping[str, str]
     """Paths that belong to a package that users installed or upgraded: its key."""
 
 
-def find(tree: Tree, root: int, tell: Callable[[int], None]) -> Report:
+def find(tree: Tree, root: int, count: Callable[[int], None]) -> Report:
     """Compare a tree with its manifest.
 
     Args:
         tree: the tree, which must be complete.
         root: a descriptor of its root.
-        tell: called with a number of further paths that were looked at.
+        count: called with a number of further paths that were looked at.
 
     Raises:
         OSError: something of the tree can't be read.
-        ValueError: the manifest is spoilt.
+        ValueError: the manifest is damaged.
     """
     populated = {entry.path: entry for entry in manifest.read(tree.manifest)}
     found, seen = [], set()
@@ -111,7 +111,7 @@ def find(tree: Tree, root: int, tell: Callable[[int], None]) -> Report:
         prefix = where.removeprefix(".").removeprefix("/")
         base = f"{prefix}/" if prefix else ""
         directories[:] = sorted(name for name in directories if not is_left_out(base + name))
-        tell(len(directories) + len(names))
+        count(len(directories) + len(names))
         for name in (*directories, *sorted(names)):
             path = base + name
             if is_left_out(path):
@@ -123,11 +123,13 @@ def find(tree: Tree, root: int, tell: Callable[[int], None]) -> Report:
     removed = (entry for path, entry in populated.items() if path not in seen and not is_left_out(path))
     changed = tuple(_package_changes(tree, root))
     kept = _without_mount_points(found)
-    return Report((*kept, *(Change(How.REMOVED, entry, entry) for entry in removed)), changed, _owners(root, changed))
+    return Report(
+        (*kept, *(PathChange(How.REMOVED, entry, entry) for entry in removed)), changed, _owners(root, changed)
+    )
 
 
 def is_left_out(path: str) -> bool:
-    """Tell whether a path, or a directory above it, is not compared."""
+    """Return True if a path, or a directory above it, is not compared."""
     parts = path.split("/")
     if not LEFT_OUT_NAMES.isdisjoint(parts) or resolve_beneath.is_new_name(parts[-1]):
         return True
@@ -135,16 +137,16 @@ def is_left_out(path: str) -> bool:
 
 
 def same(entry: Entry, folder: int, name: str) -> bool:
-    """Tell whether what a directory has under a name is as an entry says. A file's time alone makes no difference."""
+    """Return True if a name in a directory is as its entry. A file's time alone makes no difference."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = entry.kind
-    if kind is Kind.DIRECTORY or kind is Kind.SYMLINK:
+    if kind is EntryKind.DIRECTORY or kind is EntryKind.SYMLINK:
         entry = entry._replace(mtime_ns=status.st_mtime_ns)
-    if kind is Kind.SYMLINK:
+    if kind is EntryKind.SYMLINK:
         return not unlike(entry, status) and os.readlink(name, dir_fd=folder) == entry.target
     if not unlike(entry, status):
         return True
-    if kind is not Kind.FILE or unlike(entry._replace(mtime_ns=status.st_mtime_ns), status):
+    if kind is not EntryKind.FILE or unlike(entry._replace(mtime_ns=status.st_mtime_ns), status):
         return False
     return checksum(folder, name, entry) == entry.sha256
 
@@ -161,7 +163,7 @@ def checksum(folder: int, name: str, entry: Entry) -> str:
 def describe(report: Report) -> list[str]:
     """Return a report's lines: packages, then files by directory; none when nothing was changed."""
     lines = [f"package {change}" for change in report.packages]
-    directories: dict[str, list[Change]] = {}
+    directories: dict[str, list[PathChange]] = {}
     for change in report.changes:
         if change.path not in report.owners:
             directories.setdefault(_directory_of(change.path), []).append(change)
@@ -171,16 +173,16 @@ def describe(report: Report) -> list[str]:
     return lines
 
 
-def _line(directory: str, found: list[Change]) -> str:
-    """Return how many were added, modified and removed, and the paths of the first ones."""
+def _line(directory: str, found: list[PathChange]) -> str:
+    """Return the numbers of added, modified and removed files, and the paths of the first ones."""
     counts = Counter(change.how for change in found)
-    said = ", ".join(f"{counts[how]:,} {how.value}" for how in How if counts[how])
+    numbers = ", ".join(f"{counts[how]:,} {how.value}" for how in How if counts[how])
     named = sorted(change.path.removeprefix(directory.lstrip("/")).lstrip("/") for change in found)
     more = ", ..." if len(named) > _NAMED_FILES else ""
-    return f"files in {directory}: {said} ({', '.join(named[:_NAMED_FILES])}{more})"
+    return f"files in {directory}: {numbers} ({', '.join(named[:_NAMED_FILES])}{more})"
 
 
-def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -> Change | None:
+def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -> PathChange | None:
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         form = stat.S_IFMT(status.st_mode)
@@ -190,24 +192,24 @@ def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -
         entry = entry_of(path, status, target)
         was = populated.get(path)
         if was is None:
-            return Change(How.ADDED, entry)
-        first = populated.get(was.target, was) if was.kind is Kind.LINK else was
-        return None if same(first, folder, name) else Change(How.MODIFIED, entry, first)
+            return PathChange(How.ADDED, entry)
+        first = populated.get(was.target, was) if was.kind is EntryKind.LINK else was
+        return None if same(first, folder, name) else PathChange(How.MODIFIED, entry, first)
     except FileNotFoundError:
         return None  # went between listing and looking: it counts as removed when it was populated
 
 
-def _without_mount_points(found: list[Change]) -> list[Change]:
+def _without_mount_points(found: list[PathChange]) -> list[PathChange]:
     """Leave out empty directories as a job's or a session's view makes them where it mounts something."""
     kept = {change.path for change in found if not _like_a_mount_point(change)}
     kept |= {parent for path in kept for parent in resolve_beneath.parents(path)}
     return [change for change in found if change.path in kept]
 
 
-def _like_a_mount_point(change: Change) -> bool:
+def _like_a_mount_point(change: PathChange) -> bool:
     entry = change.entry
     made = (entry.kind, entry.mode, entry.uid, entry.gid)
-    return change.how is How.ADDED and made == (Kind.DIRECTORY, 0o755, 0, 0)
+    return change.how is How.ADDED and made == (EntryKind.DIRECTORY, 0o755, 0, 0)
 
 
 def _package_changes(tree: Tree, root: int) -> Iterable[PackageChange]:
@@ -243,7 +245,7 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
 
 
 def _merged_directories(root: int) -> dict[str, str]:
-    """Return which of /bin, /lib ... are links into /usr: dpkg's lists name files by the old path."""
+    """Return those of /bin, /lib ... that are links into /usr: dpkg's lists name files by the old path."""
     found = {}
     for name in resolve_beneath.names(root):
         if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):

@@ -1,4 +1,4 @@
-"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions, and what a package needs (deb-control(5))."""
+"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions and dependencies (deb-control(5))."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from itertools import zip_longest
 STATUS = "var/lib/dpkg/status"
 INFO = "var/lib/dpkg/info"
 TRIGGERS = "var/lib/dpkg/triggers/File"
-"""Which paths packages want to hear of: `/usr/share/man man-db`."""
+"""Paths whose changes start a trigger of a package: `/usr/share/man man-db`."""
 
 _RELATION = re.compile(r"\s*([a-z0-9][a-z0-9.+-]*)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>)\s*([^\s)]+)\s*\))?")
 _PART = re.compile(r"([^0-9]*)([0-9]*)")
@@ -30,17 +30,17 @@ class Package:
 
     @property
     def installed(self) -> bool:
-        """Whether its files are there and it is configured, as far as dpkg can tell."""
+        """True if its files are there and it is configured, as far as dpkg knows."""
         return self.state in _INSTALLED
 
     @property
     def key(self) -> str:
-        """Name and architecture, by which dpkg tells packages apart."""
+        """Name and architecture, by which dpkg knows a package."""
         return f"{self.name}:{self.architecture}"
 
     @property
     def lists(self) -> tuple[str, str]:
-        """Where dpkg keeps the list of its files: the first for packages that can be there in several architectures."""
+        """Paths of the list of its files: the first for packages that can be there in several architectures."""
         return f"{INFO}/{self.key}.list", f"{INFO}/{self.name}.list"
 
     def field(self, name: str) -> str:
@@ -102,8 +102,8 @@ def _owner(trigger: bytes) -> bytes:
     return trigger.rpartition(b" ")[2].partition(b"/")[0].partition(b":")[0]
 
 
-def lacking(package: Package, there: Iterable[Package]) -> list[str]:
-    """Return what a package depends on and is not there, as dpkg writes it."""
+def unmet(package: Package, there: Iterable[Package]) -> list[str]:
+    """Return the dependencies of a package that are not there, as dpkg writes them."""
     versions: dict[str, list[str | None]] = {}
     for other in there:
         versions.setdefault(other.name, []).append(other.version)

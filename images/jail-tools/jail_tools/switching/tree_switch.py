@@ -1,8 +1,8 @@
-"""Handing the jail over from one of its trees to another.
+"""The switch of the jail from one of its trees to another.
 
-What users changed in the tree that is left is reported, and refused, left behind or carried over. Accounts are merged
+Users' changes in the tree that is left are reported, and refused, left behind or carried over. Accounts are merged
 three ways. `active` is switched last, with one rename. A run that is killed at any moment, or refused, leaves the tree
-that is entered as it was: the next run puts back what is half done.
+that is entered as it was: the next run restores a half-changed tree.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,17 +14,17 @@ from pathlib import Path
 from jail_tools import claim, files, resolve_beneath
 from jail_tools.accounts import account_files, account_resolution
 from jail_tools.accounts.inherit import FOLLOWING, Inherited, Sides, follow, inherit
-from jail_tools.accounts.tables import Kind, Record, Table, parse
+from jail_tools.accounts.tables import AccountFile, Record, Table, parse
 from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
 from jail_tools.layout import Tree
-from jail_tools.progress import Progress, say
+from jail_tools.progress import Progress, log
 from jail_tools.resolve_beneath import Owned
 from jail_tools.switching import carry_over, changes
 from jail_tools.switching.undo import Undo, repair
 
 
 class Policy(StrEnum):
-    """What becomes of users' changes."""
+    """Fate of users' changes."""
 
     REFUSE = "refuse"
     CARRY_OVER = "carry_over"
@@ -33,7 +33,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True)
 class Done:
-    """What a switch did."""
+    """Result of a switch."""
 
     old: str | None
     new: str
@@ -44,7 +44,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Pair:
+class TreePair:
     """The tree that is left and the one that is entered, with descriptors of their roots."""
 
     old: Tree
@@ -69,11 +69,11 @@ def switch(new: Tree, policy: Policy) -> Done:
             )
         old = claim.active_tree(new.jail)
         if old == new:
-            say(f"switch: tree {new.name} is the active one already")
+            log(f"switch: tree {new.name} is the active one already")
             return Done(new.name, new.name)
         if old is None or not old.root.is_dir():
             claim.set_active(new)
-            say(f"switch: tree {new.name} is the active one; there was none before")
+            log(f"switch: tree {new.name} is the active one; there was none before")
             return Done(None, new.name)
         try:
             return _switch(old, new, policy)
@@ -88,23 +88,23 @@ def switch(new: Tree, policy: Policy) -> Done:
 
 def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
     with ExitStack() as stack:
-        pair = Pair(
+        pair = TreePair(
             old,
             new,
             stack.enter_context(resolve_beneath.directory(str(old.root))),
             stack.enter_context(resolve_beneath.directory(str(new.root))),
         )
         report = _look(pair)
-        say_report(report, old, policy)
+        _log_report(report, old, policy)
         stack.enter_context(account_files.locked(pair.old_root))
         stack.enter_context(account_files.locked(pair.new_root))
         return _apply(pair, report, policy)
 
 
-def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
+def _apply(pair: TreePair, report: changes.Report, policy: Policy) -> Done:
     """Write everything and flip, with both trees' accounts locked."""
     old, new = pair.old, pair.new
-    plan = carry_over.Plan((), {}, ())
+    plan = carry_over.CarryPlan((), {}, ())
     if policy is Policy.CARRY_OVER:
         plan = carry_over.plan(report, pair.old_root, pair.new_root)
     new_files = account_files.read(pair.new_root)
@@ -115,7 +115,7 @@ def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
 
     declared = account_resolution.for_tree(old_managed, new_managed, _with_inherited(new_files, inherited, new_managed))
     following = _following(inherited, pair)
-    paths = (*plan.paths, *(f"etc/{kind.file_name}" for kind in Kind), *following)
+    paths = (*plan.paths, *(f"etc/{kind.file_name}" for kind in AccountFile), *following)
     with _undone_on_failure(new, pair.new_root, paths):
         progress = Progress("switch: carried over", files=len(plan.files))
         carry_over.carry(plan, pair.old_root, pair.new_root, _counting(progress))
@@ -126,7 +126,7 @@ def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
         _note_left(old, mine)
         files.flush_volume(new.root)
         claim.set_active(new)
-    say(f"switch: new jobs and logins enter tree {new.name}; those of {old.name} stay there")
+    log(f"switch: new jobs and logins enter tree {new.name}; those of {old.name} stay there")
     return Done(old.name, new.name, len(report.changes), len(plan.files))
 
 
@@ -143,11 +143,11 @@ def _undone_on_failure(new: Tree, root: int, paths: tuple[str, ...]) -> Iterator
     undo.forget()
 
 
-def _look(pair: Pair) -> changes.Report:
+def _look(pair: TreePair) -> changes.Report:
     """Return what users changed in the old tree and the new one does not have already."""
     if not pair.old.manifest.exists():
         raise RefusedError(
-            f"tree {pair.old.name} has no manifest ({pair.old.manifest}), so what users changed there can't be told. "
+            f"tree {pair.old.name} has no manifest ({pair.old.manifest}), so users' changes there are unknown. "
             "Nothing was changed."
         )
     found = changes.find(pair.old, pair.old_root, _counting(Progress("switch: compared")))
@@ -157,33 +157,33 @@ def _look(pair: Pair) -> changes.Report:
 def _counting(progress: Progress) -> Callable[[int], None]:
     def count(files: int) -> None:
         progress.add_files(files)
-        progress.tell()
+        progress.report()
 
     return count
 
 
-def say_report(report: changes.Report, old: Tree, policy: Policy) -> None:
+def _log_report(report: changes.Report, old: Tree, policy: Policy) -> None:
     """Print what users changed."""
     lines = changes.describe(report)
     if not lines:
-        say(f"switch: users changed nothing in tree {old.name} that the new tree does not have")
+        log(f"switch: users changed nothing in tree {old.name} that the new tree does not have")
         return
     verb = {Policy.CARRY_OVER: "to be carried over", Policy.LEAVE_BEHIND: "left behind", Policy.REFUSE: "found"}[policy]
-    say(f"switch: users' changes in tree {old.name}, {verb}:")
+    log(f"switch: users' changes in tree {old.name}, {verb}:")
     for line in lines:
-        say(f"  {line}")
+        log(f"  {line}")
     removed = sum(change.how is changes.How.REMOVED for change in report.changes)
     if removed and policy is Policy.CARRY_OVER:
-        say(f"  ({removed:,} removed: removals are not carried over)")
+        log(f"  ({removed:,} removed: removals are not carried over)")
 
 
-def _refuse(pair: Pair, report: changes.Report, reasons: tuple[str, ...], policy: Policy) -> None:
+def _refuse(pair: TreePair, report: changes.Report, reasons: tuple[str, ...], policy: Policy) -> None:
     """Raise with all reasons, when there are any."""
     old, new = pair.old, pair.new
     if reasons:
         raise RefusedError(
             bounded(
-                f"tree {new.name} can't take over from {old.name}. Nothing was changed. Mend this in an admin shell, "
+                f"tree {new.name} can't take over from {old.name}. Nothing was changed. Fix this in an admin shell, "
                 "or leave users' changes behind (jail.changes: leave_behind). Accounts are merged always.",
                 list(reasons),
             )
@@ -193,14 +193,17 @@ def _refuse(pair: Pair, report: changes.Report, reasons: tuple[str, ...], policy
         raise RefusedError(
             bounded(
                 f"users changed tree {old.name}, and the new tree {new.name} does not have it. Nothing was changed. "
-                "Say what becomes of it: jail.changes: carry_over or leave_behind.",
+                "Set jail.changes: carry_over or leave_behind.",
                 found,
             )
         )
 
 
 def _inherit(
-    pair: Pair, mine: dict[Kind, dict[str, Record]], theirs: dict[Kind, dict[str, Record]], policy: Policy
+    pair: TreePair,
+    mine: dict[AccountFile, dict[str, Record]],
+    theirs: dict[AccountFile, dict[str, Record]],
+    policy: Policy,
 ) -> Inherited:
     left = claim.left_folder(pair.new)
     sides = Sides(
@@ -215,7 +218,7 @@ def _inherit(
 
 def _with_inherited(
     new: account_files.Files, inherited: Inherited, managed: account_resolution.Accounts
-) -> dict[Kind, Table]:
+) -> dict[AccountFile, Table]:
     """Return the new tree's files with what comes over; what we put there before stays for now."""
     return {
         kind: table.with_records(
@@ -225,15 +228,15 @@ def _with_inherited(
     }
 
 
-def _accounts_in(folder: Path) -> dict[Kind, dict[str, Record]]:
+def _accounts_in(folder: Path) -> dict[AccountFile, dict[str, Record]]:
     found = {}
-    for kind in Kind:
+    for kind in AccountFile:
         file = folder / kind.file_name
         found[kind] = parse(kind, file.read_bytes() if file.exists() else b"").records
     return found
 
 
-def _following(inherited: Inherited, pair: Pair) -> dict[str, Owned]:
+def _following(inherited: Inherited, pair: TreePair) -> dict[str, Owned]:
     """Return the files beside passwd and group that get lines of accounts that come over."""
     found = {}
     for name in FOLLOWING:
@@ -247,7 +250,7 @@ def _following(inherited: Inherited, pair: Pair) -> dict[str, Owned]:
     return found
 
 
-def _note_left(old: Tree, accounts: dict[Kind, dict[str, Record]]) -> None:
+def _note_left(old: Tree, accounts: dict[AccountFile, dict[str, Record]]) -> None:
     """Note how users leave a tree, for the day on which it is entered again."""
     folder = claim.left_folder(old)
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Changing a tree so that a killed run leaves no trace: what is replaced is kept aside until all is done.
+"""Restoring a tree after a killed run: replaced files are kept aside until all is done.
 
 First every file that will be replaced gets a second name in meta/<tree>/undo, then the plan is written, and only then
 the tree is touched. While the plan is there, the tree can be brought back; without it there is nothing to do.
@@ -15,7 +15,7 @@ from pathlib import Path
 from jail_tools import claim, files, resolve_beneath
 from jail_tools.files import split
 from jail_tools.layout import Tree
-from jail_tools.progress import say
+from jail_tools.progress import log
 
 
 class Undo:
@@ -27,7 +27,7 @@ class Undo:
 
     @property
     def pending(self) -> bool:
-        """Tell whether a run began to change the tree and did not end."""
+        """True if a run began to change the tree and did not end."""
         return self._plan.exists()
 
     def begin(self, root: int, paths: Iterable[str]) -> None:
@@ -51,12 +51,12 @@ class Undo:
         files.write_atomically(self._plan, [json.dumps(plan).encode()])
 
     def forget(self) -> None:
-        """All is done, or nothing was begun: there is no way back any more, and nothing is kept aside."""
+        """Remove the plan and the kept files: all is done, or nothing was begun."""
         self._plan.unlink(missing_ok=True)
         self._clear()
 
     def roll_back(self, root: int) -> None:
-        """Bring the tree back to what it was. May be killed and run again."""
+        """Restore the tree. May be killed and run again."""
         with files.opened(self._folder, files.FOLDER) as aside:
             for step in reversed(json.loads(self._plan.read_text())):
                 parent, name = split(step["path"])
@@ -83,14 +83,14 @@ def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
 
 
 def repair(jail: Path) -> None:
-    """Put back what a killed run left half done in a tree; forget the way back of one that was switched to."""
+    """Restore a tree that a killed run left half changed; forget the way back of one that was switched to."""
     active = claim.active_tree(jail)
     for tree in claim.all_trees(jail):
         undo = Undo(tree)
         if tree == active or not undo.pending:
             undo.forget()
             continue
-        say(f"switch: tree {tree.name} is put back to what it was before a switch that did not end")
+        log(f"switch: restores tree {tree.name} as it was before a switch that did not end")
         if tree.root.is_dir():
             with resolve_beneath.directory(str(tree.root)) as root:
                 undo.roll_back(root)

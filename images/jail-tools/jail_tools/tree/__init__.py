@@ -1,1 +1,1 @@
-"""What a root tree has: entries with attributes and content, how one differs from another, and the manifest of all."""
+"""Content of a root tree: entries with attributes and content, their differences, and the manifest of all."""

@@ -2,7 +2,7 @@
 
 import os
 
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 Xattrs = tuple[tuple[str, bytes], ...]
 
@@ -52,7 +52,7 @@ def write_attributes(folder: int, name: str, entry: Entry) -> None:
     os.chown(name, entry.uid, entry.gid, dir_fd=folder, follow_symlinks=False)
     if entry.xattrs:
         write_xattrs(path_of(folder, name), entry.xattrs)
-    if entry.kind is not Kind.SYMLINK:
+    if entry.kind is not EntryKind.SYMLINK:
         os.chmod(name, entry.mode, dir_fd=folder)
     os.utime(name, ns=(entry.mtime_ns, entry.mtime_ns), dir_fd=folder, follow_symlinks=False)
 

@@ -1,4 +1,4 @@
-"""How a thing in a tree differs from what it should be."""
+"""Differences between what is in a tree and its entry."""
 
 import os
 import stat
@@ -6,20 +6,20 @@ import stat
 from jail_tools.errors import reason
 from jail_tools.tree.attributes import Xattrs, path_of, read_xattrs
 from jail_tools.tree.content import ReadError, digest
-from jail_tools.tree.entry import KINDS, Entry, Kind
+from jail_tools.tree.entry import KINDS, Entry, EntryKind
 
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def unlike(entry: Entry, status: os.stat_result) -> str:
-    """Return how lstat(2) differs from an entry; "" when it does not. Only what lstat(2) sees is compared."""
+    """Return the difference between lstat(2) and an entry; "" for none. Only what lstat(2) sees is compared."""
     mode = status.st_mode
     kind = KINDS.get(stat.S_IFMT(mode))
     if kind is not entry.kind:
         return f"is a {kind or 'device or socket'}, should be a {entry.kind}"
-    if kind is Kind.FILE and status.st_size != entry.size:
+    if kind is EntryKind.FILE and status.st_size != entry.size:
         return f"has {status.st_size:,} bytes, should have {entry.size:,}"
-    if kind is not Kind.SYMLINK and mode & 0o7777 != entry.mode:
+    if kind is not EntryKind.SYMLINK and mode & 0o7777 != entry.mode:
         return f"has mode {mode & 0o7777:04o}, should have {entry.mode:04o}"
     if status.st_uid != entry.uid or status.st_gid != entry.gid:
         return f"belongs to {status.st_uid}:{status.st_gid}, should belong to {entry.uid}:{entry.gid}"
@@ -29,7 +29,7 @@ def unlike(entry: Entry, status: os.stat_result) -> str:
 
 
 def difference(folder: int, name: str, entry: Entry) -> str:
-    """Return how a name in an opened folder differs from an entry that is not a LINK; "" when it does not.
+    """Return the difference between a name in an opened folder and an entry that is not a LINK; "" for none.
 
     Args:
         folder: descriptor of the folder.
@@ -40,9 +40,9 @@ def difference(folder: int, name: str, entry: Entry) -> str:
         how = unlike(entry, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if how:
             return how
-        if entry.kind is Kind.FILE:
+        if entry.kind is EntryKind.FILE:
             return _file_difference(folder, name, entry)
-        if entry.kind is Kind.SYMLINK:
+        if entry.kind is EntryKind.SYMLINK:
             target = os.readlink(name, dir_fd=folder)
             if target != entry.target:
                 return f"points to {target}, should point to {entry.target}"

@@ -10,7 +10,7 @@ from typing import IO, Final
 from jail_tools.errors import reason
 
 CHUNK_BYTES = 1024 * 1024
-"""What is read at once: of 256 KiB to 4 MiB the fastest by a little where it was measured."""
+"""Bytes read at once: of 256 KiB to 4 MiB the fastest by a little where it was measured."""
 BLOCK_BYTES = 64 * 1024
 """A sparse file's checksum is made of blocks of this size."""
 
@@ -26,7 +26,7 @@ _buffer = memoryview(bytearray(CHUNK_BYTES))
 
 
 class ReadError(Exception):
-    """The source's file could not be read, or is not the one that was seen before. The message says why."""
+    """The source's file could not be read, or is not the one that was seen before. The message has the reason."""
 
 
 def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[int], None]) -> str:
@@ -128,7 +128,7 @@ def _begin_writeback(target: int, size: int) -> None:
 
 
 def _chunks(source: int, size: int) -> Iterator[memoryview]:
-    """Give the content in chunks. A chunk is valid until the next one."""
+    """Yield the content in chunks. A chunk is valid until the next one."""
     left = size
     while left > 0:
         try:
@@ -142,7 +142,7 @@ def _chunks(source: int, size: int) -> Iterator[memoryview]:
 
 
 def _blocks(source: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Give offset and data of each block that is not all zeros."""
+    """Yield offset and data of each block that is not all zeros."""
     offset = 0
     try:
         while offset < size:

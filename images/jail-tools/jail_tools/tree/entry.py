@@ -1,4 +1,4 @@
-"""One thing in a tree: what the source has, what the copy must have, what the manifest says."""
+"""Entries: one for each thing in a source, in its copy and in the manifest."""
 
 import os
 import stat
@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
-    """What an entry is."""
+class EntryKind(StrEnum):
+    """EntryKind of an entry."""
 
     DIRECTORY = "directory"
     FILE = "file"
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     """
 
     path: str
-    kind: Kind
+    kind: EntryKind
     mode: int = 0
     """Permission bits with setuid, setgid and sticky (07777)."""
     uid: int = 0
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     size: int = 0
     """Bytes of a file; 0 for everything else."""
     target: str = ""
-    """Of a symbolic link: where it points. Of a LINK: the path of the first name."""
+    """Target of a symbolic link; of a LINK, the path of the first name."""
     sparse: bool = False
     """The file has holes: they are kept, and its checksum is that of its data alone (`content`)."""
     sha256: str = ""
@@ -43,17 +43,17 @@ class Entry(NamedTuple):
 
 
 KINDS = {
-    stat.S_IFDIR: Kind.DIRECTORY,
-    stat.S_IFREG: Kind.FILE,
-    stat.S_IFLNK: Kind.SYMLINK,
-    stat.S_IFIFO: Kind.FIFO,
+    stat.S_IFDIR: EntryKind.DIRECTORY,
+    stat.S_IFREG: EntryKind.FILE,
+    stat.S_IFLNK: EntryKind.SYMLINK,
+    stat.S_IFIFO: EntryKind.FIFO,
 }
 UNKEPT = {
     stat.S_IFSOCK: "socket",
     stat.S_IFCHR: "character device",
     stat.S_IFBLK: "block device",
 }
-"""What no tree has: a socket is of the process that made it; devices come from the container's /dev."""
+"""Kinds that no tree has: a socket is of the process that made it; devices come from the container's /dev."""
 
 BLOCK_BYTES = 512
 """Unit of st_blocks (stat(2))."""
@@ -63,7 +63,7 @@ def entry_of(path: str, status: os.stat_result, target: str = "") -> Entry:
     """Return the entry of what lstat(2) saw. Its kind must be one of KINDS."""
     mode = status.st_mode
     kind = KINDS[stat.S_IFMT(mode)]
-    if kind is Kind.FILE:
+    if kind is EntryKind.FILE:
         size = status.st_size
         sparse = status.st_blocks * BLOCK_BYTES < size
         return Entry(path, kind, mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns, size, "", sparse)

@@ -1,4 +1,4 @@
-"""What a tree had when it was populated: one JSON object a line, in order of paths."""
+"""The manifest of a tree as populated: one JSON object a line, in order of paths."""
 
 import base64
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jail_tools.files import write_atomically
-from jail_tools.tree.entry import Entry, Kind
+from jail_tools.tree.entry import Entry, EntryKind
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -18,7 +18,7 @@ def write(file: Path, entries: Iterable[Entry]) -> None:
 
 
 def read(file: Path) -> Iterator[Entry]:
-    """Give the entries of a manifest, in order of their paths.
+    """Yield the entries of a manifest, in order of their paths.
 
     Raises:
         ValueError: the file is not a manifest; the message names the line.
@@ -32,33 +32,33 @@ def read(file: Path) -> Iterator[Entry]:
 
 
 def line(entry: Entry) -> bytes:
-    """Return one line. What says nothing for an entry's kind is left out; bytes that are not UTF-8 are escaped."""
-    said: dict[str, Any] = {"path": entry.path, "kind": entry.kind.value}
-    if entry.kind is not Kind.LINK:
-        said |= {"mode": f"{entry.mode:04o}", "uid": entry.uid, "gid": entry.gid, "mtime_ns": entry.mtime_ns}
-    if entry.kind is Kind.FILE:
-        said |= {"size": entry.size, "sha256": entry.sha256}
+    """Return one line. Fields without a meaning for the kind are left out; bytes that are not UTF-8 are escaped."""
+    fields: dict[str, Any] = {"path": entry.path, "kind": entry.kind.value}
+    if entry.kind is not EntryKind.LINK:
+        fields |= {"mode": f"{entry.mode:04o}", "uid": entry.uid, "gid": entry.gid, "mtime_ns": entry.mtime_ns}
+    if entry.kind is EntryKind.FILE:
+        fields |= {"size": entry.size, "sha256": entry.sha256}
     if entry.target:
-        said["target"] = entry.target
+        fields["target"] = entry.target
     if entry.sparse:
-        said["sparse"] = True
+        fields["sparse"] = True
     if entry.xattrs:
-        said["xattrs"] = {name: base64.b64encode(value).decode() for name, value in entry.xattrs}
-    return _ENCODER.encode(said).encode() + b"\n"
+        fields["xattrs"] = {name: base64.b64encode(value).decode() for name, value in entry.xattrs}
+    return _ENCODER.encode(fields).encode() + b"\n"
 
 
-def entry_of(said: dict[str, Any]) -> Entry:
-    """Return the entry that a line says."""
+def entry_of(fields: dict[str, Any]) -> Entry:
+    """Return the entry of a line."""
     return Entry(
-        path=said["path"],
-        kind=Kind(said["kind"]),
-        mode=int(said.get("mode", "0"), 8),
-        uid=said.get("uid", 0),
-        gid=said.get("gid", 0),
-        mtime_ns=said.get("mtime_ns", 0),
-        size=said.get("size", 0),
-        target=said.get("target", ""),
-        sparse=said.get("sparse", False),
-        sha256=said.get("sha256", ""),
-        xattrs=tuple((name, base64.b64decode(value)) for name, value in said.get("xattrs", {}).items()),
+        path=fields["path"],
+        kind=EntryKind(fields["kind"]),
+        mode=int(fields.get("mode", "0"), 8),
+        uid=fields.get("uid", 0),
+        gid=fields.get("gid", 0),
+        mtime_ns=fields.get("mtime_ns", 0),
+        size=fields.get("size", 0),
+        target=fields.get("target", ""),
+        sparse=fields.get("sparse", False),
+        sha256=fields.get("sha256", ""),
+        xattrs=tuple((name, base64.b64decode(value)) for name, value in fields.get("xattrs", {}).items()),
     )
