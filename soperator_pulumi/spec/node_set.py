@@ -24,6 +24,7 @@ MAX_NAME = 52
 """Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
 
 RESERVED = {
+    "admin": "the admin shell's pod has this name",
     "controller": "the controller's pods have this name",
     "login": "the login pods have this name",
     "nodes": "the Service of all Slurm pods has this name",
@@ -118,7 +119,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
         )
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
-    if re.fullmatch(r"(controller|login)-\d+", name):
+    if re.fullmatch(r"(admin|controller|login)-\d+", name):
         yield Problem(path, f'got "{name}", which is the name of a {name.partition("-")[0]} pod. Choose another name.')
 
 
