@@ -77,8 +77,10 @@ def test_all_problems_of_a_policy_alone_stand_in_one_message() -> None:
     assert str(caught.value).splitlines() == [
         "SOPERATOR_DRAIN has 3 problems:",
         '  gracee: unknown key. Did you mean "grace"?',
-        '  max_wait: "7d" is shorter than timeout = "9d", after which the wait continues. Raise max_wait, or lower the '
-        "timeout.",
+        (
+            '  max_wait: "7d" is shorter than timeout = "9d", after which the wait continues. Raise max_wait, '
+            "or lower the timeout."
+        ),
         '  wait: got "no", needs true or false.',
     ]
 
