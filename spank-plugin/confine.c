@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "filter.h"
+#include "seccomp_filter.h"
 
 #define MAX_CAPABILITIES 64
 
@@ -43,5 +43,5 @@ int confine(uint64_t dropped, bool user_namespaces, struct failure *failure)
         return fail(failure, "drop", "ambient capabilities");
     if (clear_inheritable(failure) < 0 || clear_bounding(dropped, failure) < 0)
         return -1;
-    return filter_install(user_namespaces) < 0 ? fail(failure, "install", "the seccomp filter") : 0;
+    return seccomp_filter_install(user_namespaces) < 0 ? fail(failure, "install", "the seccomp filter") : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * What a task can never get back: capabilities, new privileges by executing a program, and the system calls that the
+ * Rights that a task loses for good: capabilities, new privileges by executing a program, and the system calls that the
  * container's capability SYS_ADMIN has opened in its seccomp profile.
  */
 #ifndef JAIL_CONFINE_H

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "mountinfo.h"
-#include "numbers.h"
+#include "numeric_entries.h"
 
 #ifndef PIPEFS_MAGIC
 #define PIPEFS_MAGIC 0x50495045
@@ -84,7 +84,7 @@ int descriptors_replace_directories(struct failure *failure)
 
     if (root < 0)
         return fail(failure, "open", "the view's root");
-    result = numbers_each("/proc/self/fd", replace_directory, &root);
+    result = numeric_entries_each("/proc/self/fd", replace_directory, &root);
     if (result < 0)
         fail(failure, "replace in /proc/self/fd", "a directory outside of the jail");
     close(root);
@@ -110,7 +110,7 @@ static bool is_on(int descriptor, long magic)
     return fstatfs(descriptor, &system) == 0 && system.f_type == magic;
 }
 
-/* What is wrong with a descriptor that a program is to inherit; NULL: nothing. */
+/* The reason to refuse a descriptor that a program is to inherit; NULL: there is none. */
 static const char *problem(const struct shared_mounts *shared, int descriptor)
 {
     struct stat status;
@@ -168,9 +168,9 @@ int descriptors_check(struct shared_mounts *shared, struct failure *failure)
         replace_standard_error(!found[STDOUT_FILENO]);
     for (int i = 0; i < 3; i++)
         if (found[i])
-            return fail_saying(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
-                               STANDARD[i], found[i]);
-    if (numbers_each("/proc/self/fd", close_foreign, shared) < 0)
+            return fail_with(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
+                             STANDARD[i], found[i]);
+    if (numeric_entries_each("/proc/self/fd", close_foreign, shared) < 0)
         return fail_job(failure, "look at the open files in", "/proc/self/fd");
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * What a task inherits open. slurmstepd opens a job's files on the worker's own root, as the user, before any hook of a
- * plugin runs, and makes them the task's standard input, output and error after the task is in the view. So they are
+ * Descriptors that a task inherits. slurmstepd opens a job's files on the worker's own root, as the user, before any hook
+ * of a plugin runs, and makes them the task's standard input, output and error after the task is in the view. So they are
  * looked at twice: as root before the view is entered, and as the user when nothing but the program's start is left.
  */
 #ifndef JAIL_DESCRIPTORS_H

@@ -48,7 +48,7 @@ static enum failure_scope scope_of(int error)
 
 int fail(struct failure *failure, const char *step, const char *path)
 {
-    return fail_saying(failure, scope_of(errno), "%s %s: %s", step, path, reason(errno));
+    return fail_with(failure, scope_of(errno), "%s %s: %s", step, path, reason(errno));
 }
 
 int fail_volume(struct failure *failure, const char *step, const char *path)
@@ -61,10 +61,10 @@ int fail_volume(struct failure *failure, const char *step, const char *path)
 
 int fail_job(struct failure *failure, const char *step, const char *path)
 {
-    return fail_saying(failure, FAILURE_JOB, "%s %s: %s", step, path, reason(errno));
+    return fail_with(failure, FAILURE_JOB, "%s %s: %s", step, path, reason(errno));
 }
 
-int fail_saying(struct failure *failure, enum failure_scope scope, const char *format, ...)
+int fail_with(struct failure *failure, enum failure_scope scope, const char *format, ...)
 {
     va_list arguments;
 

@@ -1,10 +1,10 @@
 /*
- * What went wrong while a jail was being entered: one line that a user understands, and whom it concerns.
+ * A failure to enter a jail: one line that a user understands, and whom it concerns.
  */
 #ifndef JAIL_FAILURE_H
 #define JAIL_FAILURE_H
 
-/* Whom a failure concerns. The order matters: the worst of a step's tasks is what is reported. */
+/* Jobs that a failure concerns. The order matters: the worst of a step's tasks is reported. */
 enum failure_scope {
     FAILURE_NONE = 0,
     FAILURE_JOB,    /* this job alone: the next one may well run on this node */
@@ -20,9 +20,9 @@ struct failure {
 /*
  * Record a failed system call on `path`, with errno as the reason, which decides whom it concerns. Returns -1.
  *
- * What a job or a user can use up, by itself or with others (memory, processes, open files, room and quota of a volume),
- * concerns the job: nobody may be able to drain nodes by it. What a file system says whose server or disk is away
- * concerns the volume. Everything else concerns the node.
+ * A resource that a job or a user can use up, by itself or with others (memory, processes, open files, room and quota of
+ * a volume), concerns the job: nobody may be able to drain nodes by it. An error of a file system whose server or disk is
+ * away concerns the volume. Everything else concerns the node.
  */
 int fail(struct failure *failure, const char *step, const char *path);
 
@@ -33,7 +33,7 @@ int fail_volume(struct failure *failure, const char *step, const char *path);
 int fail_job(struct failure *failure, const char *step, const char *path);
 
 /* Record a failure in words of its own. Returns -1. */
-int fail_saying(struct failure *failure, enum failure_scope scope, const char *format, ...)
+int fail_with(struct failure *failure, enum failure_scope scope, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

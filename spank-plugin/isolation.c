@@ -125,7 +125,7 @@ void isolation_stop(struct isolation *isolation)
     /* slurmstepd waits for any child: when the holder was among them, its number may be another process's by now. */
     if (waitpid(isolation->holder, NULL, WNOHANG) == 0) {
         kill(isolation->holder, SIGKILL);
-        /* Its end comes when all in its namespace have ended, and have been waited for: perhaps not by now. */
+        /* The holder ends when all in its namespace have ended, and have been waited for: perhaps not by now. */
         for (int i = 0; i < END_MILLISECONDS && waitpid(isolation->holder, NULL, WNOHANG) == 0; i++)
             nanosleep(&millisecond, NULL);
     }

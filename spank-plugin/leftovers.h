@@ -1,37 +1,30 @@
 /*
- * What jobs of a user leave on a node when the last of them has ended: processes that got away, files in directories of
- * the node's own, POSIX message queues, System V shared memory, semaphores and message queues.
- *
- * All is removed by a process that has become the user: nothing that is not the user's can be, wherever links lead. The
- * node takes other jobs meanwhile; steps of this user wait until it is done.
+ * Leftovers of a user on a node: processes, files, POSIX message queues, System V IPC. A process that has become the user
+ * removes them; each call does as much as it can and reports nothing of the rest, which the user may be making meanwhile.
  */
 #ifndef JAIL_LEFTOVERS_H
 #define JAIL_LEFTOVERS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "failure.h"
+/*
+ * Look for processes of `user`, entries in the open directories `places`, POSIX message queues among them, and System V
+ * IPC: it costs little, as most jobs leave nothing. A directory there in which others may write counts, too: its content
+ * is not looked at. Returns true also where a look fails. Takes the right to look at all processes.
+ */
+bool leftovers_exist(uid_t user, const int places[], int count);
 
-/* A file for each user, which is locked while what the user has left is being removed. */
-#define LEFTOVERS_LOCKS "/run/slurm/jail-leftovers"
-
-/* The directories that are the node's own, written by the pod as it starts: an absolute path a line. */
-#define LEFTOVERS_PLACES "/run/slurm/jail-own"
-
-/* Wait until nothing of `user` is being removed here: what a new step makes would go as well. Returns 0 or -1. */
-int leftovers_await(uid_t user, struct failure *failure);
+/* Kill all processes that the caller may signal, but itself; wait up to two seconds until they are gone. */
+void leftovers_kill(void);
 
 /*
- * A job of `user` has ended here. Was it the last one, all that the user has left is removed: for LEFTOVERS_WAIT_SECONDS
- * at most before this returns, and then beside it, for LEFTOVERS_SECONDS in all. What is not done then stays until the
- * user's next job has ended.
- *
- * `is_last` is asked where there is anything to remove, and only then. Returns 0 or -1.
+ * Remove what belongs to `user` below the open directory, in directories of others as well, as far as the user gets. What
+ * others have put into the user's own directories stays, and so do these. No other mount is entered.
  */
-#define LEFTOVERS_WAIT_SECONDS 1
-#define LEFTOVERS_SECONDS 30
-int leftovers_remove(uid_t user, bool (*is_last)(uid_t user, void *context), void *context, struct failure *failure);
+void leftovers_remove_files(int directory, uid_t user);
+
+/* Remove System V shared memory, semaphores and message queues that `user` owns or has made, in the own namespace. */
+void leftovers_remove_ipc(uid_t user);
 
 #endif

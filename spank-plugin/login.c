@@ -20,11 +20,11 @@
 
 #include "config.h"
 #include "confine.h"
-#include "in_use.h"
-#include "sessions.h"
+#include "session_views.h"
+#include "view_usage.h"
 
 #define EXIT_USAGE 64
-#define WAIT_SECONDS 60 /* for a tree to become active; then the container's restart goes on waiting */
+#define WAIT_SECONDS 60 /* for a tree to become active; then the container restarts and waits again */
 #define TIDY_SECONDS 60 /* after a switch: a session that was just being opened has surely entered its view then */
 
 static const int FORWARDED[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -37,10 +37,10 @@ static int complain(const struct failure *failure)
 
 static int print_in_use(void)
 {
-    struct view_use views[IN_USE_MAX_VIEWS];
+    struct view_usage views[VIEW_USAGE_MAX];
     struct failure failure = {FAILURE_NONE, ""};
     char active[TREE_NAME_SIZE] = "";
-    int count = in_use_find(views, &failure);
+    int count = view_usage_find(views, &failure);
     ssize_t length = readlink(VIEWS "/active", active, sizeof(active) - 1);
 
     if (count < 0)
@@ -58,7 +58,7 @@ static int wait_for_tree(const struct jail_config *config, struct failure *failu
     const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
 
     for (time_t end = time(NULL) + WAIT_SECONDS; time(NULL) < end; nanosleep(&pause, NULL))
-        if (sessions_follow(config, failure) >= 0)
+        if (session_views_follow(config, failure) >= 0)
             return 0;
     return -1;
 }
@@ -91,20 +91,20 @@ static int reap(pid_t command)
     return code;
 }
 
-/* Keep the views in step with the claim; a problem is said once, not every second. */
+/* Keep the views in step with the claim; report a problem once, not every second. */
 static void follow(const struct jail_config *config)
 {
-    static char said[sizeof(((struct failure *)0)->text)];
+    static char reported[sizeof(((struct failure *)0)->text)];
     static unsigned int seconds; /* since the last switch, or the last time that all was tidy */
     struct failure failure = {FAILURE_NONE, ""};
-    int switched = sessions_follow(config, &failure);
+    int switched = session_views_follow(config, &failure);
 
     seconds = switched > 0 ? 0 : seconds + 1;
-    if (switched == 0 && seconds >= TIDY_SECONDS && sessions_tidy(&failure) == 0)
+    if (switched == 0 && seconds >= TIDY_SECONDS && session_views_tidy(&failure) == 0)
         seconds = 0;
-    if (failure.scope != FAILURE_NONE && strcmp(said, failure.text) != 0)
+    if (failure.scope != FAILURE_NONE && strcmp(reported, failure.text) != 0)
         complain(&failure);
-    memcpy(said, failure.text, sizeof(said));
+    memcpy(reported, failure.text, sizeof(reported));
 }
 
 static int run(const struct jail_config *config, char *const command[])
@@ -155,7 +155,7 @@ int main(int count, char *arguments[])
         complain(&failure);
         return EXIT_USAGE;
     }
-    if (sessions_prepare(&failure) < 0 || wait_for_tree(&config, &failure) < 0)
+    if (session_views_prepare(&failure) < 0 || wait_for_tree(&config, &failure) < 0)
         return complain(&failure);
     return run(&config, arguments + end + 1);
 }

@@ -1,5 +1,5 @@
 /*
- * What is mounted, as /proc/<pid>/mountinfo says it.
+ * Mounts of a process, as in /proc/<pid>/mountinfo.
  */
 #ifndef JAIL_MOUNTINFO_H
 #define JAIL_MOUNTINFO_H

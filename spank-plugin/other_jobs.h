@@ -1,5 +1,5 @@
 /*
- * Jobs that a user has on this node besides one, by what slurmctld says.
+ * Jobs that a user has on this node besides one, in the list of slurmctld.
  *
  * The node itself does not know them all: a job between two of its steps, or before the first one, leaves no trace here.
  */
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Whether the user has a job here besides `job_id` that has not ended; true also where slurmctld does not answer. */
+/* True if the user has a job here besides `job_id` that has not ended, or if slurmctld does not answer. */
 bool other_jobs_here(uid_t user, uint32_t job_id);
 
 #endif

@@ -21,16 +21,16 @@
 
 #include "config.h"
 #include "confine.h"
-#include "deadline.h"
 #include "descriptors.h"
-#include "enter.h"
-#include "headroom.h"
+#include "enter_view.h"
 #include "isolation.h"
-#include "leftovers.h"
 #include "other_jobs.h"
 #include "report.h"
+#include "slurmstepd_memory.h"
 #include "srun_input.h"
+#include "start_deadline.h"
 #include "tree.h"
+#include "user_cleanup.h"
 #include "view.h"
 
 SPANK_PLUGIN(jail, 1);
@@ -61,14 +61,14 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* What a job of before has left may be being removed. */
-static int await_leftovers(spank_t spank, struct failure *failure)
+/* Leftovers of the user's last job may be being removed. */
+static int await_cleanup(spank_t spank, struct failure *failure)
 {
     uid_t user;
 
     if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
-        return fail_saying(failure, FAILURE_NODE, "ask Slurm for the job's user");
-    return leftovers_await(user, failure);
+        return fail_with(failure, FAILURE_NODE, "ask Slurm for the job's user");
+    return user_cleanup_await(user, failure);
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
@@ -78,11 +78,11 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        await_leftovers(spank, &startup_failure) < 0 || deadline_start(DEADLINE_SECONDS, &startup_failure) < 0 ||
+        await_cleanup(spank, &startup_failure) < 0 || start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
-        fail_saying(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
+        fail_with(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
     else if (step_id != SLURM_EXTERN_CONT) /* which has no tasks */
         isolation_start(&isolation, config.isolate_pid, config.isolate_ipc, &startup_failure);
     return 0;
@@ -108,7 +108,7 @@ int slurm_spank_user_init(spank_t spank, int count, char **arguments)
     (void)spank;
     (void)count;
     (void)arguments;
-    deadline_lift();
+    start_deadline_lift();
     if (startup_failure.scope == FAILURE_NONE)
         isolation_fork(&isolation, true, &startup_failure);
     return 0;
@@ -122,7 +122,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (tasks++ == 0 && spank_get_item(spank, S_JOB_ID, &job_id) == ESPANK_SUCCESS &&
-        headroom_make("/sys/fs/cgroup", job_id, &failure) < 0)
+        slurmstepd_memory_reserve("/sys/fs/cgroup", job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     if (isolation_fork(&isolation, false, &failure) < 0)
         slurm_error("jail: %s", failure.text);
@@ -164,7 +164,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         return refuse(&startup_failure);
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
-        fail_saying(&failure, FAILURE_NODE, "ask Slurm for the job's number");
+        fail_with(&failure, FAILURE_NODE, "ask Slurm for the job's number");
         return refuse(&failure);
     }
     if (!getcwd(working_directory, sizeof(working_directory)) || working_directory[0] != '/') {
@@ -228,7 +228,7 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
         slurm_error("jail: ask Slurm for the job that has ended");
-    else if (leftovers_remove(user, is_last_job, &job_id, &failure) < 0)
+    else if (user_cleanup_run(user, is_last_job, &job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     return 0; /* anything else drains the node, for what a user has left */
 }

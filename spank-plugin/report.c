@@ -19,7 +19,7 @@ struct message {
     char reason[512];
 };
 
-/* What slurmctld has just said: this node's state, and the drains for the shared volume on all nodes. */
+/* Answer of slurmctld: this node's state, and the drains for the shared volume on all nodes. */
 struct census {
     uint32_t nodes;
     uint32_t drained; /* of them, for the shared volume */
@@ -53,7 +53,7 @@ void report_failure(const struct failure *failure)
     __atomic_store_n(&message->ready, 1, __ATOMIC_RELEASE);
 }
 
-/* Count nodes: of the whole cluster, or this one alone. Returns 0, or -1 when slurmctld does not say. */
+/* Count nodes: of the whole cluster, or this one alone. Returns 0, or -1 without an answer of slurmctld. */
 static int count(char *here, bool all, struct census *census)
 {
     node_info_msg_t *found = NULL;

@@ -14,16 +14,16 @@
 
 #define REPORT_ONE_IN 50
 
-/* How the reason of such a drain begins; of others: "jail: ". */
+/* Beginning of the reason of such a drain; of others: "jail: ". */
 #define REPORT_VOLUME "jail: shared volume: "
 
 /* Prepare, in slurmstepd, the memory that it will share with its tasks. Returns 0, or -1 with errno. */
 int report_prepare(void);
 
-/* In a task: tell slurmstepd. */
+/* In a task: report to slurmstepd. */
 void report_failure(const struct failure *failure);
 
-/* In slurmstepd, after a task has ended: drain this node if a task has told of a failure that concerns more than the
+/* In slurmstepd, after a task has ended: drain this node if a task has reported a failure that concerns more than the
  * job; once. */
 void report_drain(void);
 

@@ -28,7 +28,7 @@ const char *srun_input(char *const arguments[], size_t count, const char *inheri
     return input;
 }
 
-/* Whether it is a pattern with the number of a task. */
+/* True for a pattern with the number of a task. */
 static bool is_of_tasks(const char *input)
 {
     for (const char *mark = input; (mark = strchr(mark, '%'));) {
@@ -49,7 +49,7 @@ int srun_input_prepare(const char *input, struct failure *failure)
         return 0;
     if (!is_of_tasks(input)) {
         if (stat(input, &status) == 0 && S_ISDIR(status.st_mode))
-            return fail_saying(failure, FAILURE_JOB, "standard input %.300s is a directory. Give a file by --input", input);
+            return fail_with(failure, FAILURE_JOB, "standard input %.300s is a directory. Give a file by --input", input);
         return 0;
     }
     /* the other end stays open */

@@ -1,5 +1,5 @@
 /*
- * What srun would make of its option --input, before it does: two cases that end as nobody wants.
+ * The option --input of srun: two of its cases end as nobody wants, and are changed before srun opens files.
  */
 #ifndef JAIL_SRUN_INPUT_H
 #define JAIL_SRUN_INPUT_H

@@ -19,7 +19,7 @@ int claim_open(const char *path, struct failure *failure)
     return claim < 0 ? fail_volume(failure, "open the jail's volume", path) : claim;
 }
 
-/* Read a link that has to say trees/<12 hexadecimal digits>. Returns -1 with errno; EBADMSG: it says something else. */
+/* Read a link to trees/<12 hexadecimal digits>. Returns -1 with errno; EBADMSG: it leads elsewhere. */
 static int read_link(int claim, const char *link, char name[TREE_NAME_SIZE])
 {
     const size_t expected = strlen(TREES) + TREE_NAME_SIZE - 1;
@@ -63,7 +63,7 @@ int tree_open(int claim, const char *name, struct tree *tree, struct failure *fa
         return 0;
     close(tree->fd);
     tree->fd = -1;
-    return fail_saying(failure, FAILURE_VOLUME, "%s must be root's, and others must not be able to write to it", path);
+    return fail_with(failure, FAILURE_VOLUME, "%s must be root's, and others must not be able to write to it", path);
 }
 
 static bool is_gone(int claim, const char *name)
@@ -96,5 +96,5 @@ int tree_of_job(int claim, uint32_t job_id, struct tree *tree, struct failure *f
         if (symlinkat(target, claim, record) < 0 && errno != EEXIST)
             return fail_volume(failure, "record the job's tree", record);
     }
-    return fail_saying(failure, FAILURE_JOB, "record the job's tree %s: it changed %d times", record, MAX_TRIES);
+    return fail_with(failure, FAILURE_JOB, "record the job's tree %s: it changed %d times", record, MAX_TRIES);
 }

@@ -1,5 +1,5 @@
 /*
- * Which root tree is entered. In the claim (`jail=`):
+ * The root tree that is entered. In the claim (`jail=`):
  *
  *   trees/<tree>   root trees; <tree> is 12 hexadecimal digits
  *   active         symbolic link trees/<tree>: what new jobs and logins enter

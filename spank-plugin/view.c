@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inside.h"
 #include "mounts.h"
-#include "proc.h"
+#include "resolve_in_root.h"
+#include "view_proc.h"
 
 #define HARMLESS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
@@ -24,7 +24,7 @@ static int attach(int root, int mount, const char *path, struct failure *failure
         return fail(failure, "mount", path);
     if (fstat(mount, &status) < 0)
         result = fail(failure, "look at", path);
-    else if ((place = inside_make(root, path, S_ISDIR(status.st_mode))) < 0)
+    else if ((place = make_in_root(root, path, S_ISDIR(status.st_mode))) < 0)
         result = fail_volume(failure, "make a mount point in the tree at", path);
     else if (mounts_attach(mount, place) < 0)
         result = fail(failure, "mount in the tree at", path);
@@ -115,12 +115,12 @@ static int add_spool(int root, const struct view *view, struct failure *failure)
 
 static int add_all(int root, const struct view *view, struct failure *failure)
 {
-    int proc = inside_make(root, "/proc", true);
+    int proc = make_in_root(root, "/proc", true);
     int result;
 
     if (proc < 0)
         return fail_volume(failure, "make a mount point in the tree at", "/proc");
-    result = proc_attach(root, proc, failure);
+    result = view_proc_attach(root, proc, failure);
     close(proc);
     if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
         own_cgroups(root, failure) < 0 ||

@@ -1,1 +1,1 @@
-"""The Pulumi program and the configuration of each environment."""
+"""Pulumi program and the configuration of each environment."""

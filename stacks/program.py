@@ -1,4 +1,4 @@
-"""The program that every stack runs: one SlurmCluster from the stack's configuration."""
+"""Program of every stack: one SlurmCluster from the stack's configuration."""
 
 import gc
 
@@ -8,19 +8,19 @@ from soperator_pulumi import SlurmCluster
 
 
 def run() -> None:
-    """Create the cluster that `soperator:cluster` describes, and export how to reach it.
+    """Create the cluster of `soperator:cluster`, and export how to reach it.
 
-    `soperator:local`, in the stack of a cluster on this machine, fills in the images that were built here and
-    the key of `make ssh` (see `stacks/local.py`). `soperator:kubeconfig` and `soperator:context` choose the
-    Kubernetes; without them it is the ambient one, as for every Kubernetes tool.
+    `soperator:local`, in the stack of a cluster on this machine, adds the images built here and the key of
+    `make ssh` (`stacks/this_machine.py`). `soperator:kubeconfig` and `soperator:context` choose the Kubernetes;
+    the default is the ambient one, as for every Kubernetes tool.
     """
-    gc.freeze()  # modules stay: Python would look through all of them once more before it ends, for a third of a second
+    gc.freeze()  # modules stay: a last collection of them all, before the end, would take a third of a second
     config = pulumi.Config("soperator")
     cluster = config.require_object("cluster")
     if (settings := config.get_object("local")) is not None:
-        from stacks import local  # noqa: PLC0415 - the tools that it needs no other stack waits for
+        from stacks import this_machine  # noqa: PLC0415 - no other stack waits for the tools
 
-        cluster = local.complete(cluster, settings)
+        cluster = this_machine.complete(cluster, settings)
         pulumi.export("login_user", settings["user"])
 
     slurm = SlurmCluster(

@@ -11,9 +11,9 @@ from kubernetes import client, config
 
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
-from tools import images, target
+from tools import chosen_cluster, images
+from tools.chosen_cluster import ChosenCluster
 from tools.kube import binaries
-from tools.target import Target
 
 _EXEC_SECONDS = 120
 
@@ -22,7 +22,7 @@ _EXEC_SECONDS = 120
 class Kubernetes:
     """The cluster that tests run on: the embedded one, or that of `KUBECONFIG` or `CONTEXT`."""
 
-    target: Target
+    target: ChosenCluster
     kubectl: Path
     api: client.ApiClient
 
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[Kubernetes]:
     """The chosen cluster; the embedded one is started when it is not up, and is left up."""
-    chosen = target.choose()
+    chosen = chosen_cluster.choose()
     if chosen.embedded:
         chosen.embedded.up()
     binaries.build(binaries.KUBERNETES)

@@ -1,1 +1,1 @@
-"""What builds, starts and deploys the project on a developer's machine. None of it is in the package."""
+"""Tools of a developer's machine: build, start, deploy. None of it is in the package."""

@@ -1,4 +1,4 @@
-"""What a person sees of the tools: steps with their times, progress, and errors without a traceback."""
+"""Output of the tools for a person: steps with their times, progress, and errors without a traceback."""
 
 import sys
 import textwrap
@@ -12,15 +12,15 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class UserError(Exception):
-    """Something that the user can mend. The message says where, what was found, and what to do next."""
+    """A problem that the user can fix. The message gives the place, the finding and the next step."""
 
 
 _prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 
 @contextmanager
-def part(name: str) -> Iterator[None]:
-    """Open each line that the body prints with a name: a part that runs beside others, which print, too."""
+def prefixed(name: str) -> Iterator[None]:
+    """Open each line that the body prints with a name, beside other tasks that print, too."""
     token = _prefix.set(f"{name:10} | ")
     try:
         yield
@@ -29,14 +29,14 @@ def part(name: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print text to standard error at once: standard output belongs to what a command answers."""
+    """Print text to standard error at once: standard output belongs to a command's answer."""
     sys.stderr.write(textwrap.indent(f"{text}\n", _prefix.get()))
     sys.stderr.flush()
 
 
 @contextmanager
 def step(title: str) -> Iterator[Callable[[str], None]]:
-    """Announce a step, give the caller a function that reports progress in it, and print the time it took."""
+    """Print a step's title, yield a function that reports its progress, and print its duration."""
     started = time.monotonic()
     say(f"==> {title}")
 
@@ -48,12 +48,12 @@ def step(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def run(command: Callable[[], int | None]) -> int:
-    """Run a command's body and return its exit code. A UserError and Ctrl-C are told in words."""
+    """Run a command's body and return its exit code. A UserError and Ctrl-C are printed without a traceback."""
     try:
         return command() or 0
     except UserError as error:
         say(f"error: {error}")
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
+        say("interrupted: rerun the same command to continue")
         return EXIT_INTERRUPTED

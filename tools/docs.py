@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the spec: every input with its type, default and meaning."""
+"""`make docs`: writes docs/configuration.md from the spec: every input with its type, default and meaning."""
 
 import json
 import re
@@ -24,8 +24,8 @@ FILE = paths.ROOT / "docs" / "configuration.md"
 INTRODUCTION = """\
 # Configuration
 
-What a stack may say under `soperator:cluster`, and what `SlurmCluster` takes as arguments. This page is made from the
-specification itself (`make docs`).
+Inputs of a stack under `soperator:cluster`, which are the arguments of `SlurmCluster`. `make docs` writes this page
+from the specification.
 """
 
 
@@ -50,18 +50,18 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield a model and those of its fields, parents first."""
     yield model
     for field in model.model_fields.values():
-        for part in _parts(field.annotation):
+        for part in _types_in(field.annotation):
             if isinstance(part, type) and issubclass(part, BaseModel):
                 yield from _models(part)
 
 
-def _parts(annotation: object) -> Iterator[object]:
-    """Yield the types that an annotation is made of."""
+def _types_in(annotation: object) -> Iterator[object]:
+    """Yield the types in an annotation."""
     arguments = typing.get_args(annotation)
     if not arguments:
         yield annotation
     for argument in arguments:
-        yield from _parts(argument)
+        yield from _types_in(argument)
 
 
 def _section(model: type[BaseModel]) -> str:
@@ -105,7 +105,7 @@ def _default(field: FieldInfo) -> str:
 def _type(annotation: object) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in {typing.Union, types.UnionType}:
-        return " or ".join(dict.fromkeys(_type(each) for each in arguments if _is_said(each)))
+        return " or ".join(dict.fromkeys(_type(each) for each in arguments if _is_written(each)))
     if origin is typing.Annotated:
         return _type(arguments[0])
     if origin is tuple:
@@ -122,8 +122,8 @@ def _type(annotation: object) -> str:
     return _SIMPLE.get(annotation, "any")
 
 
-def _is_said(annotation: object) -> bool:
-    """Tell whether a person may write this: None is the absence, an Output comes from a program."""
+def _is_written(annotation: object) -> bool:
+    """Return whether a person may write this: None is the absence, an Output comes from a program."""
     return annotation is not types.NoneType and typing.get_origin(annotation) is not pulumi.Output
 
 

@@ -4,12 +4,12 @@ import os
 import shlex
 import sys
 
-from tools import console, engine, target
+from tools import chosen_cluster, console, engine
 
 
 def main() -> None:
-    """Print export lines, and nothing else, to standard output."""
-    chosen = target.choose()
+    """Print export lines alone to standard output."""
+    chosen = chosen_cluster.choose()
     settings = {**chosen.environment(), **engine.cli_environment(chosen.state_dir)}
     if chosen.embedded is not None:
         settings["PATH"] = f"{chosen.embedded.bin_dir}{os.pathsep}{os.environ['PATH']}"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Renews requirements.lock: the newest versions that pyproject.toml allows, for every Python and platform, with hashes.
+# Regenerates requirements.lock: the newest versions that pyproject.toml allows, for every Python and platform, with hashes.
 set -eu
 cd "$(dirname "$0")/.."
 temporary=$(mktemp -d)

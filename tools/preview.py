@@ -1,26 +1,26 @@
-"""`make preview`: what `make up` would change, and which nodes and jobs it would touch. Nothing is changed."""
+"""`make preview`: prints what `make up` would change, and the nodes and jobs that it would touch."""
 
 import sys
 
-from tools import console, target, up
+from tools import chosen_cluster, console, up
+from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, step
 from tools.engine import Deployer
-from tools.target import Target
 
 
 def main() -> None:
-    """Show it."""
+    """Print the preview."""
     stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, target.choose())
+    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
     with step(f"Previewing stack {stack} with {why}"):
         deployer.preview()
 
 
-def deployer_of_a_cluster(stack: str, chosen: Target) -> tuple[Deployer, str]:
-    """Return what deploys the stack, and why that one; only where there is a Kubernetes to look at.
+def deployer_of_a_cluster(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
+    """Return the deployer of a stack, and a phrase that names its engine and the reason for it.
 
     Raises:
-        UserError: The embedded Kubernetes has not been started.
+        UserError: The embedded Kubernetes is not up.
 
     """
     if chosen.embedded is not None and not chosen.kubeconfig.exists():

@@ -1,16 +1,16 @@
-"""`make refresh`: what was changed behind Pulumi's back is recorded, and the next `make up` sets it right."""
+"""`make refresh`: records changes made behind Pulumi's back, so that the next `make up` reverts them."""
 
 import sys
 
-from tools import console, target, up
+from tools import chosen_cluster, console, up
 from tools.console import step
 from tools.preview import deployer_of_a_cluster
 
 
 def main() -> None:
-    """Bring the state in line with what is there. The cluster itself is only read."""
+    """Record the cluster as it is in the state, without changing the cluster."""
     stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, target.choose())
+    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
     with step(f"Refreshing stack {stack} with {why}"):
         deployer.refresh()
 

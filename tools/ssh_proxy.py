@@ -1,7 +1,7 @@
 """An OpenSSH ProxyCommand (ssh_config(5)): joins standard input and output to sshd in a login pod.
 
-It goes through the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig and no
-more: no route to the pods, no open port.
+The way is the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig alone: no route to
+the pods, no open port.
 """
 
 import argparse
@@ -22,23 +22,23 @@ API_TIMEOUT_SECONDS = 10
 
 
 def main() -> int:
-    """Forward until either side ends. Return 1, and say so, when there is nobody to talk to."""
+    """Forward until either side ends. Without an sshd, print that and return 1."""
     options = _parse_arguments()
     cluster = client.Configuration()
     config.load_kube_config(options.kubeconfig, options.context, cluster)
     if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace):
         return 0
-    print(f"no login pod in namespace {options.namespace} is ready; try `make up`", file=sys.stderr)
+    print(f"no login pod in namespace {options.namespace} is ready; rerun `make up`", file=sys.stderr)
     return 1
 
 
 def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str) -> bool:
-    """Join a file descriptor and a file to sshd until either side ends. Return False when there is no sshd.
+    """Join a file descriptor and a file to sshd until either side ends. Return False if there is no sshd.
 
     Args:
-        source: What is read from here goes to sshd.
-        sink: Gets what comes from there.
-        cluster: How the API server is reached.
+        source: Input of sshd.
+        sink: Output of sshd.
+        cluster: Address and credentials of the API server.
         namespace: The namespace of the Slurm cluster.
     """
     pods = f"{cluster.host}/api/v1/namespaces/{namespace}/pods"
@@ -51,7 +51,7 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
     forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
-    # A daemon: when sshd has closed, nobody waits for more input.
+    # A daemon: once sshd has closed, nobody waits for more input.
     threading.Thread(target=_send, args=(source, connection), daemon=True).start()
     _receive(connection, sink)
     return True

@@ -1,4 +1,4 @@
-"""Tasks beside each other, each in a thread: the first that fails ends the others, with all programs that they run."""
+"""Tasks beside each other, each in a thread: the first that fails ends the others and the programs they run."""
 
 import subprocess
 import threading
@@ -11,12 +11,12 @@ from typing import Any, AnyStr
 from tools import console
 
 
-class Ended(Exception):  # noqa: N818 - the task that gets it has not failed
-    """Another task failed, or the user ended all of them: this one is to stop where it is."""
+class Ended(Exception):  # noqa: N818 - the task that receives it has not failed
+    """Request to stop: another task has failed, or the user has interrupted all of them."""
 
 
 class _Group:
-    """Tasks that run beside each other, and their programs."""
+    """Tasks beside each other, and their programs."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -49,15 +49,15 @@ _group: ContextVar[_Group] = ContextVar("group", default=_Group())  # noqa: B039
 
 
 def together(tasks: Mapping[str, Callable[[], object]]) -> None:
-    """Run tasks beside each other to their end. What they print opens with their names.
+    """Run tasks beside each other to their end. Each line that a task prints opens with its name.
 
-    The first failure is raised, after the others were ended and have gone; so is Ctrl-C.
+    The first failure, or Ctrl-C, ends the other tasks and is raised after their end.
     """
     group = _Group()
 
     def run(name: str, task: Callable[[], object]) -> None:
         _group.set(group)
-        with console.part(name):
+        with console.prefixed(name):
             task()
 
     with ThreadPoolExecutor(len(tasks)) as pool:
@@ -71,16 +71,16 @@ def together(tasks: Mapping[str, Callable[[], object]]) -> None:
 
 
 def check() -> None:
-    """Raise Ended when this thread's task is to stop: for loops that run no program."""
+    """Raise Ended if this thread's task is to stop: for loops that run no program."""
     _group.get().check()
 
 
 @contextmanager
 def program(start: Callable[[], "subprocess.Popen[AnyStr]"]) -> Iterator["subprocess.Popen[AnyStr]"]:
-    """Give the program that `start` starts, and wait for its end. An exception in the body kills it first.
+    """Yield the program that `start` starts, and wait for its end. An exception in the body kills it first.
 
     Raises:
-        Ended: This thread's task is to stop. The program was killed, or did not start.
+        Ended: This thread's task is to stop. The program was killed or did not start.
 
     """
     group = _group.get()

@@ -9,7 +9,7 @@ fail() {
     exit 1
 }
 
-command -v python3 >/dev/null || fail "python3 is not here. Install Python 3.11 or newer: apt-get install python3"
+command -v python3 >/dev/null || fail "python3 is missing. Install Python 3.11 or newer: apt-get install python3"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$(command -v python3) is $(python3 -V). Put Python 3.11 or newer first on PATH."
 
@@ -27,7 +27,7 @@ else
         # shellcheck disable=SC2086 # the options are words
         apt-get -qq $options update && apt-get -qq $options -o APT::Sandbox::User=root download python3-pip-whl
         dpkg-deb -x python3-pip-whl_*.deb .
-    ) || fail "pip is missing and could not be fetched. Install it: apt-get install python3-venv"
+    ) || fail "pip is missing and could not be fetched. Install pip: apt-get install python3-venv"
     python3 -m venv --without-pip .venv
     wheel=$(echo "$temporary"/usr/share/python-wheels/pip-*.whl)
     PYTHONPATH=$wheel .venv/bin/python -m pip --quiet install --no-index --no-deps "$wheel"

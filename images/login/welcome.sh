@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The message of the day. jail-login binds it into /etc/profile.d of the tree, where the shell that a user logs in with
 # reads it, as that user and inside of the jail. It is for the terminal of an ssh session alone: commands, scp, sftp, rsync,
 # jobs and the shells of a tmux are silent. Slurm is asked for a second at most, and not again when it does not answer.

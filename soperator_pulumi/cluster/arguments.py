@@ -1,4 +1,4 @@
-"""Arguments of SlurmCluster: their types, and the spec and connection that they describe."""
+"""Arguments of SlurmCluster: their types, and the spec and the access that they describe."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import pulumi
 from pulumi.runtime import get_root_resource
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.lifecycle import Connection
+from soperator_pulumi.lifecycle import KubernetesAccess
 from soperator_pulumi.spec.args import ClusterArgs
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
@@ -32,22 +32,22 @@ class InvalidClusterError(SpecError, pulumi.RunError):
     """Problems of a cluster's description or arguments, in one message. Pulumi prints it without a traceback."""
 
 
-def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, Connection]:
-    """Return the checked spec, and the connection to its Kubernetes cluster.
+def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple[ClusterSpec, KubernetesAccess]:
+    """Return the checked spec, and the access to its Kubernetes.
 
     Raises:
         InvalidClusterError: the description has problems.
     """
     described: dict[str, Any] = {"name": component, **args} if isinstance(args, Mapping) else {"name": component}
     given = {**described, **kwargs}
-    connection = Connection(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
+    access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
     if isinstance(args, ClusterSpec):
         besides = sorted(given.keys() - {"name"})
         if besides:
             raise refusal(component, *(Problem(key, "given beside a ClusterSpec. Put it there.") for key in besides))
-        return args, connection
+        return args, access
     try:
-        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), connection
+        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), access
     except SpecError as error:
         raise InvalidClusterError(error.where, error.problems) from None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from soperator_pulumi.cluster.containers import MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.cluster.scope import Scope
-from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Connection, Reader
+from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Reader
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config
 from soperator_pulumi.render.users import authorized_keys, user_files
@@ -31,7 +31,7 @@ class ConfigMaps:
         return (self.slurm, self.users, self.ssh_keys, self.sshd)
 
 
-def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, connection: Connection) -> ConfigMaps:
+def create_config_maps(name: str, scope: Scope, spec: ClusterSpec) -> ConfigMaps:
     """Create the ConfigMaps."""
 
     def config_files(
@@ -43,14 +43,11 @@ def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, connection: C
         return ConfigFiles(
             f"{name}-{config_map}",
             config_map=config_map,
-            namespace=scope.namespace,
-            namespace_uid=scope.namespace_uid,
+            cluster=scope.connection(),
             labels=scope.object_labels(),
             annotations=scope.annotations,
             files=files,
-            selector=scope.selector(),
             readers=readers,
-            connection=connection,
             after_sync=after_sync,
             opts=scope.options(),
         )

@@ -72,10 +72,8 @@ class Controller(pulumi.ComponentResource):
         )
         self.ready = PodsReady(
             f"{name}-ready",
-            namespace=scope.namespace,
+            cluster=own.connection("controller"),
             stateful_set="controller",
-            selector=own.selector("controller"),
-            connection=parts.connection,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "controller")

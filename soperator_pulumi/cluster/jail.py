@@ -8,7 +8,7 @@ from pulumi_kubernetes.batch.v1 import Job
 from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH, populate_job, switch_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
-from soperator_pulumi.lifecycle import ActiveTree, Connection, TreePopulated
+from soperator_pulumi.lifecycle import ActiveTree, TreePopulated
 from soperator_pulumi.render.jail import active_tree, source_name, tree_id
 from soperator_pulumi.spec.cluster import ClusterSpec
 
@@ -35,7 +35,6 @@ class Jail(pulumi.ComponentResource):
         *,
         scope: Scope,
         spec: ClusterSpec,
-        connection: Connection,
         before_pods: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -45,7 +44,6 @@ class Jail(pulumi.ComponentResource):
             name: Name of the component.
             scope: Scope of the cluster's children.
             spec: The cluster.
-            connection: Access to its Kubernetes.
             before_pods: Resources that precede the Job. The claim does not wait for them, or a destroy that keeps the
                 claim would keep them as well.
             opts: Options of the component.
@@ -64,33 +62,29 @@ class Jail(pulumi.ComponentResource):
         )
         self.populated = TreePopulated(
             f"{name}-populated",
-            namespace=scope.namespace,
+            cluster=own.connection(),
             job=job,
             tree=tree_id(spec),
             source=source_name(spec),
             claim=self.claim.name,
-            connection=connection,
             opts=filling.options(depends_on=[self.job]),
         )
         self.register_outputs({})
 
 
-def create_active_tree(name: str, scope: Scope, spec: ClusterSpec, claim: Claim, connection: Connection) -> ActiveTree:
+def create_active_tree(name: str, scope: Scope, spec: ClusterSpec, claim: Claim) -> ActiveTree:
     """Create the switch to the spec's tree. It asks slurmctld and the login nodes which trees are in use."""
     template = switch_template(scope, spec, claim)
     return ActiveTree(
         f"{name}-active-tree",
-        namespace=scope.namespace,
-        namespace_uid=scope.namespace_uid,
+        cluster=scope.connection(),
         tree=active_tree(spec),
         populated=tree_id(spec),
         source=source_name(spec),
         keep_trees=spec.jail.keep_trees,
         changes=spec.jail.changes,
-        selector=scope.selector(),
         labels=scope.object_labels(SWITCH),
         annotations=scope.annotations,
         template={"metadata": template.metadata, "spec": template.spec},
-        connection=connection,
         opts=scope.options(),
     )

@@ -103,10 +103,8 @@ class LoginNodes(pulumi.ComponentResource):
         )
         self.ready = PodsReady(
             f"{name}-ready",
-            namespace=scope.namespace,
+            cluster=own.connection("login"),
             stateful_set="login",
-            selector=own.selector("login"),
-            connection=parts.connection,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.service = _service(name, own, login)

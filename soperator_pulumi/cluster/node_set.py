@@ -18,8 +18,8 @@ from soperator_pulumi.lifecycle import (
     IDENTITY_ANNOTATION,
     POLICY_ANNOTATION,
     TEMPLATE_ANNOTATION,
+    DrainGate,
     NodeDrain,
-    NodeSetGuard,
     NodesReady,
 )
 from soperator_pulumi.spec.node_set import NodeSetSpec
@@ -30,9 +30,9 @@ _ALL_AT_ONCE = "Parallel"
 class NodeSet(pulumi.ComponentResource):
     """Worker pods of one kind, one StatefulSet whatever their number. Pod = Slurm node = `<name>-<ordinal>`.
 
-    The StatefulSet stands between resources that know of jobs: `drain` drains surplus nodes before it shrinks; `guard`
-    drains all nodes before it is deleted; `ready` waits for new nodes and recreates those whose pods changed, as a
-    changed pod template restarts nothing by itself (`OnDelete`).
+    The StatefulSet stands between resources that know of jobs: `drain` drains surplus nodes before it shrinks;
+    `drain_gate` drains all nodes before it is deleted; `ready` waits for new nodes and recreates those whose pods
+    changed, as a changed pod template restarts nothing by itself (`OnDelete`).
     """
 
     drain: NodeDrain
@@ -44,7 +44,7 @@ class NodeSet(pulumi.ComponentResource):
     disruption_budget: PodDisruptionBudget
     """Refusal of every eviction."""
 
-    guard: NodeSetGuard
+    drain_gate: DrainGate
     """Drain of all nodes, before the StatefulSet is deleted."""
 
     ready: NodesReady
@@ -61,22 +61,18 @@ class NodeSet(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:NodeSet", name, {}, opts)
         own = scope.within(self)
-        selector = own.selector("worker", node_set.name)
+        cluster = own.connection("worker", node_set.name)
         identity = _identity(own, node_set)
         template = pod_template(own, parts, worker_role(parts, node_set, own.owner))
         digest = _digest(template)
         policy = node_set.drain.model_dump(mode="json")
         self.drain = NodeDrain(
             f"{name}-drain",
-            namespace=own.namespace,
-            namespace_uid=own.namespace_uid,
-            owner=own.owner,
+            cluster=cluster,
             node_set=node_set.name,
             replicas=node_set.replicas,
-            selector=selector,
             identity=identity,
             policy=policy,
-            connection=parts.connection,
             opts=own.options(),
         )
         self.stateful_set = StatefulSet(
@@ -99,48 +95,40 @@ class NodeSet(pulumi.ComponentResource):
                 replicas=self.drain.replicas,
                 pod_management_policy=_ALL_AT_ONCE,
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
-                selector=LabelSelectorArgs(match_labels=selector),
+                selector=LabelSelectorArgs(match_labels=cluster.selector),
                 template=template,
             ),
             opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "worker", node_set.name)
-        self.guard = NodeSetGuard(
-            f"{name}-guard",
-            namespace=own.namespace,
-            namespace_uid=self.drain.namespace_uid,
-            owner=own.owner,
-            component=own.component,
+        recorded = cluster.pinned(self.drain.namespace_uid)
+        self.drain_gate = DrainGate(
+            f"{name}-drain-gate",
+            cluster=recorded,
             node_set=node_set.name,
-            stateful_set=self.stateful_set.id,
-            selector=selector,
-            policy=policy,
-            connection=parts.connection,
+            policies={node_set.name: policy},
+            guards=self.stateful_set.id,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.ready = NodesReady(
             f"{name}-ready",
-            namespace=own.namespace,
-            namespace_uid=self.drain.namespace_uid,
-            owner=own.owner,
+            cluster=recorded,
             node_set=node_set.name,
             replicas=self.drain.replicas,
-            selector=selector,
             template=digest,
             timeout_seconds=node_set.ready_timeout_seconds,
             max_unready=node_set.max_unready.written(),
             wait_until_ready=node_set.wait_until_ready,
             policy=policy,
             rolling_update=node_set.rolling_update.model_dump(mode="json"),
-            connection=parts.connection,
-            opts=own.options(depends_on=[self.stateful_set, self.guard]),
+            opts=own.options(depends_on=[self.stateful_set, self.drain_gate]),
         )
         self.register_outputs({})
 
     @property
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
         """Last children apart from `ready`, which fails if nodes never join."""
-        return self.guard, self.disruption_budget
+        return self.drain_gate, self.disruption_budget
 
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:

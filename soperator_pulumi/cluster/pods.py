@@ -24,7 +24,6 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.secrets import Keys
 from soperator_pulumi.cluster.storage import Claim
-from soperator_pulumi.lifecycle import Connection
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 
@@ -46,7 +45,6 @@ class Parts:
     """ReadWriteMany: the jail's trees, the homes and other shared files."""
     state: Claim
     """ReadWriteOnce: slurmctld's state."""
-    connection: Connection
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
 
-from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL
+from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL, ClusterConnection, KubernetesAccess
 
 PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
@@ -84,6 +84,8 @@ class Scope:
     """UID of the namespace, known once it exists. None where the program does not create the namespace."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    access: KubernetesAccess = field(default_factory=KubernetesAccess)
+    """Access of the resources that act on the live cluster."""
     provider: pulumi.ProviderResource | None = None
     depends_on: pulumi.ResourceOptions = field(default_factory=pulumi.ResourceOptions)
     """Options with the cluster's own `depends_on`, which Pulumi does not pass on to children."""
@@ -111,6 +113,11 @@ class Scope:
         """Return the options of one child; `extra` adds its own."""
         base = pulumi.ResourceOptions(parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on])
         return pulumi.ResourceOptions.merge(pulumi.ResourceOptions.merge(self.depends_on, base), extra)
+
+    def connection(self, component: str | None = None, node_set: str | None = None) -> ClusterConnection:
+        """Return the handle of the live cluster, with the labels that `selector` returns."""
+        selector = self.selector(component, node_set)
+        return ClusterConnection(self.access, self.namespace, self.owner, self.component, selector, self.namespace_uid)
 
     def selector(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
         """Return the labels that select the pods of the cluster, of one component, or of one node set."""

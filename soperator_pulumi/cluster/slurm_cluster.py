@@ -24,7 +24,15 @@ from soperator_pulumi.cluster.scope import PART_OF, Scope, dependencies_of, owne
 from soperator_pulumi.cluster.secrets import Keys, create_keys
 from soperator_pulumi.cluster.storage import STATE_CLAIM, Claim, create_claim, create_namespace
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.lifecycle import OWNER_LABEL, ActiveTree, Connection, DrainGate, Prerequisites, RemovedNodeSets
+from soperator_pulumi.lifecycle import (
+    OWNER_LABEL,
+    ActiveTree,
+    ClusterConnection,
+    DrainGate,
+    KubernetesAccess,
+    Prerequisites,
+    RemovedNodeSets,
+)
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 
@@ -99,6 +107,10 @@ class SlurmCluster(pulumi.ComponentResource):
     drain_gate: DrainGate
     """First to be deleted, as it depends on all else: it drains all nodes, or nothing is deleted."""
 
+    connection: ClusterConnection
+    """Handle of the live cluster (access, namespace, UID, owner), for resources that act on it, of other programs too.
+    Known once all of the cluster is there; a resource with it is deleted before the cluster is."""
+
     def __init__(
         self,
         resource_name: str,
@@ -119,25 +131,23 @@ class SlurmCluster(pulumi.ComponentResource):
                 the name. All problems are in one message, which Pulumi prints alone.
         """
         name = resource_name
-        spec, connection = understand(name, args, kwargs)
+        spec, access = understand(name, args, kwargs)
         reserve_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._create_scope(name, spec, connection, dependencies_of(opts))
-        self.prerequisites = self._create_prerequisites(name, scope, spec, connection)
+        scope = self._create_scope(name, spec, access, dependencies_of(opts))
+        self.prerequisites = self._create_prerequisites(name, scope, spec)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
-        self.removed_node_sets = create_removed_node_sets(name, scope, spec, connection)
+        self.removed_node_sets = create_removed_node_sets(name, scope, spec)
         self.state_claim = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
         self.keys = create_keys(name, scope, spec.secrets, self.prerequisites)
-        self.config_maps = create_config_maps(name, scope.following(self.removed_node_sets), spec, connection)
+        self.config_maps = create_config_maps(name, scope.following(self.removed_node_sets), spec)
         self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
         policies = tuple(self.network_policies.values())
-        self.jail = Jail(
-            f"{name}-jail", scope=scope, spec=spec, connection=connection, before_pods=policies, opts=scope.options()
-        )
-        parts = Parts(spec, self.keys, self.jail.claim, self.state_claim, connection)
+        self.jail = Jail(f"{name}-jail", scope=scope, spec=spec, before_pods=policies, opts=scope.options())
+        parts = Parts(spec, self.keys, self.jail.claim, self.state_claim)
         before_pods = [
             *policies,
             *self.state_claim.created,
@@ -148,16 +158,17 @@ class SlurmCluster(pulumi.ComponentResource):
         self._create_slurm(name, scope.following(*self.jail.claim.created, *before_pods), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
         pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
-        self.drain_gate = create_drain_gate(name, scope, spec, connection, [*before_pods, *pods])
+        self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
+        self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
         self.register_outputs({"namespaceName": self.namespace_name, "jailTree": self.jail_tree})
 
     def _create_scope(
-        self, name: str, spec: ClusterSpec, connection: Connection, depends_on: pulumi.ResourceOptions
+        self, name: str, spec: ClusterSpec, access: KubernetesAccess, depends_on: pulumi.ResourceOptions
     ) -> Scope:
         """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
         self.kubernetes_provider = None
         provider = self.get_provider("kubernetes:core/v1:Pod")
-        if provider is not None and not connection:
+        if provider is not None and not access:
             raise refusal(
                 name,
                 Problem(
@@ -175,15 +186,16 @@ class SlurmCluster(pulumi.ComponentResource):
             component=urn_of(self),
             labels=spec.labels,
             annotations=spec.annotations,
+            access=access,
             provider=provider,
             depends_on=depends_on,
         )
-        if provider is not None or not connection:
+        if provider is not None or not access:
             return scope
         self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
-            kubeconfig=connection.secret_kubeconfig(),
-            context=connection.context,
+            kubeconfig=access.secret_kubeconfig(),
+            context=access.context,
             # Without it, another address or CA of the same Kubernetes would recreate everything.
             cluster_identifier=scope.owner,
             enable_secret_mutable=True,  # a changed Secret is changed in place
@@ -191,21 +203,16 @@ class SlurmCluster(pulumi.ComponentResource):
         )
         return scope.through(self.kubernetes_provider)
 
-    def _create_prerequisites(
-        self, name: str, scope: Scope, spec: ClusterSpec, connection: Connection
-    ) -> Prerequisites:
+    def _create_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
+            cluster=scope.connection(),
             where=WHERE,
-            namespace=spec.namespace,
             create_namespace=spec.create_namespace,
-            owner=scope.owner,
             owner_label=OWNER_LABEL,
-            component=scope.component,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
             api_servers=spec.network.api_servers,
-            connection=connection,
             opts=scope.options(),
         )
 
@@ -225,7 +232,7 @@ class SlurmCluster(pulumi.ComponentResource):
         self.node_sets = self._create_node_sets(name, filled.following(self.controller.stateful_set), parts)
         self.login = LoginNodes(f"{name}-login", scope=filled, parts=parts, opts=filled.options())
         ready = filled.following(self.controller.ready, self.login.ready)
-        self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim, parts.connection)
+        self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim)
         self.jail_tree = self.active_tree.tree
         active = filled.following(self.active_tree)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())

@@ -28,8 +28,7 @@ from soperator_pulumi.cluster.containers import (
 )
 from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_submounts, worker_memory_mib
 from soperator_pulumi.cluster.pods import Parts, Role
-from soperator_pulumi.cluster.worker_cgroups import CGROUPS
-from soperator_pulumi.cluster.worker_scripts import start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_command, started_command, stop_command
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
@@ -78,28 +77,27 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         *(CGROUP_CAPABILITIES if constrained else ()),
         *(LIMIT_CAPABILITIES if node_set.lock_memory else ()),
     )
-    start = start_script(
+    start = start_command(
         owner,
+        node_conf(spec, node_set),
         places,
         jail_binds(spec, SubmountRole.WORKER),
         processes=node_set.process_limit,
         memory_mib=worker_memory_mib(node_set),
         lock_memory=node_set.lock_memory,
-        cgroups=CGROUPS if constrained else None,
+        cgroups=constrained,
     )
-    stop = stop_script(owner, cgroups=CGROUPS if constrained else None)
+    stop = stop_command(owner, cgroups=constrained)
     daemon = ContainerArgs(
         name="slurmd",
         image=spec.images.worker,
         image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, "/bin/sh", "-ec", start, "slurmd", node_conf(spec, node_set)],
-        lifecycle=LifecycleArgs(
-            pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=["/bin/sh", "-c", stop])),
-        ),
+        command=[*INIT, *start],
+        lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=[*stop]))),
         ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
         resources=requirements(node_set.pod_resources or _all_of(node_set)),
-        startup_probe=asks("/bin/sh", "-c", started_script(owner), period=1, failures=300, timeout=10),
+        startup_probe=asks(*started_command(owner), period=1, failures=300, timeout=10),
         readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
         # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
         liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),

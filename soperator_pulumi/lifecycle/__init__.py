@@ -2,16 +2,14 @@
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
 `:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`,
-`:NodeSetGuard`, `:DrainGate`.
+`:DrainGate`.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
-from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
-from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.connection import ClusterConnection, KubernetesAccess
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuard
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
@@ -36,12 +34,11 @@ __all__ = [
     "TEMPLATE_ANNOTATION",
     "ActiveTree",
     "AfterSync",
-    "AllNodeSets",
+    "ClusterConnection",
     "ConfigFiles",
-    "Connection",
     "DrainGate",
+    "KubernetesAccess",
     "NodeDrain",
-    "NodeSetGuard",
     "NodesReady",
     "PodsReady",
     "Prerequisites",

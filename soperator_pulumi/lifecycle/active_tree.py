@@ -8,16 +8,17 @@ from typing import Annotated, Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
-from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.live_jail import LiveJail
 from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import MachineClock, report
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
@@ -29,12 +30,9 @@ def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Wanted(BaseModel):
-    """Which tree is to be active, and what becomes of the others. Numbers arrive as floats."""
+class ActiveTreeInputs(ClusterRef):
+    """The tree that is to be active, and the treatment of the others. Numbers arrive as floats."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    namespace: str
     tree: str
     populated: str
     """The tree that this deployment fills itself."""
@@ -42,31 +40,30 @@ class Wanted(BaseModel):
     """What it is filled from."""
     keep_trees: int
     changes: str
-    selector: dict[str, str]
     labels: dict[str, str]
     annotations: dict[str, str]
     template: Annotated[dict[str, Any], BeforeValidator(_whole)]
 
 
-class ActiveTreeProvider(PlacedProvider):
+class ActiveTreeProvider(PinnedProvider):
     """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live jail, and print from which tree to which it will be switched."""
         if has_unknown(news):
             return DiffResult(changes=True)
-        wanted = Wanted.model_validate(news)
-        if wanted.namespace != olds["namespace"]:
+        inputs = ActiveTreeInputs.model_validate(news)
+        if inputs.namespace != olds["namespace"]:
             return DiffResult(changes=True, replaces=["namespace"])
         try:
-            trees = self._jail(news, wanted).trees()
+            trees = self._jail(news, inputs).trees()
         except (JailError, KubernetesError, TransportError) as error:
-            say(f"jail: it is not known which tree is active: {error}")
+            report(f"jail: it is not known which tree is active: {error}")
             return DiffResult(changes=True)
         active = active_of(trees)
-        if active is not None and active.tree == wanted.tree:
+        if active is not None and active.tree == inputs.tree:
             return DiffResult(changes=_kept(olds) != _kept(news))
-        say(f"jail: {active or 'no tree'} -> {_next(wanted, trees)}")
+        report(f"jail: {active or 'no tree'} -> {_next(inputs, trees)}")
         return DiffResult(changes=True)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -82,35 +79,35 @@ class ActiveTreeProvider(PlacedProvider):
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """End what still works on the trees. The trees are data and stay."""
         self.recorded_kube(props)
-        jail = self._jail(props, Wanted.model_validate(props))
+        jail = self._jail(props, ActiveTreeInputs.model_validate(props))
         jail.remove_work()
 
     def _put(self, props: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
-        wanted = Wanted.model_validate(props)
-        jail = self._jail(props, wanted)
+        inputs = ActiveTreeInputs.model_validate(props)
+        jail = self._jail(props, inputs)
         jail.finish_others()
         trees = jail.trees()
-        to, active = find_tree(trees, wanted.tree), active_of(trees)
+        to, active = find_tree(trees, inputs.tree), active_of(trees)
         if not to.active:
             if before is None:  # or the diff has said so
-                say(f"jail: {active or 'no tree'} -> {to}")
-            jail.switch(to, wanted.changes)
-            if not find_tree(jail.trees(), wanted.tree).active:
+                report(f"jail: {active or 'no tree'} -> {to}")
+            jail.switch(to, inputs.changes)
+            if not find_tree(jail.trees(), inputs.tree).active:
                 raise JailError(f"jail: it was switched to {to}, and then to another tree by somebody else. Run again.")
-            say(f"jail: new jobs enter {to}")
-        jail.await_logins(wanted.tree)
+            report(f"jail: new jobs enter {to}")
+        jail.await_logins(inputs.tree)
         if not to.active or (before is not None and _kept(before) != _kept(props)):
-            jail.collect(wanted.keep_trees)
+            jail.collect(inputs.keep_trees)
 
-    def _jail(self, props: Mapping[str, Any], wanted: Wanted) -> LiveJail:
+    def _jail(self, props: Mapping[str, Any], inputs: ActiveTreeInputs) -> LiveJail:
         return LiveJail(
             self.kube(props),
-            namespace=wanted.namespace,
-            selector=wanted.selector,
-            labels=wanted.labels,
-            annotations=wanted.annotations,
-            template=wanted.template,
-            say=say,
+            namespace=inputs.namespace,
+            selector=inputs.selector,
+            labels=inputs.labels,
+            annotations=inputs.annotations,
+            template=inputs.template,
+            report=report,
             clock=MachineClock(),
         )
 
@@ -120,15 +117,15 @@ def _kept(props: Mapping[str, Any]) -> tuple[str, int]:
     return props["tree"], int(props["keep_trees"])
 
 
-def _next(wanted: Wanted, trees: tuple[Tree, ...]) -> Tree:
+def _next(inputs: ActiveTreeInputs, trees: tuple[Tree, ...]) -> Tree:
     """Return the wanted tree; one that this deployment fills may not be there yet, any other must.
 
     Raises:
         JailError: it is not there; with those that are.
     """
-    if wanted.tree == wanted.populated:
-        return Tree(tree=wanted.tree, source=wanted.source)
-    return find_tree(trees, wanted.tree)
+    if inputs.tree == inputs.populated:
+        return Tree(tree=inputs.tree, source=inputs.source)
+    return find_tree(trees, inputs.tree)
 
 
 class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
@@ -141,32 +138,25 @@ class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
         self,
         resource_name: str,
         *,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
+        cluster: ClusterConnection,
         tree: str,
         populated: str,
         source: str,
         keep_trees: int,
         changes: str,
-        selector: Mapping[str, str],
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         template: Mapping[str, Any],
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
             "tree": tree,
             "populated": populated,
             "source": source,
             "keep_trees": keep_trees,
             "changes": changes,
-            "selector": {**selector},
             "labels": {**labels},
             "annotations": {**annotations},
             "template": {**template},
-            **connection.inputs(),
         }
-        super().__init__(ActiveTreeProvider(), resource_name, inputs, opts)
+        super().__init__(ActiveTreeProvider(), resource_name, cluster, inputs, opts)

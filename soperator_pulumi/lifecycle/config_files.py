@@ -11,8 +11,8 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
-from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider, place_of
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
@@ -20,13 +20,14 @@ from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFi
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import MachineClock, report
 
 _KNOWN_GOOD = "known_good"
 """Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
 
 
-class ConfigFilesProvider(PlacedProvider):
+class ConfigFilesProvider(PinnedProvider):
     """Create, change and remove the ConfigMap."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -37,24 +38,24 @@ class ConfigFilesProvider(PlacedProvider):
         if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
             return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
         try:
-            live = _transaction(self.placed_kube(news), desired).live(desired)
+            live = _transaction(self.pinned_kube(news), desired).live(desired)
         except KubernetesError as error:
-            say(f"{desired.name}: cannot be compared with the live files: {error}")
+            report(f"{desired.name}: cannot be compared with the live files: {error}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
         for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
-            say(line)
+            report(line)
         if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
-            say(f"{desired.name}: an interrupted change is completed")
+            report(f"{desired.name}: an interrupted change is completed")
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
         """Yield what speaks against a change of Slurm's files as things are."""
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
-        slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, say, MachineClock())
+        slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
         try:
             words = slurmctld.refusal(before, desired.files)
         except (KubernetesError, SlurmError, TransportError) as error:
@@ -66,7 +67,7 @@ class ConfigFilesProvider(PlacedProvider):
         """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
-        _transaction(self.placed_kube(props), desired).put(desired.by(id_))
+        _transaction(self.pinned_kube(props), desired).put(desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -75,10 +76,10 @@ class ConfigFilesProvider(PlacedProvider):
         Raises:
             KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
         """
-        if place_of(props).given_up(self.kube(props)):
+        if ClusterRef.model_validate(props).given_up(self.kube(props)):
             return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
-        live = _transaction(self.placed_kube(props), recorded).live(recorded)
+        live = _transaction(self.pinned_kube(props), recorded).live(recorded)
         if live is None:
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
@@ -86,7 +87,7 @@ class ConfigFilesProvider(PlacedProvider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction; what is recorded are the last files that went well."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.placed_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
+        _transaction(self.pinned_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
@@ -106,10 +107,10 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
     clock = MachineClock()
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
-        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, say, clock),
+        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, report, clock),
         AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector),
     }
-    return Transaction(kube, activations, say, clock)
+    return Transaction(kube, activations, report, clock)
 
 
 class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
@@ -120,27 +121,20 @@ class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
         resource_name: str,
         *,
         config_map: str,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
+        cluster: ClusterConnection,
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         files: Mapping[str, str],
-        selector: Mapping[str, str],
         readers: Sequence[Reader],
-        connection: Connection,
         after_sync: AfterSync = AfterSync.NOTHING,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
             "name": config_map,
             "labels": {**labels},
             "annotations": {**annotations},
             "files": {**files},
-            "selector": {**selector},
             "readers": [reader.model_dump() for reader in readers],
             "after_sync": after_sync.value,
-            **connection.inputs(),
         }
-        super().__init__(ConfigFilesProvider(), resource_name, inputs, opts)
+        super().__init__(ConfigFilesProvider(), resource_name, cluster, inputs, opts)

@@ -1,7 +1,7 @@
-"""Inputs that name the Kubernetes cluster of a resource of ours, and how its provider finds it again."""
+"""Inputs that name the cluster of a resource of ours, and the way by which its provider finds it again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -14,8 +14,8 @@ CONTEXT = "context"
 
 
 @dataclass(frozen=True)
-class Connection:
-    """What the program says about the cluster: nothing, to use the ambient KUBECONFIG."""
+class KubernetesAccess:
+    """Access to a Kubernetes as the program gives it: none, to use the ambient KUBECONFIG."""
 
     kubeconfig: pulumi.Input[str] | None = None
     """Content of a kubeconfig file, or the path of one."""
@@ -23,7 +23,7 @@ class Connection:
     """A context in it."""
 
     def __bool__(self) -> bool:
-        """Whether anything is said."""
+        """Return True where anything is given."""
         return self.kubeconfig is not None or self.context is not None
 
     def inputs(self) -> dict[str, pulumi.Input[str] | None]:
@@ -31,14 +31,52 @@ class Connection:
         return {KUBECONFIG: self.secret_kubeconfig(), CONTEXT: self.context}
 
     def secret_kubeconfig(self) -> pulumi.Output[str] | None:
-        """Return the kubeconfig as what Pulumi encrypts in its state, whichever resource it is given to."""
+        """Return the kubeconfig as a secret, which Pulumi encrypts in its state, whichever resource it is given to."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
+
+
+@dataclass(frozen=True)
+class ClusterConnection:
+    """Handle of one Slurm cluster in a Kubernetes, for every resource that acts on it while it lives.
+
+    `SlurmCluster.connection` is the handle of that cluster, for resources of other programs as well.
+    """
+
+    access: KubernetesAccess
+    namespace: str
+    owner: str
+    """Stack and component that the cluster belongs to, as on its objects and in the reasons of its drains."""
+    component: pulumi.Input[str]
+    """URN of the cluster's component."""
+    selector: Mapping[str, str]
+    """Labels of the pods that a resource is about: all of the cluster, unless narrowed by `pods`."""
+    namespace_uid: pulumi.Input[str] | None = None
+    """UID of the namespace: another one of the same name is not acted on. None to record the one that is found."""
+
+    def pods(self, selector: Mapping[str, str]) -> "ClusterConnection":
+        """Return the handle for the pods with these labels."""
+        return replace(self, selector=selector)
+
+    def pinned(self, namespace_uid: pulumi.Input[str] | None) -> "ClusterConnection":
+        """Return the handle for the namespace with this UID."""
+        return replace(self, namespace_uid=namespace_uid)
+
+    def inputs(self) -> dict[str, Any]:
+        """Return the inputs of a dynamic resource, as `ClusterRef` reads them."""
+        return {
+            "namespace": self.namespace,
+            "namespace_uid": self.namespace_uid,
+            "owner": self.owner,
+            "component": self.component,
+            "selector": {**self.selector},
+            **self.access.inputs(),
+        }
 
 
 def access(props: Mapping[str, Any], config: Config | None) -> Access:
     """Return how to reach the cluster of a resource with these inputs or outputs.
 
-    Where they say nothing, the stack's `soperator:kubeconfig` and `soperator:context` hold; then
+    Where they give none, the stack's `soperator:kubeconfig` and `soperator:context` hold; then
     `kubernetes:kubeconfig` and `kubernetes:context`, which choose the cluster of Pulumi's own Kubernetes resources as
     well; and else the ambient KUBECONFIG.
     """

@@ -1,61 +1,113 @@
-"""The resource that is deleted first: no node of the cluster holds a job when anything else is deleted."""
+"""The resource that is deleted before nodes are: no node behind it holds a job when anything else is deleted.
+
+One stands before each node set's StatefulSet, and one before the whole cluster. It waits for nothing when it is
+created, so that it is recorded also when nodes never join and the deployment fails.
+
+Whatever makes Pulumi replace a StatefulSet (a transformation of the program's, `--target-replace`, a field that cannot
+be changed in place), Pulumi first deletes all that cannot stay without the old one. The gate cannot: it is deleted
+first, and created again afterwards.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
+import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
-from soperator_pulumi.lifecycle.all_node_sets import AllNodeSets
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import hold, release, require_held
-from soperator_pulumi.operations.nodes.drain_all import Emptied, empty
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.drain_all import drain_all
 from soperator_pulumi.operations.nodes.live_node_set import OWNER_LABEL
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.slurm.drain.reason import Operation
 
+_GUARDS = "guards"
 
-class DrainGateProvider(PlacedProvider):
-    """Record on create and update. Deleting drains all node sets, or puts all back and fails."""
+
+class DrainGateInputs(ClusterRef):
+    """The nodes behind a gate."""
+
+    node_set: str = ""
+    """The one node set behind it; empty for the whole cluster."""
+    policies: dict[str, dict[str, Any]]
+    """`drain` of each node set behind it, by its name."""
+    guards: str | None = None
+    """Id of the object whose deletion takes the pods along. Not known where Pulumi replaces that object."""
+
+
+class DrainGateProvider(PinnedProvider):
+    """Record on create and update. Deleting drains all nodes behind the gate, or undrains all and fails."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare what is recorded: nothing is looked at, as nothing is done.
-
-        A namespace that Pulumi replaces takes all pods with it: the gate is deleted before.
-        """
-        if has_unknown(news.get("namespace_uid")) and olds.get("namespace_uid"):
-            return DiffResult(changes=True, replaces=["namespace_uid"], delete_before_replace=True)
-        return DiffResult(changes=has_unknown(news) or Emptied.of(news, olds) != Emptied.model_validate(olds))
+        """Compare with the recorded inputs: only a delete looks at the cluster."""
+        if has_unknown(news.get(_GUARDS)) and olds.get(_GUARDS):
+            return DiffResult(changes=True, replaces=[_GUARDS], delete_before_replace=True)
+        return DiffResult(
+            changes=has_unknown(news) or DrainGateInputs.of(news, olds) != DrainGateInputs.model_validate(olds)
+        )
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the namespace, and hold the cluster."""
-        return CreateResult(f"{props['namespace']}/drain-gate", self._record(props, None))
+        """Record the namespace. The gate of a whole cluster holds it."""
+        return CreateResult(f"{props['namespace']}/{props.get('node_set') or 'drain-gate'}", self._record(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record the namespace, and hold the cluster."""
+        """Record the namespace. The gate of a whole cluster holds it."""
         return UpdateResult(self._record(news, olds))
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """Free all nodes of the cluster, in one pass.
+        """Free all nodes behind the gate, in one pass.
 
         Raises:
             DrainError: they are not free, or another component holds the cluster: nothing of it must be deleted.
         """
-        place = Emptied.model_validate(props)
-        kube = self.kube(props)
-        require_held(kube, place.namespace, place.component, place.cluster)
-        empty(kube, place, place.policies, Operation.DESTROY, say=say, clock=MachineClock())
-        release(kube, place.namespace, place.component)
+        inputs, kube = DrainGateInputs.model_validate(props), self.kube(props)
+        operation = Operation.REMOVAL if inputs.node_set else Operation.DESTROY
+        require_held(kube, inputs.namespace, inputs.component, inputs.cluster)
+        drain_all(kube, inputs, inputs.policies, operation, report=report, clock=MachineClock())
+        if not inputs.node_set:
+            release(kube, inputs.namespace, inputs.component)
 
     def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        place, kube = Emptied.of(news, olds), self.kube(news)
-        uid = place.uid(kube)
-        if place.component:
-            hold(kube, place.namespace, place.component, {**place.selector, OWNER_LABEL: place.owner})
+        inputs, kube = DrainGateInputs.of(news, olds), self.kube(news)
+        uid = inputs.uid(kube)
+        if inputs.component and not inputs.node_set:
+            hold(kube, inputs.namespace, inputs.component, {**inputs.selector, OWNER_LABEL: inputs.owner})
         return {**news, "namespace_uid": uid}
 
 
-class DrainGate(AllNodeSets, module="soperator", name="DrainGate"):
-    """All nodes of the cluster, drained in one pass before anything of it is deleted. It depends on all else."""
+class DrainGate(LiveResource, module="soperator", name="DrainGate"):
+    """Nodes of one node set or of the whole cluster, drained in one pass before anything under them is deleted."""
 
-    acts = DrainGateProvider
+    namespace_uid: pulumi.Output[str]
+    """UID of the namespace: another namespace of the same name is not acted on."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        cluster: ClusterConnection,
+        policies: Mapping[str, Mapping[str, Any]],
+        guards: pulumi.Input[str] | None,
+        node_set: str = "",
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register the resource.
+
+        Args:
+            resource_name: Name of the resource.
+            cluster: The cluster, with the labels of the worker pods behind the gate.
+            policies: `drain` of each node set behind the gate, as JSON, by the node set's name.
+            guards: Id of the object whose deletion takes the pods along; None where no such object is ours.
+            node_set: The one node set behind the gate; empty for the whole cluster.
+            opts: Options of the resource.
+        """
+        inputs = {
+            "node_set": node_set,
+            "policies": {name: {**policy} for name, policy in policies.items()},
+            _GUARDS: guards,
+        }
+        super().__init__(DrainGateProvider(), resource_name, cluster, inputs, opts)

@@ -1,4 +1,4 @@
-"""The resource before a node set's StatefulSet: the nodes that the set is to lose are free when it lets it go on."""
+"""The resource before a node set's StatefulSet: nodes that the set is to lose are free when it lets Pulumi continue."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,46 +7,62 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Connection
-from soperator_pulumi.lifecycle.placed_provider import PlacedProvider
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.nodes.scale_down import Surplus, Wanted
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.scale_down import NodeSetSize, ScaleDown
+from soperator_pulumi.operations.progress import MachineClock, report
 
 
-class NodeDrainProvider(PlacedProvider):
-    """Drain on create and update what the live node set has too many. Delete records of nodes whose pods are gone."""
+class NodeDrainInputs(ClusterRef):
+    """A node set as it is to be. Numbers arrive as floats."""
+
+    node_set: str
+    replicas: int
+    identity: str
+    """Another text when Pulumi would replace the StatefulSet."""
+    policy: dict[str, Any]
+
+    @property
+    def size(self) -> NodeSetSize:
+        """The node set's size, with all that decides how it gets there."""
+        return NodeSetSize(self, self.node_set, self.replicas, self.identity, self.policy)
+
+
+class NodeDrainProvider(PinnedProvider):
+    """Drain surplus nodes on create and update. Delete the records of nodes whose pods are gone."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node set, and print what will happen to its nodes."""
         if has_unknown(news):
             return DiffResult(changes=True)
-        wanted, recorded = Wanted.of(news, olds), Wanted.model_validate(olds)
+        inputs, recorded = NodeDrainInputs.of(news, olds), NodeDrainInputs.model_validate(olds)
         try:
-            acts = Surplus(self.recent(news), wanted, recorded, say, MachineClock()).preview()
+            acts = ScaleDown(self.recent(news), inputs.size, recorded.size, report, MachineClock()).preview()
         except KubernetesError as error:
-            say(f"{wanted.cluster}/{wanted.node_set}: its nodes cannot be looked at: {error}")
+            report(f"{inputs.cluster}/{inputs.node_set}: its nodes cannot be looked at: {error}")
             acts = True
-        return DiffResult(changes=acts or wanted != recorded)
+        return DiffResult(changes=acts or inputs != recorded)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Drain what there is too many: the node set may be older than this resource."""
+        """Drain surplus nodes: the node set may be older than this resource."""
         return CreateResult(f"{props['namespace']}/{props['node_set']}", self._apply(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Drain what there is too many, and put back what is wanted again."""
+        """Drain surplus nodes, and undrain those that are wanted again."""
         return UpdateResult(self._apply(news, olds))
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         """Remove the records of the nodes: the StatefulSet has been deleted before."""
-        wanted = Wanted.model_validate(props)
-        Surplus(self.kube(props), wanted, wanted, say, MachineClock()).clean_up()
+        size = NodeDrainInputs.model_validate(props).size
+        ScaleDown(self.kube(props), size, size, report, MachineClock()).clean_up()
 
     def _apply(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
-        wanted = Wanted.of(news, olds)
-        recorded = None if olds is None else Wanted.model_validate(olds)
-        uid, replicas = Surplus(self.kube(news), wanted, recorded, say, MachineClock()).free()
+        size = NodeDrainInputs.of(news, olds).size
+        recorded = None if olds is None else NodeDrainInputs.model_validate(olds).size
+        uid, replicas = ScaleDown(self.kube(news), size, recorded, report, MachineClock()).free()
         return {**news, "namespace_uid": uid, "replicas": replicas}
 
 
@@ -54,7 +70,7 @@ class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):
     """The nodes that a node set is to lose, drained and free of jobs."""
 
     replicas: pulumi.Output[int]
-    """How many nodes the StatefulSet may have now: those that are wanted, and more while some are not free and
+    """Number of nodes that the StatefulSet may have now: the wanted ones, and more while some are not free and
     `drain.wait` is off."""
 
     namespace_uid: pulumi.Output[str]
@@ -64,42 +80,24 @@ class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):
         self,
         resource_name: str,
         *,
-        namespace: str,
-        namespace_uid: pulumi.Input[str] | None,
-        owner: str,
+        cluster: ClusterConnection,
         node_set: str,
         replicas: pulumi.Input[int],
-        selector: Mapping[str, str],
         identity: pulumi.Input[str],
         policy: Mapping[str, Any],
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Register it.
+        """Register the resource.
 
         Args:
-            resource_name: its name.
-            namespace: where the node set is.
-            namespace_uid: the namespace's UID; None to record the one that is found.
-            owner: stack and component that the cluster belongs to, as on its objects.
-            node_set: its name, and the StatefulSet's.
-            replicas: how many nodes are wanted.
-            selector: labels of the node set's pods.
-            identity: what is another text when Pulumi would replace the StatefulSet; also on it, as the annotation
+            resource_name: Name of the resource.
+            cluster: The cluster, with the labels of the node set's pods.
+            node_set: Name of the node set, and of its StatefulSet.
+            replicas: Number of nodes that are wanted.
+            identity: Another text when Pulumi would replace the StatefulSet; also on it, as the annotation
                 `IDENTITY_ANNOTATION`.
             policy: `node_set.drain` as JSON.
-            connection: which Kubernetes it is.
-            opts: its options.
+            opts: Options of the resource.
         """
-        inputs = {
-            "namespace": namespace,
-            "namespace_uid": namespace_uid,
-            "owner": owner,
-            "node_set": node_set,
-            "replicas": replicas,
-            "selector": {**selector},
-            "identity": identity,
-            "policy": {**policy},
-            **connection.inputs(),
-        }
-        super().__init__(NodeDrainProvider(), resource_name, inputs, opts)
+        inputs = {"node_set": node_set, "replicas": replicas, "identity": identity, "policy": {**policy}}
+        super().__init__(NodeDrainProvider(), resource_name, cluster, inputs, opts)

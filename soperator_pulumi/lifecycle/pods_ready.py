@@ -8,29 +8,24 @@ from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
-from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.operations.rollout import Rollout
 
 TIMEOUT_SECONDS = 600
 """As Pulumi waits for a StatefulSet by default; pulls a large image and brings up a machine of most clouds."""
 
 
-class Watched(BaseModel):
-    """What is waited for."""
+class PodsReadyInputs(ClusterRef):
+    """The StatefulSet that is waited for; the selector has the labels of its pods."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    namespace: str
     stateful_set: str
-    selector: dict[str, str]
-    """Labels of its pods."""
 
 
 class PodsReadyProvider(LiveProvider):
@@ -45,7 +40,7 @@ class PodsReadyProvider(LiveProvider):
         except KubernetesError as error:
             lacks = [f"{news['stateful_set']}: its pods cannot be looked at: {error}"]
         for line in lacks:
-            say(line)
+            report(line)
         return DiffResult(changes=bool(lacks))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -59,8 +54,8 @@ class PodsReadyProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _rollout(self, props: Mapping[str, Any]) -> Rollout:
-        watched = Watched.model_validate(props)
-        return Rollout(self.kube(props), watched.namespace, watched.stateful_set, watched.selector, say, MachineClock())
+        inputs, kube = PodsReadyInputs.model_validate(props), self.kube(props)
+        return Rollout(kube, inputs.namespace, inputs.stateful_set, inputs.selector, report, MachineClock())
 
 
 class PodsReady(LiveResource, module="soperator", name="PodsReady"):
@@ -70,16 +65,16 @@ class PodsReady(LiveResource, module="soperator", name="PodsReady"):
         self,
         resource_name: str,
         *,
-        namespace: str,
+        cluster: ClusterConnection,
         stateful_set: str,
-        selector: Mapping[str, str],
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        inputs = {
-            "namespace": namespace,
-            "stateful_set": stateful_set,
-            "selector": {**selector},
-            **connection.inputs(),
-        }
-        super().__init__(PodsReadyProvider(), resource_name, inputs, opts)
+        """Register the resource.
+
+        Args:
+            resource_name: Name of the resource.
+            cluster: The cluster, with the labels of the StatefulSet's pods.
+            stateful_set: Name of the StatefulSet.
+            opts: Options of the resource.
+        """
+        super().__init__(PodsReadyProvider(), resource_name, cluster, {"stateful_set": stateful_set}, opts)

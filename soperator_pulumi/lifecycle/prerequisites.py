@@ -9,7 +9,7 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SpecError
-from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, Connection
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
@@ -101,33 +101,26 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
         self,
         resource_name: str,
         *,
+        cluster: ClusterConnection,
         where: str,
-        namespace: str,
         create_namespace: bool,
-        owner: str,
         owner_label: str,
-        component: pulumi.Input[str],
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
         api_servers: Sequence[str] | None,
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         inputs = {
             "where": where,
-            "namespace": namespace,
             "create_namespace": create_namespace,
-            "owner": owner,
             "owner_label": owner_label,
-            "component": component,
             "part_of": {**part_of},
             "references": [*references],
             _API_SERVERS: None if api_servers is None else [*api_servers],
             _PUBLIC_KEY: None,
             _FINGERPRINT: None,
-            **connection.inputs(),
         }
-        super().__init__(PrerequisitesProvider(), resource_name, inputs, opts)
+        super().__init__(PrerequisitesProvider(), resource_name, cluster, inputs, opts)
 
 
 __all__ = ["Prerequisites", "PrerequisitesProvider", "Reference"]

@@ -101,7 +101,7 @@ class LiveProvider(ResourceProvider):
         kube = self.kube(props)
         return _recents.setdefault(kube, Recent(kube, MachineClock()))
 
-    def renewed(self, recorded: dict[str, Any]) -> dict[str, Any]:
+    def newest(self, recorded: dict[str, Any]) -> dict[str, Any]:
         """Return what was recorded, with the newest access to the cluster that is known."""
         return with_newest_access(recorded, self._config)
 
@@ -158,7 +158,7 @@ def _read_renewed(read: Read) -> Read:
 
     @functools.wraps(read)
     def run(self: LiveProvider, id_: str, props: dict[str, Any]) -> ReadResult:
-        found = read(self, id_, self.renewed(props))
+        found = read(self, id_, self.newest(props))
         if found.outs:
             rest = {key: value for key, value in found.outs.items() if key not in _ACCESS}
             found.outs = {**rest, **{key: props[key] for key in _ACCESS if key in props}}
@@ -172,7 +172,7 @@ def _delete_renewed(delete: Delete) -> Delete:
 
     @functools.wraps(delete)
     def run(self: LiveProvider, id_: str, props: dict[str, Any]) -> None:
-        delete(self, id_, self.renewed(props))
+        delete(self, id_, self.newest(props))
 
     return run
 
@@ -212,10 +212,10 @@ def _answer_in_words() -> None:
     server: Any = sys.modules["__main__"]
     spec = getattr(server, "__spec__", None)
     if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
-        server.traceback = SimpleNamespace(format_exc=_told)
+        server.traceback = SimpleNamespace(format_exc=_reported)
 
 
-def _told() -> str:
+def _reported() -> str:
     """Return what is to be said of the exception that is being handled."""
     error = sys.exc_info()[1]
     return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()

@@ -12,12 +12,12 @@ from typing import Any
 
 from pulumi.dynamic import CreateResult
 
-from soperator_pulumi.operations.progress import say
+from soperator_pulumi.operations.progress import report
 
 Create = Callable[[Any, dict[str, Any]], CreateResult]
 Delete = Callable[[Any, str, dict[str, Any]], None]
 
-_ABOUT = ("namespace_uid", "component", "stateful_set")
+_ABOUT = ("namespace_uid", "component", "guards")
 """Properties that tell what a resource is about, besides its id: others of that id are no successors."""
 
 CREATED: set[tuple[str, ...]] = set()
@@ -42,7 +42,7 @@ def unless_superseded(delete: Delete) -> Delete:
     @functools.wraps(delete)
     def run(self: object, id_: str, props: dict[str, Any]) -> None:
         if _key(self, id_, props) in CREATED:
-            say(f"{id_}: nothing is drained or deleted, as this run has created its successor")
+            report(f"{id_}: nothing is drained or deleted, as this run has created its successor")
             return
         delete(self, id_, props)
 

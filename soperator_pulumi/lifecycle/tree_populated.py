@@ -1,30 +1,28 @@
 """The resource after the Job that fills a tree of the jail: it is up to date when the tree is whole and verified."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
-from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import JailError
-from soperator_pulumi.lifecycle.connection import Connection
+from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.lifecycle.unknown import has_unknown
-from soperator_pulumi.operations.jail.jobs import Following
+from soperator_pulumi.operations.jail.jobs import JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
-from soperator_pulumi.operations.progress import MachineClock, say
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import MachineClock, report
 
 CONTAINER = "populate"
 """The container of the Job that fills the tree."""
 
 
-class Filled(BaseModel):
-    """What is waited for."""
+class TreePopulatedInputs(ClusterRef):
+    """The tree that is waited for."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    namespace: str
     job: str
     tree: str
     source: str
@@ -38,7 +36,7 @@ class TreePopulatedProvider(LiveProvider):
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare what was filled with what is to be filled. A tree that was whole once is not looked at again."""
-        return DiffResult(changes=has_unknown(news) or Filled.model_validate(olds) != Filled.model_validate(news))
+        return DiffResult(changes=has_unknown(news) or _filled(olds) != _filled(news))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Wait for the tree."""
@@ -51,29 +49,35 @@ class TreePopulatedProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end. One that had failed before is started again: the user has mended something."""
-        wanted = Filled.model_validate(props)
-        job = Following(
+        """Follow the Job to its end. One that failed before is started again: the user has fixed something."""
+        inputs = TreePopulatedInputs.model_validate(props)
+        job = JobFollower(
             self.kube(props),
-            namespace=wanted.namespace,
-            name=wanted.job,
+            namespace=inputs.namespace,
+            name=inputs.job,
             container=CONTAINER,
             prefix="jail",
-            say=say,
+            report=report,
             clock=MachineClock(),
         )
         found = job.look()
         if found.failure:
-            say(f"jail: the Job {wanted.job} has failed before: it is started again")
+            report(f"jail: the Job {inputs.job} has failed before: it is started again")
             job.make_anew(found)
         outcome = job.end()
         if outcome.failure:
             raise JailError(
-                f"jail: the tree {wanted.tree} was not filled from {wanted.source}: {outcome.failure}\n"
-                "No job and no login has entered it. Mend what is named, in the spec or at the source, and run again: "
-                "it goes on where it stopped."
+                f"jail: the tree {inputs.tree} was not filled from {inputs.source}: {outcome.failure}\n"
+                "No job and no login has entered it. Fix what is named, in the spec or at the source, and run again: "
+                "it continues where it stopped."
             )
-        say(f"jail: {wanted.source} is tree {wanted.tree}{how_much(result_of(outcome.log))}")
+        report(f"jail: {inputs.source} is tree {inputs.tree}{how_much(result_of(outcome.log))}")
+
+
+def _filled(props: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return all that decides where a tree is, and what fills it."""
+    inputs = TreePopulatedInputs.model_validate(props)
+    return inputs.namespace, inputs.job, inputs.tree, inputs.source, inputs.claim
 
 
 class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
@@ -86,20 +90,23 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
         self,
         resource_name: str,
         *,
-        namespace: str,
+        cluster: ClusterConnection,
         job: str,
         tree: str,
         source: str,
         claim: pulumi.Input[str],
-        connection: Connection,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        inputs = {
-            "namespace": namespace,
-            "job": job,
-            "tree": tree,
-            "source": source,
-            "claim": claim,
-            **connection.inputs(),
-        }
-        super().__init__(TreePopulatedProvider(), resource_name, inputs, opts)
+        """Register the resource.
+
+        Args:
+            resource_name: Name of the resource.
+            cluster: The cluster.
+            job: Name of the Job that fills the tree.
+            tree: Id of the tree.
+            source: Image or tarball from which it is filled, for messages.
+            claim: Name of the claim that holds it.
+            opts: Options of the resource.
+        """
+        inputs = {"job": job, "tree": tree, "source": source, "claim": claim}
+        super().__init__(TreePopulatedProvider(), resource_name, cluster, inputs, opts)

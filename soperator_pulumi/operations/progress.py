@@ -1,4 +1,4 @@
-"""What a provider shows while it works, and how it waits."""
+"""Progress of an operation: lines for a person, and time that can be bounded."""
 
 import sys
 import time
@@ -14,6 +14,10 @@ class Clock(Protocol):
         """Return seconds that only grow."""
         ...
 
+    def wall(self) -> float:
+        """Return the seconds since 1970, as Slurm counts."""
+        ...
+
     def sleep(self, seconds: float) -> None:
         """Let `seconds` pass."""
         ...
@@ -27,20 +31,19 @@ class MachineClock:
         """Return seconds since some moment."""
         return time.monotonic()
 
+    def wall(self) -> float:
+        """Return the seconds since 1970."""
+        return time.time()
+
     def sleep(self, seconds: float) -> None:
         """Sleep."""
         time.sleep(seconds)
 
 
-def wall_time() -> float:
-    """Return the seconds since 1970, as Slurm counts."""
-    return time.time()
+Report = Callable[[str], None]
 
 
-Say = Callable[[str], None]
-
-
-def say(text: str) -> None:
+def report(text: str) -> None:
     """Print lines that Pulumi shows beside the resource as soon as they are written.
 
     The provider's process is asked for its port on standard output first; after that the stream is free.

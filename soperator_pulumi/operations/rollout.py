@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import find_pods
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 
-_TELL_SECONDS = 10
-_TOLD = 10
+_REPORT_SECONDS = 10
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Rollout:
     namespace: str
     stateful_set: str
     selector: Mapping[str, str]
-    say: Say
+    report: Report
     clock: Clock
 
     def lacks(self, *, explained: bool = True) -> list[str]:
@@ -43,24 +43,24 @@ class Rollout:
             NotReadyError: something still is after `timeout_seconds`; what.
         """
         began = self.clock.now()
-        told_at, told = began, ""
+        reported_at, reported = began, ""
         for left in until(began + timeout_seconds, self.clock):
             now = self.clock.now()
-            lacks = self.lacks(explained=left <= 0 or now - told_at >= _TELL_SECONDS)
+            lacks = self.lacks(explained=left <= 0 or now - reported_at >= _REPORT_SECONDS)
             if not lacks:
                 return
-            if lacks[0] != told or now - told_at >= _TELL_SECONDS:
-                told_at, told = now, lacks[0]
-                self.say(f"{lacks[0]}, {left:.0f} s left")
+            if lacks[0] != reported or now - reported_at >= _REPORT_SECONDS:
+                reported_at, reported = now, lacks[0]
+                self.report(f"{lacks[0]}, {left:.0f} s left")
                 for line in lacks[1:]:
-                    self.say(line)
+                    self.report(line)
         raise NotReadyError(
             "\n".join(lacks) + f"\nThis has not changed for {timeout_seconds:.0f} s. Mend what is named and run again."
         )
 
     def _reasons(self) -> list[str]:
         pods = find_pods(self.kube, self.namespace, {**self.selector})
-        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in pods if not pod.ready][:_TOLD]
+        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in pods if not pod.ready][:_SHOWN]
 
 
 def _progress(stateful_set: Json) -> tuple[int, int]:

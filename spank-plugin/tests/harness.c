@@ -37,7 +37,7 @@ void test_check_says(const char *text, const char *part, const char *file, int l
 {
     if (strstr(text, part))
         return;
-    fprintf(stderr, "%s:%d: \"%s\" does not say \"%s\"\n", file, line, text, part);
+    fprintf(stderr, "%s:%d: \"%s\" does not contain \"%s\"\n", file, line, text, part);
     _exit(1);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#include "../enter.h"
+#include "../enter_view.h"
 #include "../isolation.h"
 #include "../tree.h"
 #include "../view.h"

@@ -1,6 +1,6 @@
 /*
  * The plugin between Slurm's calls: a slurmstepd made of the few functions that it needs, the hooks in Slurm's order.
- * That they run so in Slurm is what the cluster's tests show.
+ * The cluster's tests show that they run so in Slurm.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +31,12 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments);
 int slurm_spank_exit(spank_t spank, int count, char **arguments);
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments);
 
-/* What Slurm was told; shared with the tasks. */
+/* Calls of Slurm's functions; shared with the tasks. */
 static struct {
     char error[512];
     char reason[512];
     int updates;
-} *told;
+} *reported;
 /* The cluster as slurmctld knows it; the first node is this one. */
 #define MAX_NODES 1000
 static node_info_t nodes[MAX_NODES];
@@ -49,7 +49,7 @@ void slurm_error(const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(told->error, sizeof(told->error), format, arguments);
+    vsnprintf(reported->error, sizeof(reported->error), format, arguments);
     va_end(arguments);
 }
 
@@ -91,13 +91,13 @@ int slurm_update_node(update_node_msg_t *update)
     if (update->node_state == NODE_STATE_DRAIN) {
         node_state |= NODE_STATE_DRAIN;
         nodes[0].reason = strdup(update->reason);
-        snprintf(told->reason, sizeof(told->reason), "%s", update->reason);
+        snprintf(reported->reason, sizeof(reported->reason), "%s", update->reason);
         drain_others(drain_beside, update->reason);
     } else {
         CHECK(update->node_state == NODE_STATE_UNDRAIN);
         node_state &= ~NODE_STATE_DRAIN;
     }
-    told->updates++;
+    reported->updates++;
     return 0;
 }
 
@@ -139,7 +139,7 @@ void slurm_free_node_info_msg(node_info_msg_t *found)
     (void)found;
 }
 
-/* What slurmctld has of the user's jobs besides the one that ends. */
+/* The user's jobs in slurmctld besides the one that ends. */
 static struct {
     bool answers;
     uint32_t state;
@@ -191,7 +191,7 @@ char *slurm_strerror(int error)
     return strerror(error);
 }
 
-/* What slurmstepd has opened for the job on the container's root, by its path; NULL: Slurm's own pipe. */
+/* Path of the file that slurmstepd has opened for the job on the container's root; NULL: Slurm's own pipe. */
 static struct {
     const char *path;
     int flags;
@@ -236,9 +236,9 @@ static int step(char *arguments[], int (*function)(void))
     int count = 0, code;
     pid_t child;
 
-    if (!told)
-        told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(told != MAP_FAILED);
+    if (!reported)
+        reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(reported != MAP_FAILED);
     program = function;
     while (arguments[count])
         count++;
@@ -279,10 +279,10 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
     world_make();
     go_home(0700);
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
-    CHECK(told->updates == 0 && told->error[0] == '\0');
+    CHECK(reported->updates == 0 && reported->error[0] == '\0');
 }
 
-/* Whether a file of the user's is there after the epilog of the user's job 12. */
+/* True if a file of the user's is there after the epilog of the user's job 12. */
 static bool stays_after_the_end(void)
 {
     struct stat status;
@@ -292,7 +292,7 @@ static bool stays_after_the_end(void)
     world_write("/run/own/left", "x");
     CHECK(chown("/run/own", USER_ID, USER_ID) == 0 && chown("/run/own/left", USER_ID, USER_ID) == 0);
     CHECK(slurm_spank_job_epilog(NULL, 0, NULL) == 0);
-    CHECK(told->error[0] == '\0');
+    CHECK(reported->error[0] == '\0');
     return stat("/run/own/left", &status) == 0;
 }
 
@@ -335,7 +335,7 @@ TEST(a_task_may_have_namespaces_of_its_own)
     world_make();
     go_home(0700);
     CHECK(step(arguments, is_alone_in_the_jail) == 7);
-    CHECK(told->updates == 0 && told->error[0] == '\0');
+    CHECK(reported->updates == 0 && reported->error[0] == '\0');
 }
 
 static int never(void)
@@ -363,8 +363,8 @@ static bool is_drained(void)
 TEST(a_node_that_alone_has_lost_the_volume_is_drained)
 {
     lose_the_volume(3, 0, "", 0);
-    CHECK(is_drained() && told->updates == 1);
-    CHECK(strncmp(told->reason, AWAY, strlen(AWAY)) == 0);
+    CHECK(is_drained() && reported->updates == 1);
+    CHECK(strncmp(reported->reason, AWAY, strlen(AWAY)) == 0);
 }
 
 TEST(an_outage_of_the_volume_drains_one_node_in_fifty)
@@ -376,20 +376,20 @@ TEST(an_outage_of_the_volume_drains_one_node_in_fifty)
 TEST(an_outage_of_the_volume_drains_no_more_than_one_node_in_fifty)
 {
     lose_the_volume(1000, 20, AWAY "Stale file handle", 0);
-    CHECK(!is_drained() && told->updates == 0);
-    CHECK_SAYS(told->error, "not drained: 20 of 1000");
+    CHECK(!is_drained() && reported->updates == 0);
+    CHECK_SAYS(reported->error, "not drained: 20 of 1000");
 }
 
 TEST(nodes_that_lose_the_volume_at_the_same_moment_take_their_drains_back)
 {
     lose_the_volume(1000, 0, "", 999);
-    CHECK(!is_drained() && told->updates == 2);
+    CHECK(!is_drained() && reported->updates == 2);
 }
 
 TEST(drains_for_other_reasons_do_not_count_against_the_volumes)
 {
     lose_the_volume(100, 50, "jail: mount /data: No such device", 0);
-    CHECK(is_drained() && told->updates == 1);
+    CHECK(is_drained() && reported->updates == 1);
 }
 
 TEST(a_full_volume_refuses_the_task_and_drains_nothing)
@@ -398,17 +398,17 @@ TEST(a_full_volume_refuses_the_task_and_drains_nothing)
     go_home(0700);
     CHECK(mount("full", CLAIM "/jobs", "tmpfs", 0, "nr_inodes=1") == 0);
     CHECK(step(ARGUMENTS, never) == 11);
-    CHECK_SAYS(told->error, "jail: record the job's tree jobs/12: No space left on device");
-    CHECK(told->updates == 0);
+    CHECK_SAYS(reported->error, "jail: record the job's tree jobs/12: No space left on device");
+    CHECK(reported->updates == 0);
 }
 
 static void is_refused_and_drains(char *arguments[], const char *says)
 {
     CHECK(step(arguments, never) == 11);
-    CHECK_SAYS(told->error, says);
-    CHECK_SAYS(told->reason, says);
-    CHECK(strncmp(told->reason, "jail: ", 6) == 0);
-    CHECK(told->updates == 1);
+    CHECK_SAYS(reported->error, says);
+    CHECK_SAYS(reported->reason, says);
+    CHECK(strncmp(reported->reason, "jail: ", 6) == 0);
+    CHECK(reported->updates == 1);
 }
 
 TEST(a_broken_configuration_refuses_the_task_and_drains_the_node)
@@ -441,7 +441,7 @@ TEST(a_node_is_drained_once_a_step)
     world_make();
     is_refused_and_drains((char *[]){(char *)"jail=/run/nothing", NULL}, "/run/nothing");
     CHECK(slurm_spank_task_exit(NULL, 0, NULL) == 0);
-    CHECK(told->updates == 1);
+    CHECK(reported->updates == 1);
 }
 
 TEST(a_drain_of_someone_else_keeps_its_reason)
@@ -449,7 +449,7 @@ TEST(a_drain_of_someone_else_keeps_its_reason)
     world_make();
     node_state = NODE_STATE_IDLE | NODE_STATE_DRAIN;
     CHECK(step((char *[]){(char *)"jail=/run/nothing", NULL}, never) == 11);
-    CHECK(told->updates == 0);
+    CHECK(reported->updates == 0);
 }
 
 TEST(a_record_that_only_this_job_has_drains_nothing)
@@ -458,8 +458,8 @@ TEST(a_record_that_only_this_job_has_drains_nothing)
     go_home(0700);
     CHECK(symlink("elsewhere", CLAIM "/jobs/12") == 0);
     CHECK(step(ARGUMENTS, never) == 11);
-    CHECK_SAYS(told->error, "jail: read the job's record jobs/12");
-    CHECK(told->updates == 0);
+    CHECK_SAYS(reported->error, "jail: read the job's record jobs/12");
+    CHECK(reported->updates == 0);
 }
 
 TEST(a_directory_that_the_user_cannot_enter_drains_nothing)
@@ -467,8 +467,8 @@ TEST(a_directory_that_the_user_cannot_enter_drains_nothing)
     world_make();
     CHECK(mkdir("/home/closed", 0700) == 0 && chdir("/home/closed") == 0);
     CHECK(step(ARGUMENTS, never) == 12);
-    CHECK_SAYS(told->error, "jail: chdir to /home/closed: Permission denied");
-    CHECK(told->updates == 0);
+    CHECK_SAYS(reported->error, "jail: chdir to /home/closed: Permission denied");
+    CHECK(reported->updates == 0);
 }
 
 TEST(a_directory_that_the_jail_has_not_got_drains_nothing)
@@ -476,8 +476,8 @@ TEST(a_directory_that_the_jail_has_not_got_drains_nothing)
     world_make();
     CHECK(chdir("/usr/lib") == 0);
     CHECK(step(ARGUMENTS, never) == 12);
-    CHECK_SAYS(told->error, "/lib: No such file or directory");
-    CHECK(told->updates == 0);
+    CHECK_SAYS(reported->error, "/lib: No such file or directory");
+    CHECK(reported->updates == 0);
 }
 
 TEST(files_of_a_bind_are_a_jobs_own)
@@ -490,17 +490,17 @@ TEST(files_of_a_bind_are_a_jobs_own)
     files[1].flags = O_WRONLY | O_CREAT;
     files[2].path = "/dev/null";
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
-    CHECK(told->updates == 0 && told->error[0] == '\0');
+    CHECK(reported->updates == 0 && reported->error[0] == '\0');
 }
 
 static void is_refused(int descriptor, const char *path, int flags, const char *says)
 {
     files[descriptor].path = path;
     files[descriptor].flags = flags;
-    told = NULL;
+    reported = NULL;
     CHECK(step(ARGUMENTS, never) == 12);
-    CHECK_SAYS(told->error, says);
-    CHECK(told->updates == 0);
+    CHECK_SAYS(reported->error, says);
+    CHECK(reported->updates == 0);
     files[descriptor].path = NULL;
 }
 
@@ -539,7 +539,7 @@ TEST(a_limit_of_open_files_leaves_no_directory_of_the_container_open_and_drains_
     CHECK((directory = open("/run", O_RDONLY | O_DIRECTORY)) >= 0 && dup2(directory, 60) == 60);
     CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
     CHECK(step(ARGUMENTS, has_no_directory) == 7);
-    CHECK(told->updates == 0);
+    CHECK(reported->updates == 0);
 }
 
 static int inherits_nothing_of_the_container(void)

@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "../enter.h"
+#include "../enter_view.h"
 #include "../tree.h"
 #include "../view.h"
 #include "harness.h"
@@ -286,7 +286,7 @@ TEST(an_open_directory_outside_becomes_the_root_of_the_view)
     DONE();
 }
 
-/* Whether the old root, which `root` is, holds what was mounted there. */
+/* True if the old root, `root`, holds what was mounted there. */
 static bool leads_to_mounts(int root)
 {
     return faccessat(root, "run/claim", F_OK, 0) == 0 || faccessat(root, "opt/slurm", F_OK, 0) == 0 ||

@@ -25,7 +25,7 @@ void world_write(const char *path, const char *text);
 /* Become an ordinary user, as slurmstepd does, for good. */
 void world_become_user(void);
 
-/* Whether the file at `path` holds `text` (its first bytes). */
+/* True if the file at `path` holds `text` (its first bytes). */
 int world_holds(const char *path, const char *text);
 
 #endif

@@ -12,16 +12,18 @@ import pytest
 
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import MachineClock
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.plan import plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Node, Snapshot
 from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.bench.ratios import report, seconds
@@ -85,12 +87,12 @@ def make_nodes(slurm: Slurm, names: Sequence[str]) -> None:
     slurm.scontrol("create", f"nodename={compress(names)}", "State=CLOUD", "Feature=many", "CPUs=1")
 
 
-def scale_down(client: SlurmClient, records: Records) -> None:
+def scale_down(client: SlurmClient, cleanup: NodeCleanup) -> None:
     """Do all that a scale-down asks and tells slurmctld."""
-    leaving = Leaving("many", NAMES, (), DrainSpec(), before=NODES, after=0)
-    draining = Draining(client, owner="bench", cluster="bench", say=lambda _: None, clock=MachineClock())
+    leaving = DrainRequest("many", NAMES, (), DrainSpec(), before=NODES, after=0)
+    draining = Draining(DrainContext(client, "bench", "bench", lambda _: None, MachineClock()))
     assert draining.free([leaving], Operation.SCALE_DOWN).free == {*NAMES}
-    assert records.remove(NAMES).removed == {*NAMES}
+    assert cleanup.remove(NAMES).removed == {*NAMES}
 
 
 def drain_and_delete(client: SlurmClient, *parts: Sequence[str]) -> None:
@@ -102,8 +104,8 @@ def drain_and_delete(client: SlurmClient, *parts: Sequence[str]) -> None:
 
 def test_a_thousand_nodes_at_once_against_one_call_a_node(slurm: Slurm, cluster: Cluster) -> None:
     counted = Counted(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
-    client = SlurmClient(counted)
-    records = Records(cluster, client, slurm.namespace, "bench")
+    client = ScontrolClient(counted)
+    cleanup = NodeCleanup(cluster, client, slurm.namespace, "bench")
     changes: list[float] = []
     whole: list[float] = []
     one_by_one: list[float] = []
@@ -111,7 +113,7 @@ def test_a_thousand_nodes_at_once_against_one_call_a_node(slurm: Slurm, cluster:
     for _ in range(ROUNDS):
         make_nodes(slurm, NAMES)
         counted.programs.clear()
-        whole.append(seconds(lambda: scale_down(client, records)))
+        whole.append(seconds(lambda: scale_down(client, cleanup)))
         calls = str(counted)
 
         make_nodes(slurm, NAMES)
@@ -135,7 +137,7 @@ def test_the_planner_at_ten_thousand_nodes_against_reading_what_it_plans_from() 
     update = {"set": True, "infinite": False, "number": 1795282154}
     nodes = json.dumps({"nodes": [{**node, "name": name} for name in names], "last_update": update})
     jobs = json.dumps({"jobs": [{**job, "job_id": n, "nodes": names[n * 2]} for n in range(PLANNED_JOBS)]})
-    leaving = [Leaving("gpu", tuple(names), (), DrainSpec(), before=PLANNED_NODES, after=0)]
+    leaving = [DrainRequest("gpu", tuple(names), (), DrainSpec(), before=PLANNED_NODES, after=0)]
     marker = Marker("bench", Operation.SCALE_DOWN, "1a2b3c")
 
     def read() -> Snapshot:
@@ -158,7 +160,7 @@ def test_the_planner_at_ten_thousand_nodes_against_reading_what_it_plans_from() 
 
 
 def test_how_many_leaving_nodes_are_idle_with_and_without_weights(slurm: Slurm, cluster: Cluster) -> None:
-    client = SlurmClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
+    client = ScontrolClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
     registered = {node.name: node.weight for node in client.nodes()}
     assert len({*registered.values()}) > 1, "the workers registered without weights"
     idle: dict[str, list[float]] = {"without": [], "with": []}

@@ -4,7 +4,8 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from tools.kube import debs, locks
+from tools import locks
+from tools.kube import debs
 from tools.kube.debs import Apt, Tool, Unpacked, tool
 from tools.kube.process import output
 from tools.paths import cache_dir

@@ -17,9 +17,9 @@ from tests.cluster import busybox
 from tools import paths
 from tools.console import step
 from tools.images import apt, bootstrap
-from tools.images.mirror import Source, sources
-from tools.images.process import CONFINED
+from tools.images.mirror import AptSource, sources
 from tools.images.recipe import SUITE, Recipe
+from tools.images.runner import CONFINED
 from tools.kube import EmbeddedKubernetes, archives
 from tools.kube.debs import tool
 
@@ -148,7 +148,7 @@ def _bootstrap(suite: str, target: Path) -> None:
     assert done.returncode == 0, f"mmdebstrap {suite} gave {done.returncode}:\n{done.stderr[-4000:]}"
 
 
-def _arguments(suite: str, target: Path, settings: Path, known: list[Source]) -> list[str]:
+def _arguments(suite: str, target: Path, settings: Path, known: list[AptSource]) -> list[str]:
     return [
         "--mode=root",
         "--variant=minbase",

@@ -24,10 +24,10 @@ from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
-from tools import engine, images, paths, ssh_config
+from tools import engine, images, paths, ssh
+from tools.chosen_cluster import ChosenCluster
 from tools.kube.debs import Tool, tool
-from tools.ssh_config import Login
-from tools.target import Target
+from tools.ssh import Login
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """What a pod asks for in tests: several clusters share a machine of two cores."""
@@ -161,10 +161,10 @@ class Slurm:
         return result
 
     def write_ssh_configs(self, outputs: dict[str, Any]) -> None:
-        target = Target(self.kubernetes.kubeconfig, None, None, self.folder)
+        target = ChosenCluster(self.kubernetes.kubeconfig, None, None, self.folder)
         for user in self.cluster["users"]:
             login = Login(user["name"], self.namespace, outputs["login_host_key"], self._identity(user["name"]))
-            ssh_config.write(self.ssh_config(user["name"]), target, login)
+            ssh.write_config(self.ssh_config(user["name"]), target, login)
 
     def ssh(
         self,
@@ -178,7 +178,7 @@ class Slurm:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node as a user. A failure fails the test with what was printed."""
         done = subprocess.run(
-            [self._ssh.path, "-F", self.ssh_config(user), *options, *self._by_door(), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *options, *self._by_door(), ssh.HOST, command],
             env={**os.environ, **self._ssh.environment},
             input=stdin,
             capture_output=True,
@@ -194,7 +194,7 @@ class Slurm:
     def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
         """Hold a session open while something else happens."""
         with subprocess.Popen(
-            [self._ssh.path, "-F", self.ssh_config(user), *self._by_door(), ssh_config.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *self._by_door(), ssh.HOST, command],
             env={**os.environ, **self._ssh.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

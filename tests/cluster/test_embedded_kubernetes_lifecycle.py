@@ -61,7 +61,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ended(box: Machine) -> Ended:
-    hierarchy = cgroups.layout().hierarchies[0]
+    hierarchy = cgroups.hierarchies().folders[0]
     of_slurm = {moment: hierarchy / f"slurm_{moment}-{os.getpid()}" for moment in ("before", "during")}
     box.kubernetes("down")
     before = left_over(box)
@@ -141,7 +141,7 @@ def test_one_who_waits_for_another_up_is_told_for_whom(box: Machine) -> None:
         second = box.run(sys.executable, "-m", "tools.kube", "up")
         said, _ = first.communicate(timeout=120)
     assert first.returncode == second.returncode == 0, said + second.stdout
-    assert "waiting for process" in second.stdout
+    assert "waiting up to" in second.stdout
     assert "kube up" in second.stdout
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.programs import of_openssh, program
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
-from tools import ssh_config
+from tools import ssh
 from tools.kube.debs import Tool
 
 pytestmark = pytest.mark.cluster
@@ -55,7 +55,7 @@ def same(slurm: Slurm, path: str, file: Path) -> bool:
 def test_sftp_puts_and_gets(slurm: Slurm, payload: Path, tmp_path: Path) -> None:
     slurm.ssh("rm -f by-sftp")
     commands = f"put {payload} by-sftp\nget by-sftp {tmp_path}/back\nls -l /etc/os-release\n"
-    run(of_openssh("sftp"), "-F", slurm.ssh_config("alice"), "-b", "-", ssh_config.HOST, stdin=commands)
+    run(of_openssh("sftp"), "-F", slurm.ssh_config("alice"), "-b", "-", ssh.HOST, stdin=commands)
 
     assert same(slurm, "by-sftp", payload)
     assert (tmp_path / "back").read_bytes() == payload.read_bytes()
@@ -64,8 +64,8 @@ def test_sftp_puts_and_gets(slurm: Slurm, payload: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("protocol", [[], ["-O"]], ids=["sftp", "scp's own protocol"])
 def test_scp_copies_both_ways(slurm: Slurm, payload: Path, tmp_path: Path, protocol: list[str]) -> None:
     scp, options = of_openssh("scp"), ["-F", str(slurm.ssh_config("alice")), *protocol]
-    run(scp, *options, payload, f"{ssh_config.HOST}:by-scp")
-    run(scp, *options, f"{ssh_config.HOST}:by-scp", tmp_path / "back")
+    run(scp, *options, payload, f"{ssh.HOST}:by-scp")
+    run(scp, *options, f"{ssh.HOST}:by-scp", tmp_path / "back")
 
     assert same(slurm, "by-scp", payload)
     assert (tmp_path / "back").read_bytes() == payload.read_bytes()
@@ -73,7 +73,7 @@ def test_scp_copies_both_ways(slurm: Slurm, payload: Path, tmp_path: Path, proto
 
 def test_rsync_copies_a_folder(slurm: Slurm, payload: Path) -> None:
     shell = f"{of_openssh('ssh').path} -F {slurm.ssh_config('alice')}"
-    run(program("rsync"), "-a", "-e", shell, f"{payload.parent}/", f"{ssh_config.HOST}:by-rsync/")
+    run(program("rsync"), "-a", "-e", shell, f"{payload.parent}/", f"{ssh.HOST}:by-rsync/")
 
     assert same(slurm, "by-rsync/payload", payload)
 
@@ -135,7 +135,7 @@ def a_web_server(slurm: Slurm, port: int, *options: str) -> Iterator[None]:
     client = of_openssh("ssh")
     command = f"exec python3 -m http.server --bind 127.0.0.1 {port}"
     with subprocess.Popen(
-        [client.path, "-F", slurm.ssh_config("alice"), *options, "-tt", ssh_config.HOST, command],
+        [client.path, "-F", slurm.ssh_config("alice"), *options, "-tt", ssh.HOST, command],
         env={**os.environ, **client.environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -10,13 +10,14 @@ import pytest
 from soperator_pulumi.errors import NodesNotDeletedError, UnknownNodeError
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.operations.nodes.node_cleanup import Records
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import MachineClock
-from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer, Transport
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.cluster.slurm import Slurm
@@ -73,12 +74,12 @@ def many_of(names: Iterable[str]) -> list[str]:
 
 def free_and_forget(slurm: Slurm, cluster: Cluster, counted: Counted) -> dict[str, str]:
     """Do what a scale-down to no node does, with few calls; return why records stay."""
-    client = SlurmClient(counted)
-    leaving = Leaving("many", NAMES, (), DrainSpec(), before=NODES, after=0)
-    draining = Draining(client, owner=OWNER, cluster="many", say=print, clock=MachineClock())
+    client = ScontrolClient(counted)
+    leaving = DrainRequest("many", NAMES, (), DrainSpec(), before=NODES, after=0)
+    draining = Draining(DrainContext(client, OWNER, "many", print, MachineClock()))
     assert draining.free([leaving], Operation.SCALE_DOWN).free == {*NAMES}
     assert counted.calls("scontrol") <= 4, counted.commands
-    kept = Records(cluster, client, slurm.namespace, OWNER).remove(NAMES).kept
+    kept = NodeCleanup(cluster, client, slurm.namespace, OWNER).remove(NAMES).kept
     leaves_them_to_their_pods = bool(kept)
     assert counted.calls("scontrol") <= 7 + leaves_them_to_their_pods, counted.commands
     return {**kept}
@@ -108,7 +109,7 @@ def test_nodes_that_somebody_counts_on_stay_and_are_named(many: Slurm, cluster: 
 
 
 def test_a_list_with_a_node_that_slurmctld_does_not_know_is_acted_on_and_refused(many: Slurm, counted: Counted) -> None:
-    client = SlurmClient(counted)
+    client = ScontrolClient(counted)
     with pytest.raises(UnknownNodeError):
         client.drain(["many-0", "many-2", "nosuch-0"], "a test")
     assert {node.name for node in client.nodes() if node.drained} == {"many-0", "many-2"}, "those that it knows"
@@ -119,12 +120,12 @@ def test_a_list_with_a_node_that_slurmctld_does_not_know_is_acted_on_and_refused
 
 
 def test_a_drain_that_is_taken_back_leaves_state_and_reason_as_they_were(many: Slurm, counted: Counted) -> None:
-    client = SlurmClient(counted)
+    client = ScontrolClient(counted)
     many.scontrol("update", "nodename=many-[1-2]", "state=down", "reason=fan")
     before = {node.name: node for node in client.nodes()}
     for reason, names in (("", ["many-0"]), ("fan", ["many-1", "many-2"])):
         client.drain(names, "soperator-pulumi many: scale-down 1a2b3c")
-        client.resume(names, reason)
+        client.undrain(names, reason)
     after = {node.name: node for node in client.nodes()}
     for name in ("many-0", "many-1", "many-2"):
         assert after[name].reason == before[name].reason

@@ -8,6 +8,7 @@ from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.models import Job
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def client(slurm: Slurm) -> Iterator[SlurmClient]:
     cluster = Cluster(Access(str(slurm.kubernetes.kubeconfig), slurm.kubernetes.target.context))
-    yield SlurmClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
+    yield ScontrolClient(cluster.transport(slurm.namespace, "controller-0", "slurmctld"))
     slurm.ssh("scancel --me")
     wait_until(lambda: not slurm.ssh("squeue --me --noheader").stdout, "no job is left")
 

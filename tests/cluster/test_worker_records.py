@@ -39,7 +39,7 @@ def test_other_sizes_and_features_reach_slurm_but_no_node_that_somebody_counts_o
     assert "Nodes=cpu-2 " in slurm.scontrol("show", "reservations", "-o")
     for name in ("cpu-1", "cpu-2"):
         log = slurm.api.read_namespaced_pod_log(name, slurm.namespace, container="slurmd")
-        assert f"Slurm goes on with the record that it has of {name}" in log
+        assert f"Slurm keeps the record that it has of {name}" in log
 
     slurm.scontrol("delete", "reservationname=maint")
     slurm.scontrol("update", "nodename=cpu-1", "state=resume")

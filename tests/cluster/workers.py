@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
-from tools.engine import Plan, Result
+from tools.engine import Changes, Result
 
 OUT_OF_SERVICE = {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "INVALID_REG"}
 """NOT_RESPONDING is not among them: Slurm says so for a moment of a node that was just resumed."""
@@ -107,7 +107,7 @@ def ends_by(slurm: Slurm, job: int) -> str:
     return slurm.job(job)["EndTime"][11:16]
 
 
-def said(run: Result | Plan) -> str:
+def said(run: Result | Changes) -> str:
     """Return all that was said in a run, about whatever."""
     return "\n".join([*run.messages, *(line for change in run.changes for line in change.messages)])
 

@@ -20,7 +20,7 @@ from kubernetes import client
 from tests import warm_python
 from tests.conftest import Kubernetes
 from tests.engine.engines import ENGINES, PROGRAM
-from tools.engine import Deployer, DeployError, Plan, Result, Target
+from tools.engine import Changes, Deployer, DeployError, Result, Target
 
 AVAILABLE = ["local", *(["pulumi"] if shutil.which("pulumi") else [])]
 KILLED = -signal.SIGKILL
@@ -66,7 +66,7 @@ class Stack:
         self.resources = list(resources) or self.resources
         return self.deployer().up()
 
-    def preview(self, *resources: dict[str, Any]) -> Plan:
+    def preview(self, *resources: dict[str, Any]) -> Changes:
         self.resources = list(resources) or self.resources
         return self.deployer().preview()
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.conftest import Stack
 from tests.waiting import wait_until
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
@@ -82,7 +82,7 @@ def test_a_workload_that_does_not_come_up_fails_the_run_and_is_in_the_state(stac
 def test_the_next_up_goes_on_waiting_for_a_workload(stack: Stack, kind: str) -> None:
     waits = workload(stack, kind, {"image": "localhost/absent:1"}, options={"custom_timeouts": SOON})
     stack.fails(lambda: stack.up(waits))
-    assert stack.preview().names(Operation.UPDATE) == {"w"}
+    assert stack.preview().names(StepOp.UPDATE) == {"w"}
     stack.up(workload(stack, kind))
     assert ready_pods(stack) == 1
 
@@ -169,7 +169,7 @@ def test_a_jobs_template_replaces_it(stack: Stack) -> None:
         return stack.object("j", "batch/v1:Job", {"spec": {"template": template}, "metadata": metadata})
 
     stack.up(job("c"))
-    assert stack.preview(job("d")).names(Operation.REPLACE) == {"j"}
+    assert stack.preview(job("d")).names(StepOp.REPLACE) == {"j"}
 
 
 def service(stack: Stack, **options: Any) -> Callable[..., dict[str, Any]]:
@@ -253,7 +253,7 @@ def test_refresh_sees_that_a_workload_is_not_ready_any_more(stack: Stack) -> Non
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "localhost/absent:1"}]}}}}
     stack.kubernetes.run("patch", "deployment", "w", "-n", stack.namespace, "-p", json.dumps(patch))
     stack.deployer().refresh()
-    assert stack.preview().names(Operation.UPDATE) == {"w"}
+    assert stack.preview().names(StepOp.UPDATE) == {"w"}
 
 
 def test_what_takes_long_is_said_while_it_is_waited_for(local: Stack) -> None:

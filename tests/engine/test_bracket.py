@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.conftest import Stack
 from tests.waiting import wait_until
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
@@ -118,7 +118,7 @@ def test_an_interrupted_drain_ends_first_and_the_next_up_goes_on(local: Stack) -
     mark.unlink()
     said, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "interrupted: what is under way ends first" in said
+    assert "interrupted: steps under way end first" in said
     assert local.log()[-1] == "update gpu-drain done"
     assert replicas_of(local) == 3
     local.up()
@@ -184,7 +184,7 @@ def test_nothing_is_deleted_when_the_gate_does_not_open_and_the_next_destroy_goe
     assert [line for line in bracket.log() if line.startswith("delete")] == ["delete gate"]
     mark.unlink()
     result = bracket.deployer().destroy()
-    assert {"gate", "gpu-guard", "gpu", "gpu-drain"} <= result.names(Operation.DELETE)
+    assert {"gate", "gpu-guard", "gpu", "gpu-drain"} <= result.names(StepOp.DELETE)
     assert [line for line in bracket.log() if line.endswith("done") and line.startswith("delete")] == [
         f"delete {name} done" for name in ("gate", "gpu-guard", "gpu-drain", "removed")
     ]

@@ -12,7 +12,7 @@ from tests.engine.conftest import KILLED, Stack
 from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until
 from tools.console import UserError
-from tools.engine import Operation, Target
+from tools.engine import StepOp, Target
 
 pytestmark = pytest.mark.engine
 
@@ -35,7 +35,7 @@ def test_a_failed_create_stops_what_depends_on_it_and_what_is_under_way_ends(sta
     assert stack.names() == {"slow"}
     assert "create after" not in stack.log()
     stack.folder.joinpath("things", "fail-create-bad").unlink()
-    assert stack.up().names(Operation.CREATE) == {"bad", "after"}
+    assert stack.up().names(StepOp.CREATE) == {"bad", "after"}
 
 
 def test_a_failed_update_keeps_the_old_state_and_is_tried_again(stack: Stack) -> None:
@@ -46,7 +46,7 @@ def test_a_failed_update_keeps_the_old_state_and_is_tried_again(stack: Stack) ->
     assert [(f.name, f.message.splitlines()[0]) for f in error.failures if f.urn] == [("t", "update of t fails")]
     assert "update after" not in stack.log()
     fail.unlink()
-    assert stack.up().names(Operation.UPDATE) == {"t", "after"}
+    assert stack.up().names(StepOp.UPDATE) == {"t", "after"}
 
 
 def test_a_failed_delete_keeps_what_depends_on_its_success(stack: Stack) -> None:
@@ -180,7 +180,7 @@ def test_a_second_run_says_who_holds_the_stack_and_a_patient_one_waits(stack: St
     assert "up of test" in str(caught.value)
     second = stack.start()
     assert second.stdout is not None
-    assert "waiting up to 30 s for another run" in second.stdout.readline()
+    assert "waiting up to 30 s for `up of test`" in second.stdout.readline()
     hold.unlink()
     for each in (process, second):
         each.communicate()

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.jail.jobs import Following
+from soperator_pulumi.operations.jail.jobs import JobFollower
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.progress import MachineClock
 from tests.engine.conftest import Stack
 from tests.engine.test_awaits import container
 from tests.waiting import wait_until
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
@@ -44,7 +44,7 @@ def test_nobody_waits_for_a_job_that_says_so(stack: Stack) -> None:
 def test_under_another_name_it_is_another_job_and_the_old_one_goes_with_its_pod(stack: Stack) -> None:
     stack.up(job(stack, "a"))
     wait_until(lambda: len(stack.pods()) == 1, "the Job's pod")
-    assert stack.up(job(stack, "b")).names(Operation.REPLACE) == {"j"}
+    assert stack.up(job(stack, "b")).names(StepOp.REPLACE) == {"j"}
     assert uid(stack, "b")
     wait_until(lambda: stack.find("jobs", "a", JOBS) is None, "the old Job has gone")
     names = {pod["metadata"]["labels"]["job-name"] for pod in stack.pods()}
@@ -63,14 +63,14 @@ def test_with_background_deletion_a_changed_template_replaces_a_job_under_its_na
     stack.up(of("c"))
     wait_until(lambda: len(stack.pods()) == 1, "the Job's pod")
     before = uid(stack, "a")
-    assert stack.up(of("d")).names(Operation.REPLACE) == {"j"}
+    assert stack.up(of("d")).names(StepOp.REPLACE) == {"j"}
     assert uid(stack, "a") != before
 
 
 def test_a_label_is_changed_in_place(stack: Stack) -> None:
     stack.up(job(stack, "a"))
     before = uid(stack, "a")
-    assert stack.up(job(stack, "a", label="b")).names(Operation.UPDATE) == {"j"}
+    assert stack.up(job(stack, "a", label="b")).names(StepOp.UPDATE) == {"j"}
     assert uid(stack, "a") == before
 
 
@@ -81,7 +81,7 @@ def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
     """What the package does with a populate Job that has failed: no conflict follows when a label changes."""
     stack.up(job(stack, "a", command=["/absent"], pod_labels=pod_labels))
     kube = Cluster(Access(str(stack.kubernetes.kubeconfig), stack.kubernetes.target.context))
-    followed = Following(kube, stack.namespace, "a", "c", "jail", stack.lines.append, MachineClock())
+    followed = JobFollower(kube, stack.namespace, "a", "c", "jail", stack.lines.append, MachineClock())
     outcome = followed.end()
     assert "/absent" in outcome.failure
     before = followed.look()
@@ -90,7 +90,7 @@ def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
     assert uid(stack, "a") != before.uid
     assert stack.up().changed == ()
     changed = job(stack, "a", label="b", command=["/absent"], pod_labels=pod_labels)
-    assert stack.up(changed).names(Operation.UPDATE) == {"j"}
+    assert stack.up(changed).names(StepOp.UPDATE) == {"j"}
     found = stack.find("jobs", "a", JOBS)
     assert found is not None
     assert found["metadata"]["labels"]["l"] == "b"
@@ -103,5 +103,5 @@ def test_with_a_resource_for_each_name_going_back_after_a_failure_finds_the_firs
     before = uid(stack, "a")
     stack.mark("fail-create-t")
     stack.fails(lambda: stack.up(second, stack.thing("t")))
-    assert stack.up(first).names(Operation.DELETE) == {"j-b"}
+    assert stack.up(first).names(StepOp.DELETE) == {"j-b"}
     assert uid(stack, "a") == before

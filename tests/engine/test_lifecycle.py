@@ -3,14 +3,14 @@
 import pytest
 
 from tests.engine.conftest import Stack
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
 
 def test_a_preview_says_what_would_be_created_and_creates_nothing(stack: Stack) -> None:
     plan = stack.preview(stack.config_map("a", {"k": "1"}), stack.thing("t"))
-    assert {"a", "t"} <= plan.names(Operation.CREATE)
+    assert {"a", "t"} <= plan.names(StepOp.CREATE)
     assert stack.data("a") is None
     assert stack.log() == []
     assert stack.names() == set()
@@ -18,7 +18,7 @@ def test_a_preview_says_what_would_be_created_and_creates_nothing(stack: Stack) 
 
 def test_up_creates_and_the_next_up_changes_nothing(stack: Stack) -> None:
     result = stack.up(stack.config_map("a", {"k": "1"}), stack.thing("t"))
-    assert {"a", "t"} <= result.names(Operation.CREATE)
+    assert {"a", "t"} <= result.names(StepOp.CREATE)
     assert stack.data("a") == {"k": "1"}
     assert stack.deployer(python=None).up().changed == ()  # another process, which orders sets as it likes
     assert stack.preview().changed == ()
@@ -32,7 +32,7 @@ def test_only_what_changed_is_updated_and_the_paths_say_what_it_is(stack: Stack)
     plan = stack.preview(stack.config_map("a", {"k": "1", "slurm.conf": "y"}), *rest)
     result = stack.up()
     for changes in (plan.changed, result.changed):
-        assert [(c.name, c.operation, c.paths) for c in changes] == [("a", Operation.UPDATE, ('data["slurm.conf"]',))]
+        assert [(c.name, c.operation, c.paths) for c in changes] == [("a", StepOp.UPDATE, ('data["slurm.conf"]',))]
     assert stack.data("a") == {"k": "1", "slurm.conf": "y"}
 
 
@@ -46,8 +46,8 @@ def test_a_field_that_is_no_longer_asked_for_is_taken_away(stack: Stack) -> None
 def test_what_the_program_no_longer_has_is_deleted(stack: Stack) -> None:
     a, b = stack.config_map("a", {}), stack.config_map("b", {})
     stack.up(a, b, stack.thing("t"))
-    assert stack.preview(a).names(Operation.DELETE) == {"b", "t"}
-    assert stack.up(a).names(Operation.DELETE) == {"b", "t"}
+    assert stack.preview(a).names(StepOp.DELETE) == {"b", "t"}
+    assert stack.up(a).names(StepOp.DELETE) == {"b", "t"}
     assert stack.data("b") is None
     assert stack.names() == {"a"}
 
@@ -61,7 +61,7 @@ def test_values_flow_from_resource_to_resource(stack: Stack) -> None:
 
 def test_a_preview_goes_on_with_what_is_not_known_yet(stack: Stack) -> None:
     plan = stack.preview(stack.thing("t"), stack.config_map("a", {"of": {"from": "t.made"}}))
-    assert {"a", "t"} <= plan.names(Operation.CREATE)
+    assert {"a", "t"} <= plan.names(StepOp.CREATE)
 
 
 def test_an_object_without_a_name_gets_one_and_keeps_it(stack: Stack) -> None:
@@ -104,9 +104,9 @@ def test_children_are_deleted_before_their_parent(stack: Stack) -> None:
 def test_refresh_finds_what_was_deleted_by_hand_and_up_creates_it_again(stack: Stack) -> None:
     stack.up(stack.config_map("a", {"k": "1"}), stack.config_map("b", {"k": "1"}))
     stack.kubernetes.run("delete", "configmap", "a", "-n", stack.namespace)
-    assert stack.deployer().refresh().names(Operation.DELETE) == {"a"}
+    assert stack.deployer().refresh().names(StepOp.DELETE) == {"a"}
     assert stack.names() == {"b"}
-    assert stack.up().names(Operation.CREATE) == {"a"}
+    assert stack.up().names(StepOp.CREATE) == {"a"}
     assert stack.data("a") == {"k": "1"}
 
 
@@ -116,16 +116,16 @@ def test_refresh_finds_what_was_changed_by_hand_and_up_puts_it_right(stack: Stac
     patch = '{"data": {"k": "by hand"}}'
     stack.kubernetes.run("patch", "configmap", "a", "-n", stack.namespace, "-p", patch)
     assert stack.up().changed == (), "the engine reads nothing from the cluster without a refresh"
-    assert stack.deployer().refresh().names(Operation.UPDATE) == {"a"}
-    assert stack.up().names(Operation.UPDATE) == {"a"}
+    assert stack.deployer().refresh().names(StepOp.UPDATE) == {"a"}
+    assert stack.up().names(StepOp.UPDATE) == {"a"}
     assert stack.data("a") == {"k": "1"}
 
 
 def test_refresh_asks_dynamic_resources(stack: Stack) -> None:
     stack.up(stack.thing("t"), stack.thing("u"))
     stack.mark("gone-t")
-    assert stack.deployer().refresh().names(Operation.DELETE) == {"t"}
-    assert stack.up().names(Operation.CREATE) == {"t"}
+    assert stack.deployer().refresh().names(StepOp.DELETE) == {"t"}
+    assert stack.up().names(StepOp.CREATE) == {"t"}
 
 
 def test_a_run_without_the_program_gives_providers_the_configuration_of_the_last_up(stack: Stack) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine.conftest import Stack
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
@@ -104,8 +104,8 @@ def test_changes_that_the_program_says_so_of_replace(stack: Stack) -> None:
     stack.up(stack.config_map("m", {"k": "1", "l": "1"}, **options))
     updated = stack.up(stack.config_map("m", {"k": "1", "l": "2"}, **options))
     replaced = stack.up(stack.config_map("m", {"k": "2", "l": "2"}, **options))
-    assert updated.names(Operation.UPDATE) == {"m"}
-    assert replaced.names(Operation.REPLACE) == {"m"}
+    assert updated.names(StepOp.UPDATE) == {"m"}
+    assert replaced.names(StepOp.REPLACE) == {"m"}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_create_that_takes_too_long_fails_and_the_next_up_goes_on_waiting(stac
     stack.fails(lambda: stack.up(never, stack.thing("t", options={"depends_on": ["d"]})))
     assert stack.names() == {"d"}, "it is there, and is known to be"
     assert stack.log() == [], "what depends on it is not begun"
-    assert stack.preview().names(Operation.UPDATE) == {"d"}
+    assert stack.preview().names(StepOp.UPDATE) == {"d"}
     stack.fails(stack.up)
 
 
@@ -164,7 +164,7 @@ def test_a_provider_of_the_programs_own_says_which_cluster_and_namespace(stack: 
     stack.up(provider, config_map("1"))
     assert stack.data("m") == {"k": "1"}
     assert stack.up().changed == ()
-    assert stack.up(provider, config_map("2")).names(Operation.UPDATE) == {"m"}
+    assert stack.up(provider, config_map("2")).names(StepOp.UPDATE) == {"m"}
     stack.deployer().destroy()
     assert stack.data("m") is None
 
@@ -177,4 +177,4 @@ def test_from_the_default_provider_to_one_of_its_own_nothing_is_replaced(stack: 
     }
     stack.up(stack.config_map("m", {"k": "1"}))
     result = stack.up(provider, stack.config_map("m", {"k": "1"}, provider="p"))
-    assert result.names(Operation.REPLACE, Operation.DELETE) == set()
+    assert result.names(StepOp.REPLACE, StepOp.DELETE) == set()

@@ -17,8 +17,8 @@ from soperator_pulumi.operations import holder
 from tests.engine.conftest import Stack
 from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until
-from tools.engine import Deployer, Operation, cli_environment
-from tools.engine.state import STACK_TYPE
+from tools.engine import Deployer, StepOp, cli_environment
+from tools.engine.protocol import STACK_TYPE
 
 pytestmark = pytest.mark.engine
 
@@ -51,7 +51,7 @@ class Held:
         given = {f"{project_name(self.project)}:{key}": value for key, value in config.items()}
         return self.stack.deployer(stack=self.name, project=self.project, config={**context, **given})
 
-    def up(self) -> set[Operation]:
+    def up(self) -> set[StepOp]:
         """Deploy, and return what was done to resources, other than nothing."""
         return {change.operation for change in self.deployer().up().changed}
 
@@ -137,7 +137,7 @@ def test_a_renamed_stack_goes_on_with_the_owner_that_the_error_names(held: Held)
     renamed = held.renamed("other")
     assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})
-    assert renamed.up() == {Operation.UPDATE}
+    assert renamed.up() == {StepOp.UPDATE}
     assert renamed.holder() == urn(renamed)
     assert renamed.up() == set()
 
@@ -145,7 +145,7 @@ def test_a_renamed_stack_goes_on_with_the_owner_that_the_error_names(held: Held)
 def test_a_renamed_stack_can_be_destroyed_as_it_is_and_what_it_stands_on_goes_last(held: Held) -> None:
     result = held.renamed("other").deployer().destroy()
     assert not held.is_there()
-    deleted = [change.name for change in result.of(Operation.DELETE)]
+    deleted = [change.name for change in result.of(StepOp.DELETE)]
     own = [deleted.index(name) for name in deleted if name.startswith("hpc-")]
     assert deleted[0] == "hpc-drain-gate"
     assert max(own) < deleted.index("node-pool")
@@ -157,12 +157,12 @@ def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Hel
     (project / "Pulumi.yaml").write_text((HELD / "Pulumi.yaml").read_text().replace("name: held", "name: infra"))
     renamed = held.renamed("test", project)
     assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
-    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {Operation.UPDATE}
+    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {StepOp.UPDATE}
 
 
 def test_a_component_with_another_parent_goes_on_with_an_alias(held: Held) -> None:
     moved = replace(held, settings={"in_platform": True, "was_at_the_root": True})
-    assert Operation.DELETE not in moved.up()
+    assert StepOp.DELETE not in moved.up()
     assert moved.holder() == urn(moved, "tests:index:Platform$")
     assert replace(moved, settings={"in_platform": True}).up() == set()
 
@@ -171,7 +171,7 @@ def test_a_renamed_component_goes_on_with_an_alias_and_the_owner(held: Held) -> 
     renamed = replace(held, component="blue", settings={"aliases": [{"name": "hpc"}]})
     assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})
-    assert Operation.DELETE not in renamed.up()
+    assert StepOp.DELETE not in renamed.up()
     assert renamed.holder() == urn(renamed)
 
 
@@ -182,7 +182,7 @@ def test_without_an_alias_it_is_refused_before_anything_is_made_or_deleted(held:
     assert held.holder() == urn(held)
     left = held.deployer().up().changed
     assert {change.type for change in left} == {CLUSTER, "tests:index:Platform"}, "components, which are names alone"
-    assert Operation.DELETE not in replace(held, settings={"in_platform": True, "was_at_the_root": True}).up()
+    assert StepOp.DELETE not in replace(held, settings={"in_platform": True, "was_at_the_root": True}).up()
 
 
 def test_a_stateful_set_that_a_transformation_replaces_is_drained_before(stack: Stack) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import Stack
-from tools.engine import Operation
+from tools.engine import StepOp
 
 pytestmark = pytest.mark.engine
 
@@ -36,8 +36,8 @@ def test_changed_data_replaces_a_named_config_map_and_the_old_one_goes_first(sta
     stack.up(stack.config_map("a", {"k": "1"}))
     before = uid(stack, "configmaps", "a")
     plan = stack.preview(stack.config_map("a", {"k": "2"}))
-    assert [(c.name, c.paths) for c in plan.of(Operation.REPLACE)] == [("a", ("data.k",))]
-    assert stack.up().names(Operation.REPLACE) == {"a"}
+    assert [(c.name, c.paths) for c in plan.of(StepOp.REPLACE)] == [("a", ("data.k",))]
+    assert stack.up().names(StepOp.REPLACE) == {"a"}
     assert uid(stack, "configmaps", "a") != before
     assert stack.data("a") == {"k": "2"}
 
@@ -51,7 +51,7 @@ def test_a_provider_that_says_so_updates_config_maps_and_secrets_in_place(stack:
 
     stack.up(*both("1"))
     before = uid(stack, "configmaps", "a"), uid(stack, "secrets", "s")
-    assert stack.up(*both("2")).names(Operation.UPDATE) == {"a", "s"}
+    assert stack.up(*both("2")).names(StepOp.UPDATE) == {"a", "s"}
     assert (uid(stack, "configmaps", "a"), uid(stack, "secrets", "s")) == before
 
 
@@ -62,7 +62,7 @@ def test_an_immutable_config_map_is_replaced_even_so(stack: Stack) -> None:
         return stack.object("a", "core/v1:ConfigMap", {"data": {"k": value}, "immutable": True})
 
     stack.up(immutable("1"))
-    assert stack.up(immutable("2")).names(Operation.REPLACE) == {"a"}
+    assert stack.up(immutable("2")).names(StepOp.REPLACE) == {"a"}
     assert stack.data("a") == {"k": "2"}
 
 
@@ -110,7 +110,7 @@ def test_a_stateful_set_is_replaced_for(stack: Stack, spec: dict[str, Any]) -> N
     template = {**POD, "metadata": {"labels": labels}}
     stack.up(stateful_set(stack, template=template))
     changed = stack.preview(stateful_set(stack, template=template, **spec)).changed
-    assert [(c.name, c.operation) for c in changed] == [("set", Operation.REPLACE)]
+    assert [(c.name, c.operation) for c in changed] == [("set", StepOp.REPLACE)]
 
 
 def test_a_stateful_set_is_updated_for_replicas_and_template(stack: Stack) -> None:
@@ -119,7 +119,7 @@ def test_a_stateful_set_is_updated_for_replicas_and_template(stack: Stack) -> No
     template = {**POD, "spec": {"containers": [{"name": "c", "image": "localhost/other"}]}}
     result = stack.up(stateful_set(stack, template=template, minReadySeconds=1))
     assert [(c.name, c.operation, set(c.paths)) for c in result.changed] == [
-        ("set", Operation.UPDATE, {"spec.template.spec.containers[0].image", "spec.minReadySeconds"})
+        ("set", StepOp.UPDATE, {"spec.template.spec.containers[0].image", "spec.minReadySeconds"})
     ]
     assert uid(stack, "statefulsets", "set", "/apis/apps/v1") == before
 
@@ -137,7 +137,7 @@ def test_what_takes_its_spec_from_a_named_object_goes_down_with_it(stack: Stack)
     stack.up(stack.config_map("a", {"k": "1"}), stateful_set(stack, template=volume_of("a")))
     before = uid(stack, "statefulsets", "set", "/apis/apps/v1")
     result = stack.up(stack.config_map("a", {"k": "2"}), stateful_set(stack, template=volume_of("a")))
-    assert result.names(Operation.REPLACE) == {"a", "set"}
+    assert result.names(StepOp.REPLACE) == {"a", "set"}
     assert uid(stack, "statefulsets", "set", "/apis/apps/v1") != before
 
 
@@ -145,7 +145,7 @@ def test_what_only_depends_on_a_named_object_stays_when_that_is_replaced(stack: 
     plain = stateful_set(stack)
     plain["options"] = {"depends_on": ["a"]}
     stack.up(stack.config_map("a", {"k": "1"}), plain)
-    assert stack.up(stack.config_map("a", {"k": "2"}), plain).names(Operation.REPLACE) == {"a"}
+    assert stack.up(stack.config_map("a", {"k": "2"}), plain).names(StepOp.REPLACE) == {"a"}
 
 
 def test_dependents_go_before_and_come_after_what_is_replaced(stack: Stack) -> None:
@@ -161,7 +161,7 @@ def test_dependents_go_before_and_come_after_what_is_replaced(stack: Stack) -> N
     result = stack.up(*things("2"))
     done = [line for line in stack.log()[count:] if line.endswith("done")]
     assert done == ["delete b done", "delete a done", "create a done", "create b done"]
-    assert result.names(Operation.REPLACE) == {"a", "b"}
+    assert result.names(StepOp.REPLACE) == {"a", "b"}
 
 
 def test_a_protected_dependent_stops_a_replacement(stack: Stack) -> None:
@@ -207,7 +207,7 @@ def test_another_namespace_is_another_object_and_comes_first(stack: Stack) -> No
     stack.kubernetes.run("create", "namespace", other)
     stack.up(stack.config_map("a", {"k": "1"}))
     moved = stack.object("a", "core/v1:ConfigMap", {"data": {"k": "1"}, "metadata": {"namespace": other}})
-    assert stack.up(moved).names(Operation.REPLACE) == {"a"}
+    assert stack.up(moved).names(StepOp.REPLACE) == {"a"}
     assert stack.data("a") is None
     stack.deployer().destroy()
     stack.kubernetes.run("delete", "namespace", other, "--wait=false")
@@ -219,9 +219,9 @@ def test_a_service_keeps_its_address_when_its_ports_change(stack: Stack) -> None
 
     stack.up(service(80))
     before = uid(stack, "services", "s")
-    assert stack.up(service(81)).names(Operation.UPDATE) == {"s"}
+    assert stack.up(service(81)).names(StepOp.UPDATE) == {"s"}
     assert uid(stack, "services", "s") == before
-    assert stack.preview(service(81, clusterIP="None")).names(Operation.REPLACE) == {"s"}
+    assert stack.preview(service(81, clusterIP="None")).names(StepOp.REPLACE) == {"s"}
 
 
 def test_a_claim_may_ask_for_more_but_not_for_another_class(stack: Stack) -> None:
@@ -234,7 +234,7 @@ def test_a_claim_may_ask_for_more_but_not_for_another_class(stack: Stack) -> Non
         return stack.object("c", "core/v1:PersistentVolumeClaim", {"spec": spec, "metadata": SKIP})
 
     stack.up(claim("1Mi", "none"))
-    assert stack.preview(claim("1Mi", "another")).names(Operation.REPLACE) == {"c"}
+    assert stack.preview(claim("1Mi", "another")).names(StepOp.REPLACE) == {"c"}
     bigger = stack.fails(lambda: stack.up(claim("2Mi", "none")))
     assert "spec is immutable" in str(bigger), "an update: it is the API server that refuses"
 

@@ -11,7 +11,7 @@ from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.drain.plan import plan
 from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
@@ -51,7 +51,7 @@ def gpu(*ordinals: int) -> tuple[str, ...]:
     return tuple(f"gpu-{ordinal}" for ordinal in ordinals)
 
 
-LEAVING = Leaving("gpu", gpu(60, 61, 62, 63), gpu(*range(60)), DrainSpec(), 64, 60)
+LEAVING = DrainRequest("gpu", gpu(60, 61, 62, 63), gpu(*range(60)), DrainSpec(), 64, 60)
 
 
 def said(busy: tuple[str, ...], jobs: tuple[Job, ...] = (TRAIN,), *, drained: bool = False) -> Snapshot:
@@ -81,9 +81,9 @@ def time_is_up() -> str:
     return aborted(planned, [LEAVING], NOW, cluster="hpc", zone=UTC)
 
 
-def renewal() -> str:
+def recreation() -> str:
     job = Job(4711, "alice", "train.sh", TRAIN.partitions, TRAIN.state, "gpu-0", frozenset(gpu(0)), ends_at=at(14, 20))
-    renewed = Leaving("gpu", gpu(0, 1), (), DrainSpec(), 2, 2)
+    renewed = DrainRequest("gpu", gpu(0, 1), (), DrainSpec(), 2, 2)
     before = said(gpu(0), (job,))
     marker = Marker("hpc", Operation.ROLLING_UPDATE, "1a2b3c")
     planned = plan([renewed], before, marker, elapsed_seconds=0, now=NOW)
@@ -98,7 +98,7 @@ SHOWN = {
     "the preview of a scale-down": scale_down,
     "the line while it waits": waiting,
     "the error when the time is up": time_is_up,
-    "the preview of a rolling update": renewal,
+    "the preview of a rolling update": recreation,
     "how an interrupted run is gone on with": interrupted,
 }
 

@@ -1,24 +1,25 @@
-"""Deploys a Pulumi program: with the Pulumi CLI where it is installed, with the local engine where it is not."""
+"""Deploys a Pulumi program: with the Pulumi CLI if installed, else with the local engine."""
 
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from tools import console
-from tools.engine import automation, local
-from tools.engine.automation import CliDeployer
-from tools.engine.automation import environment as cli_environment
+from tools.engine.cli import automation
+from tools.engine.cli.automation import CliDeployer
+from tools.engine.cli.automation import environment as cli_environment
 from tools.engine.display import Say
-from tools.engine.local import LocalDeployer
+from tools.engine.local import local_engine
+from tools.engine.local.local_engine import LocalDeployer
 from tools.engine.protocol import (
-    Change,
+    Changes,
     Deployer,
     DeployError,
     Failure,
-    Operation,
-    Plan,
+    ResourceChange,
     ResourceState,
     Result,
+    StepOp,
     Target,
 )
 
@@ -34,17 +35,17 @@ def choose(
     python: Path | None = None,
     say: Say = console.say,
 ) -> tuple[Deployer, str]:
-    """Return what deploys a stack, and a phrase that says which engine that is and why.
+    """Return the deployer of a stack, and a phrase that names its engine and the reason for it.
 
     Args:
         project: Folder of `Pulumi.yaml`.
         stack: Name of the stack.
-        state: Folder for state, locks and passphrase, made at need. Not in the source tree.
-        config: Values that win over the stack's file, by full key (`soperator:cluster`).
+        state: Folder for state, locks and passphrase, made if missing. Not in the source tree.
+        config: Values that override the stack's file, by full key (`soperator:cluster`).
         environment: Variables for the program and the providers, on top of the caller's.
-        lock_timeout_seconds: How long to wait for another run on the same stack.
-        python: Interpreter with which the local engine runs the program; the project's without.
-        say: Shows a line to a person.
+        lock_timeout_seconds: Longest wait for another run on the same stack.
+        python: Interpreter of the program in the local engine; default: the project's.
+        say: Prints a line for a person.
     """
     target = Target(
         project=project,
@@ -57,22 +58,22 @@ def choose(
     )
     if not automation.is_installed():
         return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
-    if local.has_state(target):
+    if local_engine.has_state(target):
         return LocalDeployer(target, say), "the local engine, because it has deployed this stack before"
     return CliDeployer(target, say), f"the Pulumi CLI, {shutil.which('pulumi')}"
 
 
 __all__ = [
-    "Change",
+    "Changes",
     "CliDeployer",
     "DeployError",
     "Deployer",
     "Failure",
     "LocalDeployer",
-    "Operation",
-    "Plan",
+    "ResourceChange",
     "ResourceState",
     "Result",
+    "StepOp",
     "Target",
     "choose",
     "cli_environment",

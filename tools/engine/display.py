@@ -1,4 +1,4 @@
-"""What a person sees of a run: each step when it is done, what providers say under it, and a summary."""
+"""Output of a run for a person: each step once done, its provider's messages under it, and a summary."""
 
 import itertools
 import re
@@ -6,32 +6,32 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tools.engine.protocol import Change, Failure, Operation
+from tools.engine.protocol import Failure, ResourceChange, StepOp
 
 Say = Callable[[str], None]
 
 _SIGNS = {
-    Operation.CREATE: "+",
-    Operation.UPDATE: "~",
-    Operation.REPLACE: "+-",
-    Operation.DELETE: "-",
-    Operation.READ: ">",
-    Operation.SAME: "",
+    StepOp.CREATE: "+",
+    StepOp.UPDATE: "~",
+    StepOp.REPLACE: "+-",
+    StepOp.DELETE: "-",
+    StepOp.READ: ">",
+    StepOp.SAME: "",
 }
 _DONE = {
-    Operation.CREATE: "created",
-    Operation.UPDATE: "updated",
-    Operation.REPLACE: "replaced",
-    Operation.DELETE: "deleted",
-    Operation.READ: "read",
-    Operation.SAME: "unchanged",
+    StepOp.CREATE: "created",
+    StepOp.UPDATE: "updated",
+    StepOp.REPLACE: "replaced",
+    StepOp.DELETE: "deleted",
+    StepOp.READ: "read",
+    StepOp.SAME: "unchanged",
 }
 _PATHS_SHOWN = 6
 _CLASS = re.compile(r"(Exception|RuntimeError|\w+(\.\w+)+): ")
 
 
 class Display:
-    """Collects what happens to each resource, and shows it as it comes."""
+    """Collects the steps of each resource, and prints them as they come."""
 
     def __init__(self, say: Say, *, preview: bool) -> None:
         self._say = say
@@ -39,35 +39,35 @@ class Display:
         self._started = time.monotonic()
         self._began: dict[str, float] = {}
         self._messages: dict[str, list[str]] = {}
-        self._changes: dict[tuple[str, Operation], Change] = {}
+        self._changes: dict[tuple[str, StepOp], ResourceChange] = {}
         self._under = ""
         self.failures: list[Failure] = []
 
     @property
     def seconds(self) -> float:
-        """How long the run takes already."""
+        """Duration of the run so far."""
         return time.monotonic() - self._started
 
     def begin(self, urn: str) -> None:
-        """Note that something is done to a resource from now on."""
+        """Record the start of work on a resource."""
         self._began[urn] = time.monotonic()
 
     def say(self, urn: str, line: str) -> None:
-        """Show a line under a resource, or under none."""
+        """Print a line under a resource, or under none."""
         self._messages.setdefault(urn, []).append(line)
         if urn and urn != self._under:
             self._say(f"{self._clock()}      {_title(urn)}")
         self._under = urn
         self._say(f"{self._clock()}          {line}")
 
-    def step(self, urn: str, operation: Operation, paths: Sequence[str] = ()) -> None:
-        """Show that a step is through, or, in a preview, that it would be made."""
+    def step(self, urn: str, operation: StepOp, paths: Sequence[str] = ()) -> None:
+        """Print a step that is done or, in a preview, would be."""
         key = (urn, operation)
-        self._changes[key] = Change(
+        self._changes[key] = ResourceChange(
             urn=urn, type=urn.split("::")[2].rpartition("$")[2], name=urn.rpartition("::")[2], operation=operation,
             paths=tuple(paths),
         )  # fmt: skip
-        if operation is not Operation.SAME:
+        if operation is not StepOp.SAME:
             word = str(operation) if self._preview else _DONE[operation]
             took = time.monotonic() - self._began.get(urn, time.monotonic())
             took_text = f" ({took:.1f} s)" if took >= 0.1 and not self._preview else ""
@@ -75,7 +75,7 @@ class Display:
             self._say(f"{self._clock()}  {_SIGNS[operation]:>2}  {_title(urn)}  {word}{took_text}{_diff(paths)}")
 
     def fail(self, urn: str, message: str) -> None:
-        """Show that something failed."""
+        """Record and print a failure."""
         self.failures.append(Failure(urn=urn, message=message))
         title = _title(urn) if urn else "the program"
         self._under = ""
@@ -83,19 +83,19 @@ class Display:
         for line in message.splitlines():
             self._say(f"{'':19}{line}")
 
-    def changes(self) -> tuple[Change, ...]:
-        """Return what happened, each change with what was said under its resource."""
+    def changes(self) -> tuple[ResourceChange, ...]:
+        """Return the changes, each with the messages under its resource."""
         return tuple(
-            Change(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
+            ResourceChange(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
             for change in self._changes.values()
         )
 
     def messages(self) -> tuple[str, ...]:
-        """Return what was said under no resource."""
+        """Return the messages under no resource."""
         return tuple(self._messages.get("", ()))
 
     def summary(self) -> str:
-        """Show and return how much was done, and how long it took."""
+        """Print and return the number of changes and the duration."""
         counts = Counter(change.operation for change in self._changes.values())
         words = [f"{counts[o]} {'to ' + o if self._preview else _DONE[o]}" for o in _DONE if counts[o]]
         if self._preview:
@@ -120,7 +120,7 @@ def _diff(paths: Sequence[str]) -> str:
 
 
 def last_words(text: str) -> str:
-    """Return what an exception says, without the traceback and the class before it; other texts as they are."""
+    """Return an exception's message without traceback and class; other texts as they are."""
     lines = text.rstrip().splitlines()
     last_frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
     if last_frame < 0:

@@ -1,4 +1,4 @@
-"""The project folder as Pulumi lays it out: `Pulumi.yaml`, the stack's configuration, program and interpreter."""
+"""Project folder in Pulumi's layout: `Pulumi.yaml`, the stack's configuration, program and interpreter."""
 
 import json
 import re
@@ -16,15 +16,15 @@ from tools.engine.protocol import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """What the engine needs to know of a project and one of its stacks.
+    """Project and one of its stacks, as the engine needs them.
 
     Attributes:
-        name: The project's name.
+        name: Name of the project.
         root: Folder of `Pulumi.yaml`.
         program: Folder of the program (`main:`).
-        python: The interpreter (`runtime.options.virtualenv`, or the one that runs this).
+        python: Interpreter (`runtime.options.virtualenv`, or that of this process).
         config: Configuration by full key, as text; objects are JSON.
-        secret_keys: Which of them are secret.
+        secret_keys: Keys of secret values.
     """
 
     name: str
@@ -39,7 +39,7 @@ def load(target: Target) -> Project:
     """Read a project and the configuration of a stack.
 
     Raises:
-        UserError: A file is missing, is no YAML, or asks for what is not supported.
+        UserError: A file is missing, is not YAML, or uses an unsupported feature.
     """
     path = target.project / "Pulumi.yaml"
     data = _yaml(path)
@@ -66,18 +66,18 @@ def name_of(target: Target) -> str:
 
 
 def virtualenv(target: Target) -> str | None:
-    """Return the virtual environment that the project names for its program."""
+    """Return the virtual environment of the project's program; None if it names none."""
     runtime = _yaml(target.project / "Pulumi.yaml").get("runtime")
     options = runtime.get("options") if isinstance(runtime, Mapping) else None
     return (options or {}).get("virtualenv")
 
 
 def stack_settings(target: Target) -> dict[str, Any]:
-    """Return what the stack's file says, with the values that win over it."""
+    """Return the content of the stack's file, with the values that override it."""
     file = stack_file(target)
     settings = _yaml(file) if file.exists() else {}
     if not settings and not target.config:
-        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create it.")
+        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create the file.")
     name = name_of(target)
     values = {_full(name, key): value for key, value in (settings.get("config") or {}).items()}
     return {**settings, "config": {**values, **target.config}}
@@ -91,7 +91,7 @@ def _interpreter(target: Target) -> Path:
 
 
 def stack_file(target: Target) -> Path:
-    """Return the path of the stack's configuration, whether it exists or not."""
+    """Return the path of the stack's configuration, which may not exist."""
     folder = _yaml(target.project / "Pulumi.yaml").get("stackConfigDir") or ""
     return target.project / folder / f"Pulumi.{target.stack}.yaml"
 
@@ -111,7 +111,7 @@ def _config(project: str, data: Mapping[str, Any], target: Target) -> dict[str, 
         if isinstance(value, Mapping) and value.keys() == {"secure"}:
             raise UserError(
                 f"{file}: {key} was encrypted by the Pulumi CLI, which the local engine cannot read. "
-                "Take it from a Kubernetes Secret, or use the CLI."
+                "Take the value from a Kubernetes Secret, or use the CLI."
             )
     if engines := sorted(key for key in values if key.startswith("pulumi:") and key != "pulumi:tags"):
         raise UserError(f"{file}: {', '.join(engines)} is not supported by the local engine")

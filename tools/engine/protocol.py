@@ -1,4 +1,4 @@
-"""What deploys a Pulumi program, whichever engine does it: the operations and what they answer."""
+"""Interface of both engines: the operations on a stack, and their results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,13 @@ from typing import Any, Protocol
 
 from tools.console import UserError
 
+STACK_TYPE = "pulumi:pulumi:Stack"
+HIDDEN = "[secret]"
+"""Stand-in for the value of a secret."""
 
-class Operation(StrEnum):
-    """What happens to a resource, in Pulumi's words."""
+
+class StepOp(StrEnum):
+    """Kind of a step on a resource, in Pulumi's words."""
 
     SAME = "same"
     CREATE = "create"
@@ -22,16 +26,16 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Which stack is deployed, and with what.
+    """Stack to deploy, and its inputs.
 
     Attributes:
         project: Folder of `Pulumi.yaml`.
         stack: Name of the stack; its configuration is `Pulumi.<stack>.yaml` in the project's `stackConfigDir`.
         state: Folder in which the engines keep state, locks and passphrase. Never in the source tree.
-        config: Values that win over the stack's file, by full key (`soperator:cluster`).
+        config: Values that override the stack's file, by full key (`soperator:cluster`).
         environment: Variables for the program and the providers, on top of the caller's.
-        lock_timeout_seconds: How long to wait for another run on the same stack.
-        python: Interpreter of the program, in place of the one that the project names. The local engine's only.
+        lock_timeout_seconds: Longest wait for another run on the same stack.
+        python: Interpreter of the program instead of the project's, for the local engine alone.
     """
 
     project: Path
@@ -44,70 +48,70 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
-    """What an operation did, or would do, to one resource.
+class ResourceChange:
+    """Change of one resource, made or foreseen.
 
     Attributes:
         urn: Pulumi's unique name of the resource.
-        type: Its type token.
-        name: Its name in the program.
-        operation: What happens to it.
-        paths: The properties that differ, as in `spec.replicas`.
-        messages: What its provider said meanwhile.
+        type: Type token.
+        name: Name in the program.
+        operation: Kind of the step.
+        paths: Properties that differ, as in `spec.replicas`.
+        messages: Messages of the provider during the step.
     """
 
     urn: str
     type: str
     name: str
-    operation: Operation
+    operation: StepOp
     paths: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A resource (or, without a URN, the program) that failed, and why."""
+    """Failure of a resource or, without a URN, of the program."""
 
     urn: str
     message: str
 
     @property
     def name(self) -> str:
-        """The name of the resource in the program."""
+        """Name of the resource in the program."""
         return self.urn.rpartition("::")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The changes of a preview, in the order in which they came."""
+class Changes:
+    """Changes of an operation, in order."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ResourceChange, ...]
     messages: tuple[str, ...] = ()
 
-    def of(self, *operations: Operation) -> tuple[Change, ...]:
-        """Return the changes that are one of these operations."""
+    def of(self, *operations: StepOp) -> tuple[ResourceChange, ...]:
+        """Return the changes of these kinds."""
         return tuple(change for change in self.changes if change.operation in operations)
 
-    def names(self, *operations: Operation) -> set[str]:
-        """Return the names of the resources to which one of these operations happens."""
+    def names(self, *operations: StepOp) -> set[str]:
+        """Return the names of the resources with changes of these kinds."""
         return {change.name for change in self.of(*operations)}
 
     @property
-    def changed(self) -> tuple[Change, ...]:
-        """All but the resources that stay as they are."""
-        return tuple(c for c in self.changes if c.operation not in {Operation.SAME, Operation.READ})
+    def changed(self) -> tuple[ResourceChange, ...]:
+        """Changes without the resources that stay the same."""
+        return tuple(c for c in self.changes if c.operation not in {StepOp.SAME, StepOp.READ})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Plan):
-    """What was done, and how long it took."""
+class Result(Changes):
+    """Changes that were made, and the duration."""
 
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceState:
-    """A resource as the state has it. Secrets are replaced by `[secret]`."""
+    """Resource in the state, with `[secret]` for secrets."""
 
     urn: str
     type: str
@@ -119,39 +123,52 @@ class ResourceState:
 
 
 class DeployError(UserError):
-    """An operation failed. What was done until then is in `result`, why is in `failures`."""
+    """Failure of an operation: its causes in `failures`, the changes made before in `result`."""
 
-    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: Plan | None = None) -> None:
+    def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: Changes | None = None) -> None:
         super().__init__(message)
         self.failures = tuple(failures)
-        self.result = result or Plan(changes=())
+        self.result = result or Changes(changes=())
+
+
+def protected_error(names: Sequence[str]) -> DeployError:
+    """Return the refusal to destroy protected resources."""
+    return DeployError(
+        f"protected: {', '.join(names)}. Nothing was deleted. Set protect to false in the program and run up, or "
+        "destroy with exclude_protected, which leaves them."
+    )
+
+
+def unsupported(message: str) -> str:
+    """Return the message about an unsupported feature, with the alternatives."""
+    return f"{message} by the local engine. Remove it, or install the Pulumi CLI, which supports it."
 
 
 class Deployer(Protocol):
-    """Deploys one stack. Every operation shows what it does while it does it, and raises DeployError when it fails."""
+    """Deploys one stack. Every operation prints its progress, and raises DeployError if it fails."""
 
-    def preview(self) -> Plan:
-        """Say what `up` would do. Nothing is changed."""
+    def preview(self) -> Changes:
+        """Return the changes that `up` would make, without making them."""
         ...
 
     def up(self) -> Result:
-        """Make what the program asks for."""
+        """Create, update and delete resources as the program asks."""
         ...
 
     def refresh(self) -> Result:
-        """Bring the state in line with what is really there, without changing that."""
+        """Record the resources as they are in the state, without changing them."""
         ...
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
         """Delete everything in the state.
 
-        Protected resources make it fail before anything is deleted, or, with `exclude_protected`, stay
-        together with all that they depend on.
+        Protected resources make it fail before any deletion or, with `exclude_protected`, stay with their
+        dependencies.
         """
         ...
 
     def outputs(self) -> dict[str, Any]:
-        """Return the stack's outputs as of the last `up`, secrets among them in plain."""
+        """Return the stack's outputs of the last `up`, with secrets in plain text."""
         ...
 
     def state(self) -> list[ResourceState]:

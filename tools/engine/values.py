@@ -1,6 +1,6 @@
-"""Property values between the three worlds they live in: protobuf, the SDK's PropertyValue, and plain Python.
+"""Conversion of property values between protobuf, the SDK's PropertyValue, and plain Python.
 
-Plain values are JSON plus `UNKNOWN`: what is not known before it is made, as in a preview.
+Plain values are JSON plus `UNKNOWN`, for values of resources not yet made, as in a preview.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_THE_WIRE
 from tools.console import UserError
 
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-"""The key that marks an object of the Pulumi protocol as more than its fields."""
+"""Key that marks an object of the Pulumi protocol as more than its fields."""
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the protocol's mark, not a password
 ASSETS: Final = {"c44067f5952c0a294b673a41bacd8c17": "an asset", "0def7320c3a5731c473e5ecbe6d01bc7": "an archive"}
 
@@ -22,7 +22,7 @@ Properties = dict[str, PropertyValue]
 
 
 class Unknown(Enum):
-    """The type of `UNKNOWN`."""
+    """Type of `UNKNOWN`."""
 
     UNKNOWN = "unknown"
 
@@ -61,7 +61,7 @@ def _from_object(struct: struct_pb2.Struct) -> PropertyValue:
 
 
 def to_struct(properties: Mapping[str, PropertyValue], *, secrets: bool = True) -> struct_pb2.Struct:
-    """Write properties for a request or an answer; without `secrets`, their marks are left out."""
+    """Write properties for a request or an answer; without `secrets`, leave their marks out."""
     return struct_pb2.Struct(fields={k: _to_protobuf(v, secrets=secrets) for k, v in properties.items()})
 
 
@@ -70,7 +70,7 @@ def _to_protobuf(value: PropertyValue, *, secrets: bool) -> struct_pb2.Value:
         inner = _to_protobuf(value.with_secret(False), secrets=True)
         marked = {SIGNATURE: struct_pb2.Value(string_value=SECRET), "value": inner}
         return struct_pb2.Value(struct_value=struct_pb2.Struct(fields=marked))
-    match value.value:  # scalars first: they are many, and asking what is a Mapping takes long
+    match value.value:  # scalars first: they are many, and the test for a Mapping is slow
         case None:
             return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
         case bool() as truth:
@@ -91,7 +91,7 @@ def _to_protobuf(value: PropertyValue, *, secrets: bool) -> struct_pb2.Value:
 
 
 def plain(value: PropertyValue, secret: Callable[[Plain], Plain] = lambda inner: inner) -> Plain:
-    """Return the plain value; `secret` is applied to what is marked as one, and by default shows it."""
+    """Return the plain value; `secret` replaces values marked as secret, by default with themselves."""
     if value.is_secret:
         return secret(plain(value.with_secret(False), secret))
     match value.value:
@@ -137,7 +137,7 @@ def properties_of(plain_values: Mapping[str, object]) -> Properties:
 
 
 def has_unknown(value: object) -> bool:
-    """Say whether anything in a plain value is unknown."""
+    """Return whether anything in a plain value is unknown."""
     match value:
         case str():
             return False
@@ -150,9 +150,9 @@ def has_unknown(value: object) -> bool:
 
 
 def mark_secrets(outputs: Mapping[str, PropertyValue], inputs: Mapping[str, PropertyValue]) -> Properties:
-    """Mark as secret what an input of the same name has as a secret, where a provider has dropped the marks.
+    """Mark outputs as secret whose inputs of the same name are, where a provider has dropped the marks.
 
-    Objects are gone through; of a list with a secret anywhere the whole is one.
+    Objects are marked key by key, a list with any secret as a whole.
     """
     marked = dict(outputs)
     for key, given in inputs.items():

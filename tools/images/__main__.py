@@ -1,4 +1,4 @@
-"""Build the container images, and push them where `--registry` says."""
+"""Build the container images, and push them to `--registry`."""
 
 import argparse
 import sys
@@ -8,12 +8,12 @@ from tools.images import build, push, references
 
 
 def main() -> None:
-    """Build, push, and print what to write into a stack."""
+    """Build, push, and print the `images:` block for a stack."""
     parser = argparse.ArgumentParser(prog="python -m tools.images", description=__doc__)
-    parser.add_argument("--registry", help="push there: registry.example.org/hpc")
-    parser.add_argument("--base", help="a Debian trixie image to build on, instead of one made from packages")
-    parser.add_argument("--mirror", help="URL of a Debian mirror, instead of the one of this machine's apt")
-    parser.add_argument("--print", action="store_true", help="print the references only; nothing is built")
+    parser.add_argument("--registry", help="registry to push to: registry.example.org/hpc")
+    parser.add_argument("--base", help="Debian trixie image to build on, instead of one made from packages")
+    parser.add_argument("--mirror", help="URL of a Debian mirror, instead of that of this machine's apt")
+    parser.add_argument("--print", action="store_true", help="print the references alone, and build nothing")
     arguments = parser.parse_args()
     if not arguments.print:
         build(base=arguments.base, mirror=arguments.mirror)

@@ -1,6 +1,6 @@
-"""What the machine's apt knows about reaching a mirror, for the apt that runs in a build.
+"""Access to a mirror as the machine's apt has it, for the apt of a build: proxy, trust and credentials.
 
-Proxy, trust and credentials: all of it is mounted while a build runs, and none of it is in an image.
+All of it is mounted while a build runs, and none of it is in an image.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.images.mirror import Source
+from tools.images.mirror import AptSource
 
 APT = Path("/etc/apt")
 
@@ -21,14 +21,14 @@ _SETTINGS = re.compile(
     r"Acquire::(https?::|ftp::|Check-Valid-Until|Check-Date|Retries|ForceIPv4|ForceIPv6|Max-FutureTime)",
     re.IGNORECASE,
 )
-"""What says how to reach a mirror. Which indexes to fetch, hooks and the like are the machine's own."""
+"""Settings for reaching a mirror. Others, such as indexes and hooks, are the machine's own."""
 
 _SCRIPTS = re.compile(r"Proxy-Auto-?Detect", re.IGNORECASE)
-"""Programs of the machine, which a build can't run."""
+"""Settings that name programs of the machine, which a build can't run."""
 
 _ALWAYS = ('Acquire::Languages "none";',)
 _IN_BUILDS = (
-    'DPkg::Options { "--force-unsafe-io"; };',  # a killed build starts anew: no need to sync each file
+    'DPkg::Options { "--force-unsafe-io"; };',  # a killed build starts over: no need to sync each file
     'Dir::Cache::pkgcache "";',  # parsed indexes would be 90 MB in the cache
     'Dir::Cache::srcpkgcache "";',
 )
@@ -36,36 +36,36 @@ _IN_BUILDS = (
 
 @dataclass(frozen=True)
 class BuildApt:
-    """A folder with what builds mount over apt's own folders, and the same for an apt of this machine.
+    """Folder of files that builds mount over apt's own folders, and of the same for an apt of this machine.
 
     Attributes:
-        folder: Only its owner can look into it, since it may hold a proxy's password.
-        sources: Where packages come from, with keys that are in the folder.
+        folder: Readable for its owner alone, since it may hold a proxy's password.
+        sources: Sources of packages, with keys in the folder.
 
     """
 
     folder: Path
-    sources: list[Source]
+    sources: list[AptSource]
 
     @property
     def volumes(self) -> list[str]:
-        """The mounts of a build, as `buildah build --volume` takes them."""
+        """Mounts of a build, as `buildah build --volume` takes them."""
         return [f"{self.folder / name}:{APT / name}:ro" for name in _MOUNTED]
 
     @property
     def settings(self) -> Path:
-        """The file of settings for an apt of this machine that installs into another root."""
+        """Settings file for an apt of this machine that installs into another root."""
         return self.folder / "apt.conf"
 
 
-def prepare(folder: Path, sources: Iterable[Source], settings: str | None = None, apt: Path = APT) -> BuildApt:
-    """Write what builds need to reach a mirror.
+def prepare(folder: Path, sources: Iterable[AptSource], settings: str | None = None, apt: Path = APT) -> BuildApt:
+    """Write the files with which builds reach a mirror.
 
     Args:
-        folder: Where to write it.
-        sources: Where packages come from.
-        settings: What `apt-config dump` prints; asked for when None.
-        apt: The folder of this machine's apt, for its credentials.
+        folder: Folder to make and write to.
+        sources: Sources of packages.
+        settings: Output of `apt-config dump`; with None, that of this machine.
+        apt: Folder of this machine's apt, for its credentials.
 
     """
     if settings is None:
@@ -92,7 +92,7 @@ def prepare(folder: Path, sources: Iterable[Source], settings: str | None = None
 
 
 def _relocate(settings: str, keyrings: Path) -> Iterator[str]:
-    """Give the settings that reach mirrors, with the certificates that they name taken along."""
+    """Yield the settings for reaching mirrors, with copies of the certificates that they name."""
     trusts = False
     for line in settings.splitlines():
         name, _, rest = line.partition(" ")
@@ -110,7 +110,7 @@ def _relocate(settings: str, keyrings: Path) -> Iterator[str]:
 
 
 def _take(file: Path, folder: Path) -> Path:
-    """Copy a file into a folder under a name that no other file gets."""
+    """Copy a file into a folder under a name of its own."""
     copy = folder / "-".join(file.parts[1:])
     shutil.copyfile(file, copy)
     return copy

@@ -1,4 +1,4 @@
-"""A minimal Debian from its packages, for machines that can pull no base image."""
+"""Minimal Debian from its packages, for machines that can pull no base image."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tools.images.recipe import SUITE
 _KEYRING = "keyrings/debian-archive-keyring.gpg"
 
 _REMOVED = (
-    # The builder's own: a pod gets its own from the kubelet, and the mirror is a matter of the build.
+    # The builder's: a pod gets its own from the kubelet, and the mirror is the build's matter.
     "etc/resolv.conf",
     "etc/hostname",
     "etc/machine-id",
@@ -26,9 +26,9 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
     """Return the arguments that make mmdebstrap write the base as a tar file.
 
     Args:
-        target: The tar file to write.
-        dpkg_options: What is left out of packages; it stays in the image, for the packages of later layers.
-        apt: How to reach Debian.
+        target: Tar file to write.
+        dpkg_options: File of the paths left out of packages; it stays in the image, for later layers.
+        apt: Access to Debian.
 
     """
     removed = " ".join(f'"$1"/{path}' for path in _REMOVED)
@@ -47,7 +47,7 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
 
 
 def default_sources_arguments() -> list[str]:
-    """Return the arguments that make mmdebstrap print the sources that it uses by itself, and no more."""
+    """Return the arguments that make mmdebstrap print its default sources alone."""
     return [
         "--mode=root",
         "--variant=custom",
@@ -60,13 +60,13 @@ def default_sources_arguments() -> list[str]:
 
 
 def interesting_line(line: str) -> str | None:
-    """Return what to show of a line of mmdebstrap: "I: installing essential packages..." and the like."""
+    """Return the progress in a line of mmdebstrap, such as "I: installing essential packages..."."""
     text = line.removeprefix("I: ")
     return text if text != line and text.endswith("...") and "/" not in text else None
 
 
 def keyring(mmdebstrap: Path, share: Path = Path("/usr/share")) -> Path | None:
-    """Return the file of Debian's keys on this machine: installed, or unpacked where mmdebstrap was."""
+    """Return the file of Debian's keys: installed, or unpacked beside mmdebstrap."""
     for folder in (share, mmdebstrap.parent.parent / "share"):
         if (folder / _KEYRING).exists():
             return folder / _KEYRING

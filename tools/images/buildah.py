@@ -1,4 +1,4 @@
-"""buildah on a storage of its own: nothing of this machine's containers is read or changed."""
+"""buildah on a storage of its own, apart from this machine's containers."""
 
 import ipaddress
 import re
@@ -7,22 +7,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.console import UserError
-from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY
+from tools.images.runner import Progress, Runner
 from tools.kube.debs import Tool
 
 _NOTES = Path("/var/lib/containers")
-"""Where buildah notes, as root and whatever its flags, which layer has which digest in a registry."""
+"""Folder in which buildah, as root and whatever its flags, records layers' digests in a registry."""
 
 _LIBRARIES = Path("/etc/ld.so.cache")
-"""Where the dynamic linker looks libraries up. For RUN buildah starts itself anew, without its environment."""
+"""File in which the dynamic linker looks up libraries. For RUN, buildah restarts itself without its environment."""
 
 _OVER = """\
 while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
 shift
 exec "$@"
 """
-"""Runs a command with files of ours in other files' places, which only it sees (process.CONFINED)."""
+"""Script that runs a command with files of ours in other files' places, visible to it alone (runner.CONFINED)."""
 
 _STEP = re.compile(r"(?:\[\d+/\d+\] )?STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
@@ -34,17 +34,17 @@ class Buildah:
     """Commands of buildah.
 
     Attributes:
-        driver: How its storage keeps layers: `overlay`, or `vfs` where that does not work.
+        driver: Driver of the storage: `overlay`, or `vfs` where overlay does not work.
 
     """
 
     def __init__(self, program: Tool, storage: Path, runner: Callable[[Mapping[str, str]], Runner]) -> None:
-        """Find out which driver works.
+        """Choose a driver that works.
 
         Args:
-            program: buildah, of the machine or unpacked somewhere.
-            storage: The folder of the storage; made where it is missing.
-            runner: Gives what runs a command with additional environment variables.
+            program: buildah, of the machine or unpacked.
+            storage: Folder of the storage; made if missing.
+            runner: Returns a runner of commands with additional environment variables.
 
         """
         self._program = program.path
@@ -56,7 +56,7 @@ class Buildah:
         configuration = storage / "storage.conf"
         configuration.write_text('[storage]\ndriver = "overlay"\n')
         self._run = runner(
-            # Without these the machine's own files in /etc/containers would be read. The flags say the rest.
+            # Otherwise buildah would read the machine's files in /etc/containers. Flags set the rest.
             {
                 **program.environment,
                 "CONTAINERS_STORAGE_CONF": str(configuration),
@@ -88,7 +88,7 @@ class Buildah:
             return self._run(what, command, progress, interesting_step)
 
     def images(self) -> set[str]:
-        """Return the references of the images in the storage."""
+        """Return the references of all images in the storage."""
         lines = self("Listing images", "images", "--format={{.Name}}:{{.Tag}}")
         return {line for line in lines if _REFERENCE.fullmatch(line)}
 
@@ -97,7 +97,7 @@ class Buildah:
         self("Removing left-over builds", "rm", "--all")
 
     def keep_only(self, references: Iterable[str]) -> None:
-        """Remove all other images of ours, and those that have lost their name."""
+        """Remove all other images of ours, and those without a name."""
         old = {image for image in self.images() if image.startswith(f"{LOCAL_REPOSITORY}/")} - set(references)
         if old:
             self("Removing old images", "rmi", "--force", *sorted(old))
@@ -129,19 +129,19 @@ class Buildah:
 
 @contextmanager
 def _there(folder: Path) -> Iterator[None]:
-    """Make a folder for as long as it takes, where it is missing."""
+    """Make a missing folder for the time of the body."""
     missing = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
         if missing:
-            with suppress(OSError):  # it is another's by now
+            with suppress(OSError):  # another program uses it by now
                 folder.rmdir()
 
 
 def interesting_step(line: str) -> str | None:
-    """Return what to show of a line of `buildah build`: its steps that take time."""
+    """Return the progress in a line of `buildah build`: its steps that take time."""
     match = _STEP.fullmatch(line)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Building the images, each only when its tag is not in the cache yet."""
+"""Builds the images whose tags are not in the cache yet."""
 
 import os
 import shutil
@@ -12,19 +12,19 @@ from tools.console import UserError, step
 from tools.images import apt, bootstrap
 from tools.images.buildah import Buildah, tls_verify
 from tools.images.mirror import parse_list, sources
-from tools.images.process import Progress, Runner
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
+from tools.images.runner import Progress, Runner
 from tools.images.store import Store
 from tools.kube.debs import tool
 
 
 def cache() -> Store:
-    """Return the store of this user's finished images."""
+    """Return the store of finished images in this user's cache."""
     return Store(paths.cache_dir() / "images")
 
 
 def are_built() -> bool:
-    """Return True when the cache has all images of this checkout."""
+    """Return whether the cache has all images of this checkout."""
     return not _missing(cache(), Recipe().tags())
 
 
@@ -32,26 +32,26 @@ def build(*, base: str | None = None, mirror: str | None = None) -> None:
     """Build the images whose tags are not in the cache yet.
 
     Args:
-        base: Reference of the Debian trixie image to build on; bootstrapped from Debian's packages without.
-        mirror: URL of the Debian mirror; the one of this machine's apt without.
+        base: Reference of the Debian trixie image to build on; default: bootstrapped from Debian's packages.
+        mirror: URL of the Debian mirror; default: that of this machine's apt.
 
     Raises:
-        UserError: A step failed: which, and its last words.
+        UserError: A step failed; the message has its name and last lines.
 
     """
     build_missing(Recipe(base=base), cache(), mirror)
 
 
 def build_missing(recipe: Recipe, store: Store, mirror: str | None = None) -> None:
-    """Build the images of a recipe that a store does not have yet, and prune it."""
+    """Build the images of a recipe that a store does not have yet, and prune the store."""
     tags = recipe.tags()
     if _missing(store, tags):
         if os.geteuid() != 0:
-            raise UserError("Building images needs root, for the file owners in them: run this with sudo.")
+            raise UserError("Building images needs root, for the owners of files in them. Rerun with sudo.")
         with store.lock() as lock, store.work_folder() as work:
             recipe = recipe.snapshot(work / "recipe")
             tags = recipe.tags()
-            # Another build may have made them while this one waited for the lock.
+            # Another build may have made them during the wait for the lock.
             Build(recipe, store, work, lock, mirror).run(_missing(store, tags))
             store.prune({name: tags[name] for name in PUBLISHED})
 
@@ -65,11 +65,11 @@ class Build:
     """One run of a build.
 
     Attributes:
-        recipe: What to build.
-        store: Where finished images go.
-        work: A folder for what is gone at the end.
-        lock: The descriptor of the store's lock.
-        mirror: URL of the Debian mirror, if one was given.
+        recipe: Inputs of the images.
+        store: Store of finished images.
+        work: Folder for temporary files.
+        lock: Descriptor of the store's lock.
+        mirror: URL of the Debian mirror; None for that of this machine's apt.
 
     """
 
@@ -80,7 +80,7 @@ class Build:
     mirror: str | None = None
 
     def run(self, missing: Sequence[str]) -> None:
-        """Build the missing images, and what they stand on where it is not stored any more."""
+        """Build the missing images, and those of their parents that are no longer stored."""
         self.buildah.remove_containers()
         steps = to_build(self.recipe, missing, self.buildah.images())
         for number, name in enumerate(steps, start=1):
@@ -90,7 +90,7 @@ class Build:
 
     @cached_property
     def buildah(self) -> Buildah:
-        """The builder, on the storage that is kept between builds."""
+        """Builder on the storage that is kept between builds."""
         return Buildah(
             tool("buildah"),
             self.store.folder / "storage",
@@ -121,7 +121,7 @@ class Build:
         return options
 
     def _context(self, name: str) -> Path:
-        """Copy what an image's tag is a hash of into the folder that it is built in, with the same modes anywhere."""
+        """Copy the content of an image into its build folder, with the same modes on every machine."""
         context = self.work / name
         for path, source in self.recipe.content(name).items():
             (context / path).parent.mkdir(parents=True, exist_ok=True)
@@ -133,14 +133,14 @@ class Build:
     def _apt(self) -> apt.BuildApt:
         found = sources(self.mirror)
         if not found:
-            lines = self._mmdebstrap("Asking mmdebstrap for its mirror", bootstrap.default_sources_arguments())
+            lines = self._mmdebstrap("Reading mmdebstrap's default mirror", bootstrap.default_sources_arguments())
             found = list(parse_list("\n".join(lines)))
         keyring = bootstrap.keyring(tool("mmdebstrap").path)
         keyed = [replace(source, signed_by=source.signed_by or keyring) for source in found]
         return apt.prepare(self.work / "apt", keyed)
 
     def _bootstrap(self, progress: Progress) -> Path:
-        """Make the base's packages into a folder that its Containerfile can be built in."""
+        """Write the base's packages into a folder with its Containerfile, and return the folder."""
         source, context = self.recipe.folder / "base", self.work / "base"
         context.mkdir()
         shutil.copy(source / "Containerfile", context)
@@ -159,12 +159,12 @@ class Build:
 
 
 def to_build(recipe: Recipe, missing: Sequence[str], stored: set[str]) -> list[str]:
-    """Return what to build, parents first.
+    """Return the names of the images to build, parents first.
 
     Args:
-        recipe: What the images are made of.
-        missing: The images that are wanted.
-        stored: References that buildah has, which need no building to be built on.
+        recipe: Inputs of the images.
+        missing: Names of the wanted images.
+        stored: References that buildah has, whose images need no building.
 
     """
     tags, order = recipe.tags(), recipe.order()

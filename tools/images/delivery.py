@@ -1,4 +1,4 @@
-"""Bringing finished images to where they run: a Kubernetes on this machine, or a registry."""
+"""Delivery of finished images: to a Kubernetes on this machine, or to a registry."""
 
 from pathlib import Path
 from typing import Protocol
@@ -9,25 +9,25 @@ from tools.images.recipe import Recipe
 from tools.images.store import Store
 
 
-class Kube(Protocol):
-    """What loading needs of a Kubernetes on this machine."""
+class ImageImporter(Protocol):
+    """Node of a Kubernetes on this machine that takes in images."""
 
     def images(self) -> set[str]:
-        """Return the names of the images that its node has."""
+        """Return the names of the images that the node has."""
 
     def import_image(self, archive: Path) -> None:
-        """Take in the images of an OCI archive."""
+        """Import the images of an OCI archive."""
 
 
-def load(kube: Kube, *, base: str | None = None) -> None:
-    """Import the images that the Kubernetes on this machine does not have yet, as one archive.
+def load(kube: ImageImporter, *, base: str | None = None) -> None:
+    """Import the images that a Kubernetes on this machine does not have yet, as one archive.
 
     Args:
-        kube: The Kubernetes.
-        base: The image that they were built on, when not on the bootstrapped one.
+        kube: Kubernetes to import into.
+        base: Image that they were built on; default: the bootstrapped one.
 
     Raises:
-        UserError: They are not built.
+        UserError: An image is not built.
 
     """
     recipe, store = Recipe(base=base), cache()
@@ -43,11 +43,11 @@ def push(registry: str, *, base: str | None = None) -> None:
     """Push the images to a registry, with the credentials of `docker login` or `podman login`.
 
     Args:
-        registry: A registry's host and where in it the images go: `registry.example.org/hpc`.
-        base: The image that they were built on, when not on the bootstrapped one.
+        registry: Host and path in the registry: `registry.example.org/hpc`.
+        base: Image that they were built on; default: the bootstrapped one.
 
     Raises:
-        UserError: They are not built, or the registry refused, with its words.
+        UserError: An image is not built, or the registry refused, with its message.
 
     """
     recipe, store = Recipe(base=base), cache()
@@ -67,7 +67,7 @@ def _archive(recipe: Recipe, store: Store, references: dict[str, str], work: Pat
     tags = recipe.tags()
     for name, reference in references.items():
         if not store.use(name, tags[name]):
-            raise UserError(f"The image {reference} is not built yet: run `make images`.")
+            raise UserError(f"The image {reference} is not built yet. Run `make images`.")
     archive = work / "images.tar"
     store.archive({f"{name}/{tags[name]}": reference for name, reference in references.items()}, archive)
     return archive

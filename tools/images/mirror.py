@@ -1,4 +1,4 @@
-"""Where Debian's packages come from: a mirror that was given, or the one that this machine's apt uses."""
+"""Sources of Debian's packages: a given mirror, or that of this machine's apt."""
 
 import re
 import shlex
@@ -16,8 +16,8 @@ _FIELD = re.compile(r"^([^\s:]+):(.*(?:\n[ \t].*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Source:
-    """A place to get the packages of a suite from, and the file of its keys (None: those that apt trusts)."""
+class AptSource:
+    """Source of a suite's packages, and the file of its keys (None: those that apt trusts)."""
 
     uri: str
     suite: str
@@ -30,16 +30,16 @@ class Source:
 
 def sources(
     mirror: str | None, apt: Path = Path("/etc/apt"), os_release: Path = Path("/etc/os-release")
-) -> list[Source]:
-    """Return where to get Debian's packages from.
+) -> list[AptSource]:
+    """Return the sources of Debian's packages.
 
     Args:
-        mirror: A Debian mirror's URL. Without one it is what this machine's apt uses, when that is a Debian.
-        apt: The folder of apt's configuration.
-        os_release: The file that says which system this is.
+        mirror: URL of a Debian mirror; default: the mirror of this machine's apt, if the machine runs Debian.
+        apt: Folder of apt's configuration.
+        os_release: File that names this system.
 
     Returns:
-        The sources; none when nothing is given and this machine is no Debian.
+        The sources; none without a mirror on a machine that does not run Debian.
 
     """
     found = derive(configured(apt), _os_release(os_release))
@@ -47,10 +47,10 @@ def sources(
         return found
     key = next((source.signed_by for source in found if source.uri == mirror), None)
     security = [source for source in found if source.suite.endswith("-security")]
-    return [Source(mirror, SUITE, key), Source(mirror, f"{SUITE}-updates", key), *security]
+    return [AptSource(mirror, SUITE, key), AptSource(mirror, f"{SUITE}-updates", key), *security]
 
 
-def derive(found: Iterable[Source], system: dict[str, str]) -> list[Source]:
+def derive(found: Iterable[AptSource], system: dict[str, str]) -> list[AptSource]:
     """Turn the sources of a Debian machine into those of the images' suite, with updates and security."""
     if system.get("ID") != "debian":
         return []
@@ -64,7 +64,7 @@ def derive(found: Iterable[Source], system: dict[str, str]) -> list[Source]:
     return list(dict.fromkeys(wanted)) if any(source.suite == SUITE for source in wanted) else []
 
 
-def configured(apt: Path) -> Iterator[Source]:
+def configured(apt: Path) -> Iterator[AptSource]:
     """Read the sources of the main component that a folder like /etc/apt configures."""
     for file in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
         if file.suffix == ".list" and file.is_file():
@@ -73,16 +73,16 @@ def configured(apt: Path) -> Iterator[Source]:
             yield from parse_deb822(file.read_text())
 
 
-def parse_list(text: str) -> Iterator[Source]:
+def parse_list(text: str) -> Iterator[AptSource]:
     """Read the sources of the main component from a `.list` file: one line each."""
     for line in text.splitlines():
         match = _LINE.fullmatch(line.partition("#")[0].strip())
         if match and "main" in match["components"].split():
             options = dict(part.split("=", 1) for part in (match["options"] or "").split() if "=" in part)
-            yield Source(match["uri"], match["suite"], _key(options.get("signed-by", "")))
+            yield AptSource(match["uri"], match["suite"], _key(options.get("signed-by", "")))
 
 
-def parse_deb822(text: str) -> Iterator[Source]:
+def parse_deb822(text: str) -> Iterator[AptSource]:
     """Read the sources of the main component from a `.sources` file: paragraphs of fields."""
     uncommented = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for paragraph in re.split(r"\n[ \t]*\n", uncommented):
@@ -93,11 +93,11 @@ def parse_deb822(text: str) -> Iterator[Source]:
         key = _key(" ".join(fields.get("signed-by", ())))
         for uri in fields.get("uris", ()):
             for suite in fields.get("suites", ()):
-                yield Source(uri, suite, key)
+                yield AptSource(uri, suite, key)
 
 
 def _key(signed_by: str) -> Path | None:
-    """Return the file that a Signed-By names. A key written in place or a fingerprint is left to apt."""
+    """Return the file in a Signed-By; None for an inline key or a fingerprint, which are left to apt."""
     return Path(signed_by) if signed_by.startswith("/") else None
 
 

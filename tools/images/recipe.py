@@ -1,4 +1,4 @@
-"""What the images are made of, and the tags that follow from it. Nothing is started here."""
+"""Inputs of the images, and the tags that follow from them, without starting anything."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from tools import paths
 from tools.console import UserError
 
 SUITE = "trixie"
-"""The Debian release of the images: the one with Slurm 24.11."""
+"""Debian release of the images: the one with Slurm 24.11."""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "slurm": ("base",),
@@ -26,7 +26,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "login": ("node",),
     "jail-tools": ("toolchain",),
 }
-"""Each image and those it is built from, in building order. `base` is bootstrapped, or pulled."""
+"""Images and the images they are built from, in building order. `base` is bootstrapped or pulled."""
 
 FOLDERS = {
     "slurm": ("packages",),
@@ -34,15 +34,15 @@ FOLDERS = {
     "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),
 }
-"""What is built into an image besides its own folder: others, by their paths from `images/`."""
+"""Folders built into an image besides its own, by their paths from `images/`."""
 
 PUBLISHED = ("controller", "worker", "login", "munge", "jail-tools", "jail")
-"""The images that pods run. The others exist only for these: as their shared layers, or to compile in."""
+"""Images that pods run. Others serve these: as shared layers, or to compile in."""
 
 LOCAL_REPOSITORY = "localhost/soperator"
 
 _FORMAT = "2"
-"""Counted up when tools/images builds different images from the same folders."""
+"""Version of the builder: counted up when tools/images builds other images from the same folders."""
 
 _TAG_LENGTH = 16
 """Hexadecimal digits: 64 bits, far from a collision in any registry."""
@@ -52,12 +52,12 @@ _NOT_CONTENT = {"__pycache__", "tests", "jail_testing", ".pytest_cache", "build"
 
 @dataclass(frozen=True)
 class Recipe:
-    """The inputs of a build that decide its result.
+    """Inputs of a build that decide its result.
 
     Attributes:
-        folder: The folder with one folder per image, and `AS_OF`.
+        folder: Folder with one folder per image, and `AS_OF`.
         base: Reference of the image to build on, or None to bootstrap one from Debian's packages.
-        architecture: Of the machine, since images are built natively.
+        architecture: Architecture of the machine, since images are built natively.
 
     """
 
@@ -67,12 +67,12 @@ class Recipe:
 
     @property
     def as_of(self) -> int:
-        """Return the time in seconds since 1970 that every file and image gets.
+        """Return the time of every file and image, in seconds since 1970.
 
-        `images/AS_OF` holds a date. A later one gives new tags, and so images with today's packages.
+        `images/AS_OF` holds its date. A later one gives new tags, and so images with today's packages.
 
         Raises:
-            UserError: The file holds something else.
+            UserError: The file does not hold a date.
 
         """
         file = self.folder / "AS_OF"
@@ -80,7 +80,7 @@ class Recipe:
         try:
             return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
         except ValueError as error:
-            raise UserError(f'{file} holds "{text}". It must be a date like 2026-11-21.') from error
+            raise UserError(f'{file} holds "{text}". Write a date like 2026-11-21.') from error
 
     def order(self) -> list[str]:
         """Return the names of the images to build, parents first."""
@@ -94,7 +94,7 @@ class Recipe:
         return tags
 
     def snapshot(self, folder: Path) -> "Recipe":
-        """Copy the folders and return the recipe of the copy: edits during a build don't get into its images."""
+        """Copy the folders and return the recipe of the copy: edits during a build stay out of its images."""
         shared = {Path(name) for names in FOLDERS.values() for name in names}
         for path in (Path(), *(path for path in shared if path.parts[0] == "..")):
             target = Path(os.path.normpath(folder / "images" / path))
@@ -103,14 +103,14 @@ class Recipe:
         return replace(self, folder=folder / "images")
 
     def content(self, name: str) -> dict[str, Path]:
-        """Return the files that an image is built from, by where they are in its build: those of its folders."""
+        """Return the files of an image's folders by their paths in its build."""
         files = _files(self.folder / name, Path())
         for shared in FOLDERS.get(name, ()):
             files |= _files(self.folder / shared, Path(Path(shared).name))
         return files
 
     def references(self, registry: str | None = None) -> dict[str, str]:
-        """Return the full reference of each image that pods run."""
+        """Return the full reference of each published image."""
         tags = self.tags()
         repository = registry.rstrip("/") if registry else LOCAL_REPOSITORY
         return {name: f"{repository}/{name}:{tags[name]}" for name in PUBLISHED}
@@ -119,7 +119,7 @@ class Recipe:
         digest = hashlib.sha256()
         pulled = name == "base" and self.base is not None
         content = {} if pulled else self.content(name)
-        for part in (_FORMAT, SUITE, str(self.as_of), self.architecture, name, *parents, *_parts(content)):
+        for part in (_FORMAT, SUITE, str(self.as_of), self.architecture, name, *parents, *_hashed(content)):
             data = part if isinstance(part, bytes) else part.encode()
             digest.update(len(data).to_bytes(8, "big") + data)
         return digest.hexdigest()[:_TAG_LENGTH]
@@ -129,8 +129,8 @@ def references(registry: str | None = None, *, base: str | None = None) -> dict[
     """Return the images as a stack names them: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
 
     Args:
-        registry: Where the images were pushed, like `registry.example.org/hpc`; on this machine without.
-        base: The image that they were built on, when not on the bootstrapped one.
+        registry: Registry of the images, like `registry.example.org/hpc`; default: this machine.
+        base: Image that they were built on; default: the bootstrapped one.
 
     """
     return {name.replace("-", "_"): image for name, image in Recipe(base=base).references(registry).items()}
@@ -143,7 +143,7 @@ def _files(folder: Path, target: Path) -> dict[str, Path]:
     }
 
 
-def _parts(content: Mapping[str, Path]) -> Iterator[str | bytes]:
+def _hashed(content: Mapping[str, Path]) -> Iterator[str | bytes]:
     for name, path in content.items():
         yield name
         yield "x" if path.stat().st_mode & 0o100 else "-"

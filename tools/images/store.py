@@ -1,10 +1,10 @@
-"""The built images on disk: one OCI layout per image and tag, all of them over one folder of blobs.
+"""Built images on disk: one OCI layout per image and tag, over one folder of blobs.
 
-<cache>/images/blobs/sha256/<digest>              layers, configurations, manifests: each once, whoever uses it
-<cache>/images/layouts/<name>/<tag>/index.json    a finished image: its folder appears whole, by a rename
-<cache>/images/storage                            buildah's: the images that others are built on
-<cache>/images/temporary                          of the programs that build, with the packages that apt keeps
-<cache>/images/work-*                             a build in progress, or what a killed one left
+<cache>/images/blobs/sha256/<digest>              layers, configurations, manifests: each once
+<cache>/images/layouts/<name>/<tag>/index.json    a finished image: a rename makes its folder appear whole
+<cache>/images/storage                            buildah's storage: images that others are built on
+<cache>/images/temporary                          temporary files of builds, with the packages that apt keeps
+<cache>/images/work-*                             a build in progress, or leftovers of a killed one
 """
 
 import io
@@ -18,22 +18,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tools.kube import locks
+from tools import locks
 
 KEPT_TAGS = 3
-"""Tags kept of each image: that of the checkout in use, and two to go back to or of other checkouts."""
+"""Tags kept of each image: that of the checkout in use, and two to return to or of other checkouts."""
 
 LOCK_TIMEOUT_SECONDS = 30 * 60
-"""Longer than any build takes."""
+"""Time longer than any build."""
 
 _KEPT_TEMPORARY = "buildah-cache"
-"""Where buildah, in its temporary folder, keeps those of `RUN --mount=type=cache`: apt's indexes and packages."""
+"""Folder, in buildah's temporary one, of `RUN --mount=type=cache`: apt's indexes and packages."""
 
 _OCI_LAYOUT = '{"imageLayoutVersion": "1.0.0"}'
 
 
 class Store:
-    """The folder of finished images. Hold `lock()` around everything that changes it or relies on it."""
+    """Folder of finished images. Hold `lock()` around everything that changes it or relies on it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,22 +42,22 @@ class Store:
         self.temporary = folder / "temporary"
 
     def lock(self) -> AbstractContextManager[int]:
-        """Keep other builds out, and give the descriptor that holds the lock: a program that inherits it holds it, too.
+        """Keep other builds out, and yield the lock's descriptor: a program that inherits it holds the lock, too.
 
         Raises:
-            UserError: Another build held it for `LOCK_TIMEOUT_SECONDS`.
+            UserError: Another build held the lock for `LOCK_TIMEOUT_SECONDS`.
 
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         return locks.held(self.folder / "lock", "building images", wait_seconds=LOCK_TIMEOUT_SECONDS)
 
     def layout(self, name: str, tag: str) -> Path:
-        """Return the OCI layout of an image: there, when the image is finished."""
+        """Return the OCI layout of an image, which exists once the image is finished."""
         return self.layouts / name / tag
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:
-        """Give a folder for the build in progress; what killed builds left goes first."""
+        """Yield a folder for the build in progress; leftovers of killed builds are removed first."""
         self.temporary.mkdir(exist_ok=True)
         left = [path for path in self.temporary.iterdir() if not path.name.startswith(_KEPT_TEMPORARY)]
         for path in (*left, *self.folder.glob("work-*")):
@@ -67,7 +67,7 @@ class Store:
 
     @contextmanager
     def new_layout(self, name: str, tag: str, work: Path) -> Iterator[Path]:
-        """Give an empty OCI layout over the shared blobs; at the end it becomes the finished image."""
+        """Yield an empty OCI layout over the shared blobs, which becomes the finished image at the end."""
         layout = work / f"{name}-{tag}"
         layout.mkdir()
         (self.blobs / "sha256").mkdir(parents=True, exist_ok=True)
@@ -80,11 +80,11 @@ class Store:
         layout.rename(final)
 
     def archive(self, references: Mapping[str, str], target: Path) -> None:
-        """Write one OCI archive with several images, in which a shared layer is once.
+        """Write one OCI archive of several images, with each shared layer once.
 
         Args:
-            references: The name that each image gets where it is imported, by `name/tag`.
-            target: The file to write.
+            references: Name of each image after the import, by `name/tag`.
+            target: File to write.
 
         """
         manifests = [
@@ -99,7 +99,7 @@ class Store:
                 tar.add(self._blob(digest), arcname=f"blobs/{digest.replace(':', '/')}")
 
     def use(self, name: str, tag: str) -> bool:
-        """Tell whether an image is finished, and note that it is in use, which is what pruning goes by."""
+        """Return whether an image is finished, and record its use for pruning."""
         try:
             os.utime(self.layout(name, tag))
         except FileNotFoundError:
@@ -107,7 +107,7 @@ class Store:
         return True
 
     def prune(self, current: Mapping[str, str]) -> None:
-        """Remove all but the current and the last used tags of each image, then blobs that none refers to."""
+        """Remove all but the current and the last used tags of each image, then unreferenced blobs."""
         for name, tag in current.items():
             tags = [path for path in (self.layouts / name).glob("*") if path.name != tag]
             tags.sort(key=lambda path: path.stat().st_mtime, reverse=True)

@@ -1,6 +1,6 @@
-"""A real Kubernetes on one bare machine, for trying out and for tests."""
+"""A real Kubernetes on one bare machine, for trials and tests."""
 
-from tools.kube.cluster import EmbeddedKubernetes
+from tools.kube.embedded_kubernetes import EmbeddedKubernetes
 from tools.kube.settings import Settings
 
 __all__ = ["EmbeddedKubernetes", "Settings"]

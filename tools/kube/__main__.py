@@ -1,4 +1,4 @@
-"""`python -m tools.kube up|down|status|env`: the embedded Kubernetes by itself."""
+"""`python -m tools.kube up|down|status|env`: runs the embedded Kubernetes by itself."""
 
 import argparse
 import shlex
@@ -9,12 +9,12 @@ from tools.kube import EmbeddedKubernetes
 
 
 def main() -> int:
-    """Run one command and return its exit code: that of `status` is 0 when all is well."""
+    """Run one command and return its exit code; that of `status` is 0 if every server is well."""
     parser = argparse.ArgumentParser(prog="python -m tools.kube", description="The embedded Kubernetes.")
     parser.add_argument(
         "command",
         choices=("up", "down", "status", "env"),
-        help='start it, end it, say how its parts are, print shell settings for it: eval "$(python -m tools.kube env)"',
+        help='start it, end it, print its health, print shell settings: eval "$(python -m tools.kube env)"',
     )
     command = parser.parse_args().command
     kubernetes = EmbeddedKubernetes()

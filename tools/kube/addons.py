@@ -1,4 +1,4 @@
-"""Objects that every embedded Kubernetes has: the storage class, and what our own servers may do."""
+"""Objects of every embedded Kubernetes: the storage class, and the roles of our own servers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Container images of a few files, made without a builder: an archive as `docker save` writes it."""
+"""Container images of a few files, made without a builder, as `docker save` archives."""
 
 import io
 import json
@@ -7,6 +7,9 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+
+from tools.kube import binaries, configs
+from tools.paths import cache_dir
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -43,11 +46,22 @@ def archive(
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write an archive where a killed run leaves no half of it."""
+    """Write an archive atomically: a killed run leaves no half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)
     return temporary.rename(path)
+
+
+def pause_image() -> Path:
+    """Return the archive, in the cache, of the image that holds each pod's namespaces; made first if missing."""
+    binaries.build(binaries.PAUSE)
+    folder = binaries.PAUSE.installed
+    path = cache_dir() / "images" / f"{folder.name}.tar"
+    if not path.exists():
+        program = (folder / "pause").read_bytes()
+        write(path, archive(configs.PAUSE_IMAGE, {"/pause": program}, entrypoint=["/pause"]))
+    return path
 
 
 def _tar(contents: Mapping[str, bytes], links: Mapping[str, str], *, mode: int) -> bytes:

@@ -9,39 +9,40 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from tools import locks
 from tools.console import UserError, step
-from tools.kube import golang, locks
+from tools.kube import golang
 from tools.paths import cache_dir
 
 GO = Path(__file__).parent / "go"
-"""The module of the embedded Kubernetes: Go compiles once the packages that several of its programs share."""
+"""Module of the embedded Kubernetes: Go compiles packages that several of its programs share once."""
 
 _LOCK_SECONDS = 3600
 _PACKAGE_SECONDS = (0.25, 0.75)
-"""Time of one core for a package, linking included: on a fast machine, and on the slowest one seen."""
+"""Time of one core for a package, linking included: on a fast machine, and on the slowest seen."""
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A `main` package, and what is built from it."""
+    """A `main` package and the binary built from it."""
 
     name: str
     """Folder in the module."""
 
     dependency: str = ""
-    """The module path whose version in go.mod is the binary's version; empty: our own code."""
+    """Module path whose version in go.mod is the binary's version; empty: our own code."""
 
     programs: tuple[str, ...] = ()
-    """Names that the one file is called by; empty: its own."""
+    """Names of links to the one file; empty: its own name."""
 
     stamp: str = ""
-    """The Go package that wants to know its version (`-X <stamp>.gitVersion=...`)."""
+    """Go package to stamp with the version (`-X <stamp>.gitVersion=...`)."""
 
     module: Path = GO
 
     @property
     def version(self) -> str:
-        """The version that go.mod pins."""
+        """Version that go.mod pins."""
         if not self.dependency:
             return "own"
         go_mod = self.module / "go.mod"
@@ -52,12 +53,12 @@ class Binary:
 
     @property
     def installed(self) -> Path:
-        """The folder in the cache that has (or will have) its programs."""
+        """Folder of its programs in the cache, also before they are built."""
         return _folder() / f"{self.name}-{self.version}-{self.key}"
 
     @property
     def key(self) -> str:
-        """A hash of all that decides the binary but the Go release: of the sources, its own and what they require."""
+        """Hash of everything that decides the binary but the Go release: flags, its sources and their requirements."""
         digest = sha256(" ".join([*golang.FLAGS, self.link_flags, *self.programs, os.uname().machine]).encode())
         own = (self.module / self.name).rglob("*")
         for file in sorted({self.module / "go.mod", self.module / "go.sum", *own}):
@@ -86,7 +87,7 @@ KUBERNETES = Binary(
         "kubelet",
         "kubectl",
     ),
-    stamp="k8s.io/component-base/version",  # without it the API server is v0.0.0, and clients misbehave
+    stamp="k8s.io/component-base/version",  # unstamped, the API server is v0.0.0, and clients misbehave
 )
 ETCD = Binary("etcd", "go.etcd.io/etcd/server/v3")
 COREDNS = Binary("coredns", "github.com/coredns/coredns")
@@ -97,16 +98,16 @@ ALL = (*SERVERS, PAUSE)
 
 
 def missing(binaries: Sequence[Binary]) -> list[Binary]:
-    """Return those that are not in the cache."""
+    """Return the binaries that the cache does not have."""
     return [binary for binary in binaries if not binary.installed.exists()]
 
 
 def build(*binaries: Binary) -> None:
-    """Build those of one module's binaries that are not in the cache."""
+    """Build those binaries of one module that the cache does not have."""
     if not missing(binaries):
         return
     with locks.held(_folder() / ".go.lock", "building Go programs", wait_seconds=_LOCK_SECONDS):
-        if still := missing(binaries):  # nobody has built them while we waited
+        if still := missing(binaries):  # another program may have built some meanwhile
             _build(still)
 
 
@@ -152,7 +153,7 @@ def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, st
 
 
 def _fetched(modules: int) -> str:
-    return f"fetched {modules} modules" if modules else "looking for what is left to compile"
+    return f"fetched {modules} modules" if modules else "listing packages to compile"
 
 
 def _progress(compiled: int, stale: int) -> str:
@@ -160,14 +161,14 @@ def _progress(compiled: int, stale: int) -> str:
 
 
 def usual_time(packages: int, cores: int) -> str:
-    """Return how long compiling so many packages takes, as a range in words."""
+    """Return the usual time to compile so many packages, as a range in words."""
     least, most = (math.ceil(packages * seconds / 60 / cores) for seconds in _PACKAGE_SECONDS)
     shown = f"{least} to {most} minutes" if most > 1 else "a minute at most"
     return f"{shown} on {cores} core{'s' * (cores > 1)}"
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,6 +1,6 @@
-"""Our cgroup: every process that we start and every pod is below it, so that all of them are found again.
+"""Our cgroup: every process that we start and every pod is below it, so that none is lost.
 
-Both layouts are supported: one hierarchy a controller (v1, also in systemd's hybrid form) and the unified one (v2).
+Both versions are supported: one hierarchy a controller (v1, also systemd's hybrid form) and the unified one (v2).
 """
 
 import errno
@@ -19,77 +19,77 @@ _KILL_SECONDS = 20
 _REMOVE_SECONDS = 5
 _POLL_SECONDS = 0.05
 _V1_FOR_SERVERS = ("pids", "freezer", "devices", "memory")
-"""The v1 hierarchy that marks our servers, by preference: none of these changes how a process runs."""
+"""Hierarchy of v1 that marks our servers, by preference: none of these changes how a process runs."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The machine's cgroup hierarchies."""
+class Hierarchies:
+    """Cgroup hierarchies of a machine: folders and controllers."""
 
-    hierarchies: tuple[Path, ...]
+    folders: tuple[Path, ...]
     controllers: frozenset[str]
     unified: bool
 
     @property
     def marking(self) -> Path:
-        """The hierarchy in which our servers' processes are put."""
+        """Hierarchy that holds our servers' processes."""
         if self.unified:
             return ROOT
-        by_name = {name: path for path in self.hierarchies for name in path.name.split(",")}
+        by_name = {name: path for path in self.folders for name in path.name.split(",")}
         return next((by_name[name] for name in _V1_FOR_SERVERS if name in by_name), ROOT / _V1_FOR_SERVERS[0])
 
 
-def layout(mounts: str | None = None, v2_controllers: str | None = None) -> Layout:
-    """Return the layout that /proc/mounts (or the given text) shows."""
+def hierarchies(mounts: str | None = None, v2_controllers: str | None = None) -> Hierarchies:
+    """Return the hierarchies in /proc/mounts, or in the given text."""
     text = Path("/proc/mounts").read_text() if mounts is None else mounts
     lines = [line.split() for line in text.splitlines()]
     v1 = {Path(target): options.split(",") for _, target, kind, options, *_ in lines if kind == "cgroup"}
     if v1:
         named = frozenset(option for options in v1.values() for option in options)
-        # systemd's hybrid form has a v2 hierarchy without controllers beside them, where runc makes its folders too.
+        # systemd's hybrid form has a v2 hierarchy without controllers beside them, where runc makes folders, too.
         v2 = [Path(target) for _, target, kind, *_ in lines if kind == "cgroup2"]
-        return Layout((*v1, *v2), named, unified=False)
+        return Hierarchies((*v1, *v2), named, unified=False)
     if v2_controllers is None:
         file = ROOT / "cgroup.controllers"
         v2_controllers = file.read_text() if file.exists() else ""
-    return Layout((ROOT,), frozenset(v2_controllers.split()), unified=True)
+    return Hierarchies((ROOT,), frozenset(v2_controllers.split()), unified=True)
 
 
 class Cgroup:
-    """One named cgroup in all hierarchies."""
+    """One named cgroup in every hierarchy."""
 
-    def __init__(self, name: str, machine: Layout | None = None) -> None:
+    def __init__(self, name: str, machine: Hierarchies | None = None) -> None:
         self.name = name
-        self._layout = machine or layout()
+        self._hierarchies = machine or hierarchies()
 
     @property
     def folders(self) -> list[Path]:
-        """Its folder in each hierarchy."""
-        return [hierarchy / self.name for hierarchy in self._layout.hierarchies]
+        """Folders of the cgroup, one a hierarchy."""
+        return [hierarchy / self.name for hierarchy in self._hierarchies.folders]
 
     @property
     def servers(self) -> Path:
-        """The file that takes our servers' processes."""
-        return self._layout.marking / self.name / "servers" / "cgroup.procs"
+        """File that takes our servers' processes."""
+        return self._hierarchies.marking / self.name / "servers" / "cgroup.procs"
 
     def create(self) -> None:
-        """Make it in all hierarchies, with all controllers that the machine hands out."""
+        """Make the cgroup in every hierarchy, with every controller that the machine hands out."""
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
-            if self._layout.unified:
+            if self._hierarchies.unified:
                 for level in (folder.parent, folder):
                     self._hand_out(level)
             elif (folder / "cpuset.cpus").exists():
-                # A v1 cpuset starts empty, and no process can enter an empty one.
+                # A v1 cpuset starts empty, and an empty one takes no process.
                 for file in ("cpuset.cpus", "cpuset.mems"):
                     if not (folder / file).read_text().strip():
                         (folder / file).write_text((folder.parent / file).read_text())
         self.servers.parent.mkdir(exist_ok=True)
 
     def _hand_out(self, level: Path) -> None:
-        """Let the cgroups below `level` have all its controllers (v2)."""
+        """Hand all controllers of `level` to the cgroups below it (v2)."""
         file = level / "cgroup.subtree_control"
-        wanted = " ".join(f"+{controller}" for controller in sorted(self._layout.controllers))
+        wanted = " ".join(f"+{controller}" for controller in sorted(self._hierarchies.controllers))
         try:
             file.write_text(wanted)
         except OSError as error:
@@ -99,11 +99,11 @@ class Cgroup:
             ) from error
 
     def processes(self) -> set[int]:
-        """Return the ids of all processes in it and below."""
+        """Return the ids of all processes in the cgroup and below."""
         return set().union(*(processes(folder) for folder in self.folders))
 
     def kill(self) -> int:
-        """Kill all processes in it, also those that are started meanwhile; return how many there were."""
+        """Kill all processes in the cgroup, also those started meanwhile; return their number."""
         killed: set[int] = set()
         deadline = time.monotonic() + _KILL_SECONDS
         while found := self.processes():
@@ -119,14 +119,14 @@ class Cgroup:
         return len(killed)
 
     def remove(self) -> int:
-        """Remove it and all below, empty of processes; return how many folders there were."""
+        """Remove the cgroup, which has no process, and all below; return the number of folders."""
         return sum(remove(folder) for folder in self.folders if folder.exists())
 
 
 def _thaw(folder: Path) -> None:
-    """Let go what is frozen below `folder` (by a runc that was killed in the middle): it could not end."""
+    """Thaw processes below `folder`, which a killed runc has left frozen: they could not end."""
     for file in _each(folder, "freezer.state"):
-        with suppress(OSError):  # it was removed meanwhile, or is the root
+        with suppress(OSError):  # removed meanwhile, or the root
             file.write_text("THAWED")
     for file in _each(folder, "cgroup.freeze"):
         with suppress(OSError):
@@ -139,18 +139,18 @@ def processes(folder: Path) -> set[int]:
     for file in _each(folder, "cgroup.procs"):
         try:
             found |= {int(pid) for pid in file.read_text().split()}
-        except OSError:  # it was removed meanwhile
+        except OSError:  # removed meanwhile
             continue
     return found - {0, os.getpid()}
 
 
 def _each(folder: Path, name: str) -> Iterator[Path]:
-    """Yield a file of each cgroup from `folder` on; those that are removed meanwhile are passed over."""
+    """Yield a file of each cgroup from `folder` on; skip those removed meanwhile."""
     return (Path(path, name) for path, _, files in os.walk(folder) if name in files)
 
 
 def remove(folder: Path) -> int:
-    """Remove a cgroup and all below it; return how many there were."""
+    """Remove a cgroup and all below it; return their number."""
     below = [Path(path) for path, _, _ in os.walk(folder, topdown=False)]
     for cgroup in below:
         _remove_one(cgroup)
@@ -158,7 +158,7 @@ def remove(folder: Path) -> int:
 
 
 def _remove_one(cgroup: Path) -> None:
-    """Remove one; the kernel calls it busy for a moment after its last process has ended."""
+    """Remove a cgroup; for a moment after the end of its last process, the kernel reports it busy."""
     deadline = time.monotonic() + _REMOVE_SECONDS
     while True:
         try:

@@ -1,9 +1,9 @@
-"""What servers leave at places that cannot be chosen: found and removed when the cluster ends."""
+"""Leftovers of servers in places that cannot be chosen: found and removed when the cluster ends."""
 
 import json
 from pathlib import Path
 
-from tools.kube import cgroups, files
+from tools.kube import cgroups, host_files
 from tools.kube.health import socket_problem
 from tools.kube.settings import Settings
 
@@ -17,19 +17,19 @@ _FOLDERS = (
     *(_CONTAINERD / name for name in ("s", "fifo", "runc/k8s.io", "runc")),
     *(_CONTAINERD, _CONTAINER_LOGS, _CNI_RESULTS, _CNI_RESULTS.parent, _DEVICE_PLUGINS, _DEVICE_PLUGINS.parent),
 )
-"""Folders that the servers make: removed when they are empty, the inner before the outer."""
+"""Folders that servers make: removed if empty, the inner before the outer."""
 
 
 def remember(memory: Path) -> None:
-    """Keep the names of the cgroups at the top that were there before us: those are not ours to remove."""
+    """Record the top-level cgroups of before our start: those are not ours to remove."""
     if not memory.exists():
-        files.write(memory, json.dumps(sorted(map(str, _cgroups_at_the_top()))) + "\n")
+        host_files.write(memory, json.dumps(sorted(map(str, _top_level_cgroups()))) + "\n")
 
 
 def remove(settings: Settings, memory: Path) -> list[str]:
-    """Remove what our servers, which have ended, left outside the state folder; return what was removed."""
+    """Remove leftovers of our ended servers outside the state folder; return a line for each kind."""
     files_left = {
-        # containerd has its shims' sockets here whatever it is told; one on which nobody listens is of no use.
+        # containerd keeps its shims' sockets here, whatever its settings; one without a listener is of no use.
         "sockets of shims": [path for path in _entries(_CONTAINERD / "s") if socket_problem(path)],
         "links to logs": [
             path
@@ -50,16 +50,16 @@ def remove(settings: Settings, memory: Path) -> list[str]:
             folder.rmdir()
     if memory.exists():
         before = set(json.loads(memory.read_text()))
-        ours = [path for path in _cgroups_at_the_top() if str(path) not in before and not cgroups.processes(path)]
+        ours = [path for path in _top_level_cgroups() if str(path) not in before and not cgroups.processes(path)]
         if ours:
             removed.append(f"{sum(map(cgroups.remove, ours))} cgroups of Slurm nodes and of `ctr run`")
     return removed
 
 
-def _cgroups_at_the_top() -> list[Path]:
+def _top_level_cgroups() -> list[Path]:
     """Return the cgroups that slurmd (`slurm_<node>`) and `ctr run` (`k8s.io`) make outside any pod's."""
     patterns = ("slurm_*", "k8s.io")
-    found = (path for hierarchy in cgroups.layout().hierarchies for name in patterns for path in hierarchy.glob(name))
+    found = (path for hierarchy in cgroups.hierarchies().folders for name in patterns for path in hierarchy.glob(name))
     return [path for path in found if path.is_dir()]
 
 

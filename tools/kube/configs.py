@@ -7,7 +7,7 @@ from typing import Any
 from tools.kube.settings import Settings
 
 POLICY_PLUGIN = "soperator-policy"
-"""The name by which the node agent's program is a network plugin."""
+"""Name of the node agent's program as a network plugin."""
 
 PAUSE_IMAGE = "localhost/soperator/pause:1"
 
@@ -51,9 +51,9 @@ state = "{settings.containerd_state}"
 
 
 def cni(settings: Settings, *, mtu: int) -> str:
-    """Return the pods' network: a bridge whose address is the node's, and our plugin that waits for policies.
+    """Return the pods' network: a bridge with the node's address, and our plugin that waits for policies.
 
-    NAT is done by our own nft table.
+    Our own nft table does NAT.
     """
     bridge = {
         "type": "bridge",
@@ -108,8 +108,8 @@ def kubelet(settings: Settings) -> str:
                 "imagefs.available": "1%",
                 "memory.available": "100Mi",
             },
-            # Images come from archives, not from a registry: one that is collected would not come back by itself.
-            # Nor by age: containerd before 1.7 does not tell the kubelet that the pause image is in use.
+            # Images come from archives, not from a registry: a collected one would not come back by itself.
+            # Nor by age: containerd before 1.7 does not report to the kubelet that the pause image is in use.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
             "syncFrequency": "10s",
@@ -146,8 +146,8 @@ def kube_proxy(settings: Settings) -> str:
 def corefile(settings: Settings, *, nameservers: Sequence[str]) -> str:
     """Return CoreDNS' configuration: the cluster's names, and all others by the machine's nameservers.
 
-    Every name is answered at once, because Slurm resolves the address 0.0.0.0 at each start and stands still for
-    10 s on a nameserver that is silent: addresses are looked up in the cluster only, and with no nameserver that
+    CoreDNS answers every name at once, because Slurm resolves the address 0.0.0.0 at each start, and a silent
+    nameserver would stop it for 10 s: addresses are looked up in the cluster alone, and without a nameserver that
     answers, other names do not exist.
     """
     if nameservers:

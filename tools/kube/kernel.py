@@ -1,4 +1,4 @@
-"""Which features the running kernel has, built in or as modules."""
+"""Features of the running kernel, built in or as modules."""
 
 import gzip
 import os
@@ -10,14 +10,14 @@ from tools.kube.debs import tool
 
 @dataclass(frozen=True)
 class Feature:
-    """Something of the kernel that we need."""
+    """Feature of the kernel that we need."""
 
     what: str
     option: str
-    """Its CONFIG_ name, for a person who builds kernels."""
+    """CONFIG_ name, for a person who builds kernels."""
 
     module: str
-    """Its module, where it is one."""
+    """Module, if it is one."""
 
 
 FEATURES = (
@@ -34,24 +34,24 @@ FEATURES = (
     Feature("nftables number generators", "CONFIG_NFT_NUMGEN", "nft_numgen"),
     Feature("nftables rejects", "CONFIG_NFT_REJECT", "nft_reject"),
 )
-"""What containers, kube-proxy's nftables mode and our own tables use."""
+"""Features that containers, kube-proxy's nftables mode and our own tables use."""
 
 TO_LOAD = ("overlay", "br_netfilter")
-"""Modules that nothing loads by itself when they are needed."""
+"""Modules that are not loaded on demand."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the kernel says of itself. Empty texts: it does not say."""
+    """Description of a kernel. Empty texts: unknown."""
 
     config: str
-    """Lines CONFIG_X=y."""
+    """Lines such as CONFIG_X=y."""
 
     modules: str
-    """modules.builtin and modules.dep of its release."""
+    """Content of modules.builtin and modules.dep of its release."""
 
     def missing(self) -> list[Feature]:
-        """Return the features that it certainly does not have."""
+        """Return the features that are certainly missing."""
         return [feature for feature in FEATURES if self._has(feature) is False]
 
     def _has(self, feature: Feature) -> bool | None:
@@ -66,7 +66,7 @@ class Kernel:
         return None
 
     def can_load(self, module: str) -> bool:
-        """Tell whether `module` can be loaded, or is built in under that name."""
+        """Return whether `module` can be loaded, or is built in under that name."""
         return f"/{module}.ko" in self.modules
 
 
@@ -80,7 +80,7 @@ def running() -> Kernel:
 
 
 def load_modules() -> None:
-    """Load the modules of TO_LOAD that the kernel has as modules and has not loaded."""
+    """Load the modules of TO_LOAD that exist and are not loaded."""
     kernel = running()
     for module in TO_LOAD:
         if kernel.can_load(module) and not (Path("/sys/module") / module).exists():
@@ -91,7 +91,7 @@ def _first(*files: Path) -> str:
     for file in files:
         try:
             content = file.read_bytes()
-        except OSError:  # not there, or not for us
+        except OSError:  # missing, or not readable for us
             continue
         return (gzip.decompress(content) if file.suffix == ".gz" else content).decode()
     return ""

@@ -1,4 +1,4 @@
-"""Who listens on which address and port of this machine, from /proc."""
+"""Listening sockets of this machine and their programs, from /proc."""
 
 import struct
 from collections.abc import Collection, Iterator, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _LISTEN = "0A"
 _UNCONNECTED = "07"
-"""The state of a UDP socket that takes packets from anybody."""
+"""State of a UDP socket that takes packets from anybody."""
 
 _TABLES: Mapping[str, str] = {"tcp": _LISTEN, "tcp6": _LISTEN, "udp": _UNCONNECTED, "udp6": _UNCONNECTED}
 
@@ -18,18 +18,18 @@ class Listener:
     """A listening socket."""
 
     protocol: str
-    """tcp or udp."""
+    """Protocol: tcp or udp."""
 
     address: IPv4Address | IPv6Address
     port: int
     inode: int
 
     def takes(self, address: str, port: int) -> bool:
-        """Tell whether it stands in the way of another that would listen on `address` and `port`."""
+        """Return whether the socket conflicts with a listener on `address` and `port`."""
         if self.port != port:
             return False
         wanted = ip_address(address)
-        if self.address.is_unspecified:  # :: takes IPv4 too, unless told otherwise
+        if self.address.is_unspecified:  # :: takes IPv4, too, by default
             return True
         mapped = self.address.ipv4_mapped if isinstance(self.address, IPv6Address) else None
         return wanted in {self.address, mapped}
@@ -62,7 +62,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 
 
 def holders(inodes: Collection[int], proc: Path = Path("/proc")) -> dict[int, int]:
-    """Return the process that has each socket open, by the socket's inode."""
+    """Return the process of each socket, by the socket's inode."""
     names = {f"socket:[{inode}]": inode for inode in inodes}
     found: dict[int, int] = {}
     for folder in proc.glob("[0-9]*/fd"):
@@ -71,13 +71,13 @@ def holders(inodes: Collection[int], proc: Path = Path("/proc")) -> dict[int, in
                 inode = names.get(str(descriptor.readlink()))
                 if inode is not None:
                     found[inode] = int(folder.parent.name)
-        except OSError:  # the process ended meanwhile, or is not ours to look at
+        except OSError:  # the process has ended, or is not ours to inspect
             continue
     return found
 
 
 def program(pid: int, proc: Path = Path("/proc")) -> str:
-    """Return what a person knows a process by."""
+    """Return the name by which a person knows a process."""
     try:
         return (proc / str(pid) / "comm").read_text().strip()
     except OSError:

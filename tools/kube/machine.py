@@ -1,4 +1,4 @@
-"""What this machine is like: the facts that the preflight judges."""
+"""Facts about this machine, for machine_checks."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from tools.kube import cgroups, kernel, listeners, network, sysctls
+from tools.kube import cgroups, kernel, listeners, pod_network, sysctls
 from tools.kube.kernel import Feature
 from tools.kube.settings import Settings
 from tools.paths import cache_dir
@@ -24,19 +24,19 @@ COMMANDS: Mapping[str, str] = {
     "dpkg-query": "dpkg",
     "apt-get": "apt",
 }
-"""Programs that the machine itself must have, with their packages; all others can be fetched."""
+"""Programs that the machine itself must have, and their packages; all others can be fetched."""
 
 
 FILES: Mapping[str, str] = {
     "/dev/kmsg": "the kubelet reads it: give the container that this machine is the device",
     "/etc/hosts": "containerd copies it for each pod: write one with the line 127.0.0.1 localhost",
 }
-"""Files that servers do not do without, with why and what to do."""
+"""Files that servers need, each with the reason and the next step."""
 
 
 @dataclass(frozen=True)
 class Filesystem:
-    """The file system that a folder is, or will be, on."""
+    """File system of a folder, which may not exist yet."""
 
     path: Path
     device: int
@@ -47,7 +47,7 @@ class Filesystem:
 
 @dataclass(frozen=True)
 class Taken:
-    """A port that another program has."""
+    """Port of ours that another program has."""
 
     protocol: str
     address: str
@@ -59,7 +59,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Route:
-    """A way that packets take."""
+    """Route of the machine."""
 
     network: IPv4Network
     device: str
@@ -67,7 +67,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Facts:
-    """The machine as it is. The defaults are of one that lacks nothing."""
+    """Facts about a machine. The defaults meet every requirement."""
 
     cache: Filesystem
     state: Filesystem
@@ -82,25 +82,25 @@ class Facts:
     controllers: frozenset[str] = frozenset()
     cgroups_writable: bool = True
     other_cluster: str | None = None
-    """The state folder of another embedded Kubernetes that runs."""
+    """State folder of another embedded Kubernetes that runs."""
 
     taken: Sequence[Taken] = ()
     routes: Sequence[Route] = ()
     stuck_sysctls: Sequence[str] = ()
     memory_bytes: int = 64 * GIB
     builds: bool = False
-    """Servers must be built first."""
+    """True if servers are still to be built."""
 
     running: bool = False
-    """Some servers run already, so that what they take is taken."""
+    """True if some servers run already, so that their resources are in use."""
 
 
 def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
-    """Look at this machine. `ours` are the processes of our own servers, whose ports are not in the way."""
+    """Return the facts about this machine; ports of processes in `ours`, our own servers, do not count as taken."""
     state = filesystem(settings.state)
-    layout = cgroups.layout()
+    hierarchies = cgroups.hierarchies()
     root = os.geteuid() == 0
-    owner = network.owner(settings)
+    owner = pod_network.owner(settings)
     return Facts(
         cache=filesystem(cache_dir()),
         state=state,
@@ -111,9 +111,9 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
         missing_features=kernel.running().missing(),
         missing_files={name: advice for name, advice in FILES.items() if not Path(name).exists()},
         overlay_problem=overlay_problem(settings.state) if root and not ours else "",
-        unified=layout.unified,
-        controllers=layout.controllers,
-        cgroups_writable=all(os.access(hierarchy, os.W_OK) for hierarchy in layout.hierarchies),
+        unified=hierarchies.unified,
+        controllers=hierarchies.controllers,
+        cgroups_writable=all(os.access(hierarchy, os.W_OK) for hierarchy in hierarchies.folders),
         other_cluster=None if owner in {None, str(settings.state)} else owner,
         taken=taken(settings, listeners.listeners(), ours),
         routes=routes(Path("/proc/net/route").read_text()),
@@ -125,7 +125,7 @@ def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
 
 
 def filesystem(folder: Path) -> Filesystem:
-    """Return the file system of a folder that may not be there yet."""
+    """Return the file system of a folder, which may not exist yet."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     numbers = os.statvfs(existing)
     return Filesystem(
@@ -149,7 +149,7 @@ def capabilities(status: str) -> int:
 
 
 def available_memory(meminfo: str) -> int:
-    """Return the bytes that programs can have without swapping, from the text of /proc/meminfo."""
+    """Return the bytes available to programs without swapping, from the text of /proc/meminfo."""
     line = next(line for line in meminfo.splitlines() if line.startswith("MemAvailable:"))
     return int(line.split()[1]) * 1024
 
@@ -165,7 +165,7 @@ def routes(table: str) -> list[Route]:
 
 
 def taken(settings: Settings, found: Sequence[listeners.Listener], ours: Collection[int]) -> list[Taken]:
-    """Return our ports on which others listen."""
+    """Return our ports on which other programs listen."""
     conflicts = [
         (listener, address, port, what)
         for protocol, address, port, what in settings.listens()
@@ -183,13 +183,13 @@ def taken(settings: Settings, found: Sequence[listeners.Listener], ours: Collect
 
 
 def stuck_sysctls(root: Path = sysctls.ROOT) -> list[str]:
-    """Return the settings that we need otherwise and that cannot be set."""
+    """Return the settings that need another value and cannot be set."""
     found = []
     for name, value in sysctls.NEEDED.items():
         file = root / name
         if file.exists() and file.read_text().strip() != value:
             try:
-                with file.open("r+"):  # opening is what a read-only mount refuses
+                with file.open("r+"):  # a read-only mount refuses the opening
                     pass
             except OSError:
                 found.append(name)
@@ -197,7 +197,7 @@ def stuck_sysctls(root: Path = sysctls.ROOT) -> list[str]:
 
 
 def overlay_problem(state: Path) -> str:
-    """Try an overlay mount below the state folder, and return what the system said when it failed."""
+    """Try an overlay mount below the state folder, and return the system's error; empty if there is none."""
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=state, prefix=".overlay-") as name:
         folders = [Path(name) / part for part in ("lower", "upper", "work", "merged")]

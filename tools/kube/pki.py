@@ -1,4 +1,4 @@
-"""Certificates of the embedded Kubernetes: an own authority, and one certificate for each identity."""
+"""Certificates of the embedded Kubernetes: its own authority, and one certificate for each identity."""
 
 import datetime as dt
 import ipaddress
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tools.kube import files
+from tools.kube import host_files
 
 _VALID = dt.timedelta(days=365)
 _AUTHORITY_VALID = dt.timedelta(days=3650)
@@ -22,17 +22,17 @@ _SKEW = dt.timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a certificate speaks for. Kubernetes reads the common name as user and the organisation as group."""
+    """Subject of a certificate. Kubernetes reads the common name as user and the organisation as group."""
 
     file: str
     user: str
     group: str = ""
     names: tuple[str, ...] = ()
-    """DNS names and IP addresses under which it serves; empty for one that only calls."""
+    """DNS names and IP addresses of a server; empty for a client."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class KeyPair:
     """A certificate and its key, as files."""
 
     certificate: Path
@@ -40,7 +40,7 @@ class Pair:
 
 
 class Pki:
-    """The authority and its certificates in one folder; files are made when missing and renewed when near their end."""
+    """Authority and certificates in one folder: made if missing, renewed if near their end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,8 +49,8 @@ class Pki:
         if not _good(self.authority, ()):
             self._make_authority()
 
-    def _pair(self, name: str) -> Pair:
-        return Pair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
+    def _pair(self, name: str) -> KeyPair:
+        return KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
 
     def _make_authority(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -63,8 +63,8 @@ class Pki:
         )
         _write(self.authority, builder.sign(key, hashes.SHA256()), key)
 
-    def issue(self, identity: Identity) -> Pair:
-        """Return the identity's certificate and key; made or renewed when missing, near its end, or of other names."""
+    def issue(self, identity: Identity) -> KeyPair:
+        """Return the identity's certificate and key; made or renewed if missing, near its end, or of other names."""
         pair = self._pair(identity.file)
         if _good(pair, identity.names, self.authority):
             return pair
@@ -91,20 +91,20 @@ class Pki:
         _write(pair, builder.sign(authority_key, hashes.SHA256()), key)
         return pair
 
-    def signing_key(self, name: str) -> Pair:
+    def signing_key(self, name: str) -> KeyPair:
         """Return a key pair without a certificate (of service accounts' tokens); `certificate` is the public key."""
-        pair = Pair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
+        pair = KeyPair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
         if not (pair.certificate.exists() and pair.key.exists()):
             key = ec.generate_private_key(ec.SECP256R1())
             public = key.public_key().public_bytes(
                 serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
             )
-            files.write(pair.key, _pem(key))
-            files.write(pair.certificate, public)
+            host_files.write(pair.key, _pem(key))
+            host_files.write(pair.certificate, public)
         return pair
 
 
-def _good(pair: Pair, names: Iterable[str], issuer: Pair | None = None) -> bool:
+def _good(pair: KeyPair, names: Iterable[str], issuer: KeyPair | None = None) -> bool:
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
         key = _load_key(pair.key)
@@ -187,6 +187,6 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _write(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    files.write(pair.key, _pem(key))
-    files.write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    host_files.write(pair.key, _pem(key))
+    host_files.write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))

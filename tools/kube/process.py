@@ -1,4 +1,4 @@
-"""Running a program to its end: bounded, and with its own words when it fails."""
+"""Programs run to their end: bounded, with their last lines in an error."""
 
 import os
 import signal
@@ -25,13 +25,13 @@ def output(
     timeout_seconds: float = 60,
     what: str | None = None,
 ) -> str:
-    """Run `command`, and return its standard output.
+    """Run `command`, and return its standard output. `environment` adds to this process's own.
 
-    `environment` is added to this process's own. Raises UserError with the last lines that the program printed when it
-    fails, is missing, or takes longer than `timeout_seconds`; `what` says in it what was being done.
+    Raises:
+        UserError: The program is missing, failed (with its last lines) or took too long; `what` names the act.
     """
     words = [str(word) for word in command]
-    doing = what or " ".join(words[:4])
+    act = what or " ".join(words[:4])
 
     def start() -> "subprocess.Popen[str]":
         return subprocess.Popen(
@@ -48,12 +48,12 @@ def output(
         with tasks.program(start) as process:
             printed, errors = process.communicate(stdin, timeout=timeout_seconds)
     except FileNotFoundError:
-        raise UserError(f"{doing}: there is no program {words[0]} on this machine") from None
+        raise UserError(f"{act}: {words[0]} is not on this machine") from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{doing}: {words[0]} did not end within {timeout_seconds:g} s") from None
+        raise UserError(f"{act}: {words[0]} did not end within {timeout_seconds:g} s") from None
     if process.returncode:
-        said = (errors or printed).strip().splitlines()
-        raise UserError(f"{doing} failed (exit {process.returncode}):\n{_last(said)}")
+        lines = (errors or printed).strip().splitlines()
+        raise UserError(f"{act} failed (exit {process.returncode}):\n{_last(lines)}")
     return printed
 
 
@@ -66,10 +66,10 @@ def watched(
     what: str,
     report: Callable[[list[str]], None],
 ) -> list[str]:
-    """Run `command`, which takes long, and return the lines that it printed, errors among them.
+    """Run a long `command`, and return its lines, errors among them.
 
-    `report` gets the lines so far every few seconds. Failures are as with `output`. Programs that the command
-    started end with it, and it ends with us, even when we are killed.
+    `report` receives the lines so far every few seconds. Failures are as with `output`. Programs that the command
+    has started end with it, and it ends with us, even if we are killed.
     """
     with tempfile.TemporaryFile("w+") as log:
 
@@ -94,7 +94,7 @@ def watched(
                 while not _ended(process):
                     report(lines())
                     if time.monotonic() > deadline:
-                        raise UserError(f"{what}: it did not end within {timeout_seconds:g} s")
+                        raise UserError(f"{what} did not end within {timeout_seconds:g} s")
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The machine's nameservers, and which of them answer."""
+"""Nameservers of the machine, and those of them that answer."""
 
 import ipaddress
 import secrets
@@ -11,11 +11,11 @@ RESOLV_CONF = Path("/etc/resolv.conf")
 _PORT = 53
 _ANSWER_SECONDS = 1.0
 _MOST = 3
-"""As many nameservers as the C library asks."""
+"""Number of nameservers that the C library asks."""
 
 
 def nameservers(resolv_conf: str) -> list[str]:
-    """Return the addresses that the text of a resolv.conf names."""
+    """Return the addresses in the text of a resolv.conf."""
     found = []
     for line in resolv_conf.splitlines():
         words = line.split()
@@ -28,12 +28,12 @@ def nameservers(resolv_conf: str) -> list[str]:
 
 
 def of_this_machine() -> list[str]:
-    """Return the addresses that the machine's resolv.conf names; a machine without that file has none."""
+    """Return the addresses in the machine's resolv.conf; none if there is no such file."""
     return nameservers(RESOLV_CONF.read_text()) if RESOLV_CONF.exists() else []
 
 
 def answering(addresses: Iterable[str], *, port: int = _PORT) -> list[str]:
-    """Return those that answer a question at once: one that is silent would cost every lookup seconds."""
+    """Return the addresses that answer at once: a silent one would cost every lookup seconds."""
     asked: dict[str, socket.socket] = {}
     query = _query()
     answered = []
@@ -44,7 +44,7 @@ def answering(addresses: Iterable[str], *, port: int = _PORT) -> list[str]:
             try:
                 asked[address].connect((address, port))
                 asked[address].send(query)
-            except OSError:  # no way there
+            except OSError:  # no route
                 asked.pop(address).close()
         deadline = time.monotonic() + _ANSWER_SECONDS
         for address, connection in asked.items():
@@ -61,7 +61,7 @@ def answering(addresses: Iterable[str], *, port: int = _PORT) -> list[str]:
 
 
 def _query() -> bytes:
-    """A question for the root's nameservers (RFC 1035): one that every nameserver can answer from its cache."""
+    """Return a query for the root's nameservers (RFC 1035), which every nameserver can answer from its cache."""
     flags_recursion_wanted = b"\x01\x00"
     one_question = b"\x00\x01\x00\x00\x00\x00\x00\x00"
     root_ns_in = b"\x00" + b"\x00\x02" + b"\x00\x01"

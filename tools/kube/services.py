@@ -1,4 +1,4 @@
-"""The servers as data: command, the files that they read, and how each is asked whether it is well."""
+"""Servers as data: command, files read at the start, health check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from tools.kube.debs import Tool, tool
 from tools.kube.health import Asker, socket_problem
-from tools.kube.pki import Identity, Pair
+from tools.kube.pki import Identity, KeyPair
 from tools.kube.settings import Settings
-from tools.kube.supervisor import Part
+from tools.kube.supervisor import Server
 
 _LIBRARIES = "LD_LIBRARY_PATH"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
-class Programs:
+class ProgramFolders:
     """Folders of the built programs."""
 
     kubernetes: Path
@@ -25,7 +25,7 @@ class Programs:
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
-    """Return who has a certificate, by the name of its files."""
+    """Return the identities that have a certificate, by the name of its files."""
     loopback = "127.0.0.1"
     api_names = (
         "kubernetes",
@@ -54,11 +54,11 @@ def identities(settings: Settings) -> dict[str, Identity]:
 
 
 KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-proxy", "coredns", "node-agent")
-"""The identities that call the API server with a kubeconfig."""
+"""Identities that call the API server with a kubeconfig."""
 
 
-def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
-    """Return all servers in the order in which they are started; those of one wave do not need each other."""
+def waves(settings: Settings, programs: ProgramFolders) -> list[list[Server]]:
+    """Return all servers in the order of their start; servers of one wave do not need each other."""
     return [
         [etcd(settings, programs), containerd(settings)],
         [api_server(settings, programs)],
@@ -72,8 +72,8 @@ def waves(settings: Settings, programs: Programs) -> list[list[Part]]:
     ]
 
 
-def _pair(settings: Settings, name: str) -> Pair:
-    return Pair(settings.pki / f"{name}.crt", settings.pki / f"{name}.key")
+def _pair(settings: Settings, name: str) -> KeyPair:
+    return KeyPair(settings.pki / f"{name}.crt", settings.pki / f"{name}.key")
 
 
 def _authority(settings: Settings) -> Path:
@@ -89,12 +89,12 @@ def _serving(settings: Settings, name: str) -> list[str]:
     return [f"--tls-cert-file={pair.certificate}", f"--tls-private-key-file={pair.key}"]
 
 
-def etcd(settings: Settings, programs: Programs) -> Part:
-    """The cluster's database: on loopback, where other users are, so only with a client certificate."""
+def etcd(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the database: on loopback, which other users reach, so a client certificate is required."""
     url = f"https://127.0.0.1:{settings.ports.etcd}"
     peer = f"https://127.0.0.1:{settings.ports.etcd_peer}"
     pair, authority = _pair(settings, "etcd"), _authority(settings)
-    return Part(
+    return Server(
         "etcd",
         [
             programs.etcd / "etcd",
@@ -110,7 +110,7 @@ def etcd(settings: Settings, programs: Programs) -> Part:
             *(f"--{side}trusted-ca-file={authority}" for side in ("", "peer-")),
             "--client-cert-auth",
             "--peer-client-cert-auth",
-            # The cluster is for trying out and for tests: a loss of power may cost it, and each write is quicker.
+            # The cluster is for trials and tests: a loss of power may destroy it, and each write is faster.
             "--unsafe-no-fsync",
             "--auto-compaction-mode=periodic",
             "--auto-compaction-retention=15m",
@@ -121,11 +121,11 @@ def etcd(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def api_server(settings: Settings, programs: Programs) -> Part:
-    """The API server, on the pod bridge: pods reach it there, and nothing beyond this machine does."""
+def api_server(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the API server, on the pod bridge: in reach of pods, out of reach beyond this machine."""
     authority, admin = _authority(settings), _pair(settings, "admin")
     etcd_client, kubelet_client = _pair(settings, "etcd-client"), _pair(settings, "apiserver-kubelet")
-    return Part(
+    return Server(
         "kube-apiserver",
         [
             programs.kubernetes / "kube-apiserver",
@@ -156,9 +156,9 @@ def api_server(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def controller_manager(settings: Settings, programs: Programs) -> Part:
-    """The controllers, on loopback."""
-    return Part(
+def controller_manager(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the controllers, on loopback."""
+    return Server(
         "kube-controller-manager",
         [
             programs.kubernetes / "kube-controller-manager",
@@ -185,9 +185,9 @@ def controller_manager(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def scheduler(settings: Settings, programs: Programs) -> Part:
-    """The scheduler, on loopback."""
-    return Part(
+def scheduler(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the scheduler, on loopback."""
+    return Server(
         "kube-scheduler",
         [
             programs.kubernetes / "kube-scheduler",
@@ -204,10 +204,10 @@ def scheduler(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def containerd(settings: Settings) -> Part:
-    """The container runtime with root, state and socket of its own: a Docker that is there goes on beside it."""
+def containerd(settings: Settings) -> Server:
+    """Return the container runtime, with root, state and socket of its own beside those of a Docker."""
     program, config = tool("containerd"), settings.config / "containerd.toml"
-    return Part(
+    return Server(
         "containerd",
         [program.path, "--config", config],
         well=lambda: socket_problem(settings.containerd_socket),
@@ -216,11 +216,11 @@ def containerd(settings: Settings) -> Part:
     )
 
 
-def kubelet(settings: Settings, programs: Programs) -> Part:
-    """The node: well when it says so to the API server."""
+def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the node: well if the API server has it as ready."""
     node = f"{settings.api_url}/api/v1/nodes/{settings.node}"
     config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
-    return Part(
+    return Server(
         "kubelet",
         [
             programs.kubernetes / "kubelet",
@@ -236,10 +236,10 @@ def kubelet(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def proxy(settings: Settings, programs: Programs) -> Part:
-    """Services' virtual addresses, in nftables."""
+def proxy(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return kube-proxy: virtual addresses of services, in nftables."""
     config = settings.config / "kube-proxy.json"
-    return Part(
+    return Server(
         "kube-proxy",
         [programs.kubernetes / "kube-proxy", f"--config={config}"],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.proxy_health}/livez"),
@@ -248,10 +248,10 @@ def proxy(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def dns(settings: Settings, programs: Programs) -> Part:
-    """The cluster's nameserver, on the pod bridge."""
+def dns(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return the nameserver, on the pod bridge."""
     config = settings.config / "Corefile"
-    return Part(
+    return Server(
         "coredns",
         [programs.coredns / "coredns", "-conf", config],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.dns_ready}/ready"),
@@ -260,10 +260,10 @@ def dns(settings: Settings, programs: Programs) -> Part:
     )
 
 
-def node_agent(settings: Settings, programs: Programs) -> Part:
-    """Our own agent: enforces NetworkPolicies, and makes volumes for claims."""
+def node_agent(settings: Settings, programs: ProgramFolders) -> Server:
+    """Return our own agent, which enforces NetworkPolicies and makes volumes for claims."""
     nft = tool("nft")
-    return Part(
+    return Server(
         "node-agent",
         [
             programs.node / "node",
@@ -286,7 +286,7 @@ def _well_on_loopback(settings: Settings, port: int) -> Callable[[], str | None]
 
 
 def _environment(*tools: Tool) -> dict[str, str]:
-    """Return a server's whole environment: nothing of the shell that it is started from, which may hold secrets."""
+    """Return a server's whole environment: nothing of the user's shell, which may hold secrets."""
     folders = dict.fromkeys(str(program.path.parent) for program in tools)
     environment = {"PATH": ":".join([*folders, _SYSTEM_PATH]), "HOME": "/root"}
     for program in tools:

@@ -1,4 +1,4 @@
-"""What one embedded Kubernetes is made of: its addresses, ports, names and folders."""
+"""Addresses, ports, names and folders of one embedded Kubernetes."""
 
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,7 +13,7 @@ _LONGEST_STATE_PATH = 64
 
 
 @dataclass(frozen=True)
-class Ports:
+class ServerPorts:
     """TCP ports of the servers: `api` and `kubelet` on the pod bridge (and the nameserver's 53), others on loopback."""
 
     api: int = 6443
@@ -32,13 +32,13 @@ class Ports:
 
 @dataclass(frozen=True)
 class Settings:
-    """One embedded Kubernetes. The defaults are the cluster of `make up`."""
+    """Settings of one embedded Kubernetes. The defaults are those of `make up`."""
 
     state: Path = field(default_factory=lambda: paths.state_dir() / "kube")
-    """Everything that belongs to the running cluster: data, disks, certificates, logs, sockets."""
+    """Folder of the running cluster: data, disks, certificates, logs, sockets."""
 
     name: str = "soperator-pulumi"
-    """Names the nft tables, the pods' network and the kubeconfig's entries, so that all of it is known as ours."""
+    """Name of the nft tables, the pods' network and the kubeconfig's entries, which marks them as ours."""
 
     node: str = "n1"
     bridge: str = "soperator0"
@@ -46,33 +46,33 @@ class Settings:
     node_pods: IPv4Network = field(default=IPv4Network("10.244.0.0/24"))
     services: IPv4Network = field(default=IPv4Network("10.96.0.0/16"))
     domain: str = "cluster.local"
-    ports: Ports = Ports()
+    ports: ServerPorts = ServerPorts()
 
     def __post_init__(self) -> None:
-        """Refuse a state folder that is too deep for the sockets in it."""
+        """Refuse a state folder too deep for its sockets."""
         if len(str(self.state)) > _LONGEST_STATE_PATH:
             raise UserError(
                 f"the state folder {self.state} has {len(str(self.state))} characters, and sockets below it allow "
-                f"{_LONGEST_STATE_PATH}: set XDG_STATE_HOME to a shorter path"
+                f"{_LONGEST_STATE_PATH}. Set XDG_STATE_HOME to a shorter path"
             )
 
     @property
     def address(self) -> str:
-        """The node's address: the bridge's own, so that no interface of the machine is needed or exposed."""
+        """Address of the node: the bridge's own, so that no interface of the machine is needed or exposed."""
         return str(self.node_pods[1])
 
     @property
     def api_url(self) -> str:
-        """Where the API server answers, for pods and for programs on this machine."""
+        """URL of the API server, for pods and for programs on this machine."""
         return f"https://{self.address}:{self.ports.api}"
 
     @property
     def api_service(self) -> str:
-        """The virtual address of `kubernetes.default`: by definition the first of the services' range."""
+        """Virtual address of `kubernetes.default`: by definition the first of the services' range."""
         return str(self.services[1])
 
     def listens(self) -> list[tuple[str, str, int, str]]:
-        """Return all that the servers listen on: protocol, address, port, who."""
+        """Return the listeners of all servers: protocol, address, port, server."""
         loopback, ports = "127.0.0.1", self.ports
         return [
             ("tcp", self.address, ports.api, "the API server"),
@@ -93,90 +93,90 @@ class Settings:
 
     @property
     def table(self) -> str:
-        """The stem of our nft tables' names (nft allows no dash)."""
+        """Stem of our nft tables' names (nft allows no dash)."""
         return self.name.replace("-", "_")
 
     @property
     def cgroup(self) -> str:
-        """The cgroup of all our processes: one for each state folder, so that no cluster ends another's processes."""
+        """Cgroup of all our processes: one for each state folder, so that no cluster kills another's."""
         return f"{self.name}-{sha256(str(self.state).encode()).hexdigest()[:8]}"
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
+        """File of the administrator's kubeconfig."""
         return self.kubeconfigs / "admin"
 
     @property
     def kubeconfigs(self) -> Path:
-        """One kubeconfig for each identity that calls the API server."""
+        """Folder of kubeconfigs, one for each identity that calls the API server."""
         return self.state / "kubeconfigs"
 
     @property
     def pki(self) -> Path:
-        """Certificates and keys."""
+        """Folder of certificates and keys."""
         return self.state / "pki"
 
     @property
     def config(self) -> Path:
-        """Rendered configuration files of the servers."""
+        """Folder of the servers' configuration files."""
         return self.state / "config"
 
     @property
     def logs(self) -> Path:
-        """One log file a server."""
+        """Folder of log files, one a server."""
         return self.state / "logs"
 
     @property
     def pod_logs(self) -> Path:
-        """Logs of containers."""
+        """Folder of containers' logs."""
         return self.state / "pod-logs"
 
     @property
     def run(self) -> Path:
-        """Process records of the servers, and sockets."""
+        """Folder of the servers' process records, and of sockets."""
         return self.state / "run"
 
     @property
     def containerd_socket(self) -> Path:
-        """Where containerd answers."""
+        """Socket of containerd."""
         return self.run / "containerd.sock"
 
     @property
     def containerd_state(self) -> Path:
-        """What containerd keeps of running containers."""
+        """Folder of containerd for running containers."""
         return self.run / "containerd"
 
     @property
     def containerd_root(self) -> Path:
-        """Images and snapshots."""
+        """Folder of images and snapshots."""
         return self.state / "containerd"
 
     @property
     def kubelet_root(self) -> Path:
-        """Volumes of pods."""
+        """Folder of pods' volumes."""
         return self.state / "kubelet"
 
     @property
     def etcd_data(self) -> Path:
-        """The cluster's objects."""
+        """Folder of etcd's data."""
         return self.state / "etcd"
 
     @property
     def volumes(self) -> Path:
-        """A folder for each PersistentVolume."""
+        """Folder of PersistentVolumes, each in one of its own."""
         return self.state / "volumes"
 
     @property
     def agent_socket(self) -> Path:
-        """Where the node agent answers the pods' network plugin."""
+        """Socket of the node agent for the pods' network plugin."""
         return self.run / "node-agent.sock"
 
     @property
     def cni_plugins(self) -> Path:
-        """The network plugins, the distribution's and our own."""
+        """Folder of network plugins, the distribution's and our own."""
         return self.state / "cni-plugins"
 
     @property
     def cni_state(self) -> Path:
-        """Addresses given to pods."""
+        """Folder of addresses given to pods."""
         return self.state / "cni"

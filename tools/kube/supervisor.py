@@ -1,8 +1,8 @@
-"""Servers that run on after this program has ended: started, watched until well, and stopped.
+"""Servers that outlive this program: started, watched until well, and stopped.
 
-A server is known by its process id together with the time at which that process started, so that a process that
-later got the same id is never taken for it. What it was started with (command, environment, the files that it reads)
-is kept as a fingerprint: a server whose fingerprint has changed is started anew, all others are left alone.
+A server is known by its process id and the start time of that process, so that a later process of the same id is
+never taken for it. A fingerprint records command, environment and files that the server was started with: a server
+whose fingerprint has changed is restarted, all others are left alone.
 """
 
 import json
@@ -17,40 +17,40 @@ from hashlib import sha256
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files
+from tools.kube import host_files
 
 _LAST_LINES = 15
 _POLL_SECONDS = 0.1
 _LOG_KEPT_BYTES = 50_000_000
 
-# The shell puts itself into the cgroup, starts the server in the background and says its process id. The server is then
-# nobody's child but init's: it outlives us, and leaves no zombie in a program that goes on.
+# The shell enters the cgroup, starts the server in the background and prints its process id. The server is then init's
+# child alone: it outlives us, and leaves no zombie in a long-lived program.
 _LAUNCH = 'echo $$ > "$1" || exit 1; log="$2"; shift 2; exec 3>&1 >> "$log" 2>&1 < /dev/null; "$@" 3>&- & echo $! >&3'
 
 
 @dataclass(frozen=True)
-class Part:
-    """A server: how it is started, and how it is asked whether it is well."""
+class Server:
+    """A server: its start and its health check."""
 
     name: str
     command: Sequence[str | Path]
     well: Callable[[], str | None]
-    """None when it serves, else why not."""
+    """Return None if the server is well, else the problem."""
 
     reads: Sequence[Path] = ()
-    """Files that it reads at its start only: when one changes, it is started anew."""
+    """Files read at the start alone: a changed one needs a restart."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """All that it gets: nothing of ours is passed on."""
+    """Whole environment: none of ours is inherited."""
 
     start_seconds: float = 60
-    """How long it may take to be well."""
+    """Longest time to become well."""
 
     stop_seconds: float = 5
-    """How long it may take to end when asked to, before it is killed: every one of them survives that."""
+    """Longest time to end on SIGTERM, before SIGKILL, which every server survives."""
 
     def fingerprint(self) -> str:
-        """A hash of all that decides how it runs."""
+        """Return a hash of everything that decides how the server runs."""
         digest = sha256(json.dumps([[str(word) for word in self.command], sorted(self.environment.items())]).encode())
         for file in self.reads:
             digest.update(file.read_bytes())
@@ -59,17 +59,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Process:
-    """A process, told apart from a later one with the same id."""
+    """A process, distinct from a later one of the same id."""
 
     pid: int
     started_ticks: int
-    """Field 22 of /proc/<pid>/stat: clock ticks after boot."""
+    """Clock ticks from boot to start: field 22 of /proc/<pid>/stat."""
 
     boot: str
 
     @classmethod
     def of(cls, pid: int) -> "Process | None":
-        """Return the live process with this id; None when there is none (a zombie is none)."""
+        """Return the live process of this id; None if there is none, or a zombie."""
         try:
             # The second field is the command's name, in parentheses, with anything in it.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -79,12 +79,12 @@ class Process:
         return None if fields[0] in {"Z", "X"} else cls(pid, int(fields[19]), boot)
 
     def alive(self) -> bool:
-        """Tell whether this very process still runs."""
+        """Return whether this very process still runs."""
         return Process.of(self.pid) == self
 
 
 class Supervisor:
-    """Starts, watches and stops parts; records are below `run`, logs below `logs`."""
+    """Starts, watches and stops servers; records are below `run`, logs below `logs`."""
 
     def __init__(self, run: Path, logs: Path, cgroup_procs: Path) -> None:
         self._run = run
@@ -92,29 +92,29 @@ class Supervisor:
         self._cgroup_procs = cgroup_procs
 
     def process(self, name: str) -> Process | None:
-        """Return the part's process when it runs."""
+        """Return a server's process; None if it does not run."""
         record = self._read(name)
         return record[0] if record and record[0].alive() else None
 
-    def current(self, part: Part) -> bool:
-        """Tell whether the part runs, and as it would be started now."""
-        record = self._read(part.name)
-        return bool(record and record[0].alive() and record[1] == part.fingerprint())
+    def current(self, server: Server) -> bool:
+        """Return whether the server runs with its present fingerprint."""
+        record = self._read(server.name)
+        return bool(record and record[0].alive() and record[1] == server.fingerprint())
 
-    def ensure(self, part: Part) -> bool:
-        """Start the part when it does not run, or was started otherwise; return whether it was started."""
-        if self.current(part):
+    def ensure(self, server: Server) -> bool:
+        """Start the server unless it is current; return whether it was started."""
+        if self.current(server):
             return False
-        self.stop(part)
+        self.stop(server)
         self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        log = self.log(part.name)
+        log = self.log(server.name)
         if log.exists() and log.stat().st_size > _LOG_KEPT_BYTES:
             log.replace(log.with_suffix(".log.old"))
         with log.open("a") as file:
-            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} starting {part.name}\n")
+            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} starting {server.name}\n")
         launched = subprocess.run(
-            ["/bin/sh", "-c", _LAUNCH, "sh", self._cgroup_procs, log, *map(str, part.command)],
-            env=part.environment,
+            ["/bin/sh", "-c", _LAUNCH, "sh", self._cgroup_procs, log, *map(str, server.command)],
+            env=server.environment,
             cwd="/",
             start_new_session=True,
             capture_output=True,
@@ -122,53 +122,53 @@ class Supervisor:
             check=False,
         )
         if launched.returncode or not launched.stdout.strip():
-            raise UserError(f"{part.name} did not start: {launched.stderr.strip()}\n{self.last_lines(part.name)}")
+            raise UserError(f"{server.name} did not start: {launched.stderr.strip()}\n{self.last_lines(server.name)}")
         process = Process.of(int(launched.stdout))
         if process is None:
-            raise self._ended(part)
+            raise self._ended(server)
         record = {"pid": process.pid, "started_ticks": process.started_ticks, "boot": process.boot}
-        files.write(self._record(part.name), json.dumps({**record, "fingerprint": part.fingerprint()}) + "\n")
+        host_files.write(self._record(server.name), json.dumps({**record, "fingerprint": server.fingerprint()}) + "\n")
         return True
 
-    def wait(self, part: Part) -> None:
-        """Wait until the part is well; when it ends or takes too long, fail with the last lines of its log."""
-        deadline = time.monotonic() + part.start_seconds
-        while (problem := part.well()) is not None:
-            if self.process(part.name) is None:
-                raise self._ended(part)
+    def wait(self, server: Server) -> None:
+        """Wait until the server is well; if it ends or takes too long, fail with the last lines of its log."""
+        deadline = time.monotonic() + server.start_seconds
+        while (problem := server.well()) is not None:
+            if self.process(server.name) is None:
+                raise self._ended(server)
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"{part.name} was not well within {part.start_seconds:g} s ({problem}). "
-                    f"{self.last_lines(part.name)}"
+                    f"{server.name} was not well within {server.start_seconds:g} s ({problem}). "
+                    f"{self.last_lines(server.name)}"
                 )
             time.sleep(_POLL_SECONDS)
 
-    def stop(self, part: Part) -> bool:
-        """End the part, by force when it does not end in its time; return whether it ran."""
-        process = self.process(part.name)
+    def stop(self, server: Server) -> bool:
+        """Stop the server, by force if it does not end in its time; return whether it ran."""
+        process = self.process(server.name)
         if process:
             _signal(process, signal.SIGTERM)
-            deadline = time.monotonic() + part.stop_seconds
+            deadline = time.monotonic() + server.stop_seconds
             while process.alive() and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS / 2)
             _signal(process, signal.SIGKILL)
             while process.alive():
                 time.sleep(_POLL_SECONDS / 2)
-        self._record(part.name).unlink(missing_ok=True)
+        self._record(server.name).unlink(missing_ok=True)
         return process is not None
 
     def log(self, name: str) -> Path:
-        """The part's log file."""
+        """Return the path of a server's log."""
         return self._logs / f"{name}.log"
 
     def last_lines(self, name: str) -> str:
-        """Return the end of the part's log, with its path."""
+        """Return the last lines of a server's log, with its path."""
         log = self.log(name)
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:] if log.exists() else []
         return "\n".join([f"The last lines of {log}:", *(f"    {line}" for line in lines)])
 
-    def _ended(self, part: Part) -> UserError:
-        return UserError(f"{part.name} ended. {self.last_lines(part.name)}")
+    def _ended(self, server: Server) -> UserError:
+        return UserError(f"{server.name} ended. {self.last_lines(server.name)}")
 
     def _record(self, name: str) -> Path:
         return self._run / f"{name}.json"
@@ -177,12 +177,12 @@ class Supervisor:
         try:
             record = json.loads(self._record(name).read_text())
             return Process(record["pid"], record["started_ticks"], record["boot"]), record["fingerprint"]
-        except (OSError, ValueError, KeyError):  # none, or cut short by a crash of the machine
+        except (OSError, ValueError, KeyError):  # missing, or cut short by a crash of the machine
             return None
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    """Send a signal by a descriptor of the process, so that it cannot meet a later one with the same id."""
+    """Signal a process by its descriptor, which cannot lead to a later process of the same id."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:

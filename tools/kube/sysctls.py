@@ -1,11 +1,11 @@
-"""Kernel settings that a Kubernetes node changes: what they were is kept, and put back at the end."""
+"""Kernel settings that a Kubernetes node changes: recorded before, restored at the end."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from tools.console import UserError
-from tools.kube import files
+from tools.kube import host_files
 
 ROOT = Path("/proc/sys")
 
@@ -16,7 +16,7 @@ NEEDED: Mapping[str, str] = {
     FORWARDING: "1",  # pods get out
     BRIDGE_CALLS: "1",  # service addresses and policies apply between pods of one bridge
 }
-"""What we set."""
+"""Settings of ours."""
 
 OF_THE_KUBELET = (
     "vm/overcommit_memory",
@@ -26,42 +26,42 @@ OF_THE_KUBELET = (
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
 )
-"""What the kubelet sets at its start (pkg/util/sysctl in its source; it can only be told to fail instead)."""
+"""Settings that the kubelet changes at its start (its pkg/util/sysctl; its only other mode is to fail)."""
 
 
 class Sysctls:
-    """The settings and the file that remembers what they were."""
+    """Settings, and the file that records their old values."""
 
     def __init__(self, memory: Path, root: Path = ROOT) -> None:
         self._memory = memory
         self._root = root
 
     def remember(self) -> None:
-        """Keep what the settings are before the first start; later calls keep the first memory."""
+        """Record the settings before the first start; later calls leave that record."""
         if not self._memory.exists():
             values = {name: self._read(name) for name in (*NEEDED, *OF_THE_KUBELET)}
-            files.write(self._memory, json.dumps(values, indent=2) + "\n")
+            host_files.write(self._memory, json.dumps(values, indent=2) + "\n")
 
     def before(self, name: str) -> str | None:
-        """Return what a setting was before the first start; None for one that was not there or is not known."""
+        """Return a setting's value before the first start; None if it did not exist or was not recorded."""
         if not self._memory.exists():
             return None
         value = json.loads(self._memory.read_text()).get(name)
         return value if isinstance(value, str) else None
 
     def set_needed(self) -> None:
-        """Set what we need and is not so yet; read-only settings that are right do no harm."""
+        """Set the settings that differ from NEEDED; read-only ones that are right do no harm."""
         for name, value in NEEDED.items():
             if self._read(name) != value:
                 try:
                     (self._root / name).write_text(value)
                 except OSError as error:
                     raise UserError(
-                        f"{self._root / name} must be {value} and cannot be set ({error}): set it on the machine's host"
+                        f"{self._root / name} must be {value} and cannot be set ({error}). Set it on the machine's host"
                     ) from error
 
-    def put_back(self) -> list[str]:
-        """Set what was remembered, where it is different now; return what was put back."""
+    def restore(self) -> list[str]:
+        """Restore the recorded values that differ now; return a line for each."""
         done = []
         for name in (*NEEDED, *OF_THE_KUBELET):
             value, now = self.before(name), self._read(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jail_tools import layout
 from jail_tools.layout import Tree
-from jail_tools.populating.attempt import Request, populate
+from jail_tools.populating.populate import Request, populate
 
 PASSWD = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/:/usr/sbin/nologin\n"  # noqa: S105 - nobody has one
 GROUP = "root:x:0:\ndaemon:x:1:\nvideo:x:44:\nusers:x:100:\n"

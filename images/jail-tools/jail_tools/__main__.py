@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from jail_tools.commands import admin, collect, install, populate, switch, trees, users, verify
+from jail_tools import admin, collect
+from jail_tools.commands import install, populate, switch, trees, users, verify
 from jail_tools.errors import EXIT_REFUSED, EXIT_TRY_AGAIN, MESSAGE_BYTES, JailError, encoded, reason
 
 TERMINATION_LOG = Path("/dev/termination-log")

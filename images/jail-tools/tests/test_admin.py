@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jail_testing.jails import command
 
-from jail_tools.commands.admin import make_links
+from jail_tools.admin import make_links
 from jail_tools.errors import RefusedError
 
 

@@ -10,7 +10,7 @@ import pytest
 from jail_testing.jails import Jail, command, contents, in_memory, killed_at
 
 from jail_tools import claim
-from jail_tools.commands.collect import collect
+from jail_tools.collect import collect
 from jail_tools.commands.trees import listing
 from jail_tools.errors import RefusedError
 from jail_tools.layout import Tree, tree_of

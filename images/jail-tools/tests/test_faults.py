@@ -15,8 +15,8 @@ from jail_tools.copying import verification
 from jail_tools.copying.limit import Limit
 from jail_tools.errors import TryAgainError, bounded, encoded
 from jail_tools.layout import tree_of
-from jail_tools.populating.attempt import Request, populate
 from jail_tools.populating.marker import only_one
+from jail_tools.populating.populate import Request, populate
 from jail_tools.tree.entry import Entry
 
 TRY_AGAIN = 1

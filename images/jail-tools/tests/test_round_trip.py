@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from jail_testing import trees
 
 from jail_tools.layout import tree_of
-from jail_tools.populating.attempt import Request, populate
+from jail_tools.populating.populate import Request, populate
 
 ACL = bytes.fromhex("0200000001000700ffffffff02000400e803000004000500ffffffff10000500ffffffff20000500ffffffff")
 

@@ -24,7 +24,7 @@ from jail_testing.jails import (
 )
 
 from jail_tools import claim
-from jail_tools.accounts import etc
+from jail_tools.accounts import account_files
 from jail_tools.accounts.account_resolution import Accounts
 from jail_tools.accounts.tables import Kind
 from jail_tools.errors import RefusedError, TryAgainError
@@ -294,12 +294,12 @@ def test_going_back_takes_along_what_changed_since_and_nothing_else(jail: Jail, 
 def test_declared_users_are_known_in_the_new_tree_from_the_first_moment(old: Tree, new: Tree) -> None:
     alice = ("alice", "x", "2001", "2001", "", "/home/alice", "/bin/bash")
     declared: Accounts = {Kind.PASSWD: {"alice": alice}, Kind.GROUP: {}, Kind.SHADOW: {}}
-    etc.keep_declared(old, declared)
+    account_files.keep_declared(old, declared)
 
     switch(new, Policy.REFUSE)
     assert ":".join(alice) in (new.root / "etc/passwd").read_text()
 
-    etc.keep_declared(new, {kind: {} for kind in Kind})
+    account_files.keep_declared(new, {kind: {} for kind in Kind})
     assert (new.root / "etc/passwd").read_text() == NEWER["etc/passwd"]
 
 

@@ -23,7 +23,7 @@ from jail_testing import trees
 
 from jail_tools.errors import RefusedError, TryAgainError
 from jail_tools.layout import tree_of
-from jail_tools.populating.attempt import Request, populate
+from jail_tools.populating.populate import Request, populate
 from jail_tools.sources import acl
 from jail_tools.sources.download import without_secrets
 

@@ -14,10 +14,10 @@ import pytest
 from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
 from jail_tools import claim, resolve_beneath
-from jail_tools.accounts import etc
+from jail_tools.accounts import account_files
 from jail_tools.accounts.account_resolution import SYSTEM_NAMES
 from jail_tools.accounts.account_sync import Keeper
-from soperator_pulumi.spec import system_accounts
+from soperator_pulumi.spec import user as user_spec
 from tests.waiting import wait_until
 
 SLURM = {
@@ -404,7 +404,7 @@ def test_the_tree_is_not_written_while_useradd_holds_the_lock(sidecar: Sidecar, 
 
 def test_our_lock_keeps_useradd_waiting(jail: Jail) -> None:
     tree = jail.populate("a")
-    with resolve_beneath.directory(str(tree.root)) as root, etc.locked(root):
+    with resolve_beneath.directory(str(tree.root)) as root, account_files.locked(root):
         program = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         done = subprocess.run(
             [sys.executable, "-c", program, tree.root / "etc/.pwd.lock"], capture_output=True, text=True, check=False
@@ -413,7 +413,7 @@ def test_our_lock_keeps_useradd_waiting(jail: Jail) -> None:
 
 
 def test_names_that_the_images_have_are_those_that_the_specification_refuses() -> None:
-    assert SYSTEM_NAMES == system_accounts.SYSTEM_NAMES
+    assert SYSTEM_NAMES == user_spec.SYSTEM_NAMES
 
 
 def test_the_command_runs_until_it_is_asked_to_end(sidecar: Sidecar, jail: Jail) -> None:

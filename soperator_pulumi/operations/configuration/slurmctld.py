@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.kube import Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
 from soperator_pulumi.slurm.trial import trial_files, trial_start
 
@@ -27,7 +28,7 @@ ANSWER_SECONDS = 300
 """How long slurmctld may take until it answers: after a restart it recovers its state."""
 
 _TRIAL_FOLDER = PurePosixPath("/tmp/trial")  # noqa: S108 in the controller's own /tmp
-_TELL_SECONDS = 10
+_REPORT_SECONDS = 10
 _JOBS_TOLD = 10
 
 
@@ -38,7 +39,7 @@ class Slurmctld:
     kube: Kube
     namespace: str
     selector: Mapping[str, str]
-    say: Say
+    report: Report
     clock: Clock
 
     @property
@@ -47,7 +48,7 @@ class Slurmctld:
 
     @property
     def _slurm(self) -> SlurmClient:
-        return SlurmClient(self._transport)
+        return ScontrolClient(self._transport)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Refuse what cannot be done, what would lose jobs that there are, and files that slurmctld does not take."""
@@ -65,7 +66,7 @@ class Slurmctld:
         except (SlurmError, TransportError) as error:
             losing = [change for change in changes(old, new) if change.effect is Effect.LOSES_JOBS]
             raise ConfigRefusedError(
-                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_told(losing)}\n"
+                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_reported(losing)}\n"
                 "Nothing was changed. Run again when slurmctld answers."
             ) from error
         if words:
@@ -87,7 +88,7 @@ class Slurmctld:
         if not found or not self._installed():
             return ""
         if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
-            return f"A running cluster cannot take this change, nothing was done:\n{_told(impossible)}"
+            return f"A running cluster cannot take this change, nothing was done:\n{_reported(impossible)}"
         every = any(change.partition is None for change in found)
         partitions = {change.partition for change in found}
         lost = [
@@ -99,7 +100,7 @@ class Slurmctld:
             return ""
         more = f" and {len(lost) - _JOBS_TOLD} more" if len(lost) > _JOBS_TOLD else ""
         return (
-            f"Jobs would be lost:\n{_told(found)}\n"
+            f"Jobs would be lost:\n{_reported(found)}\n"
             f"These have not ended: {', '.join(map(str, lost[:_JOBS_TOLD]))}{more}.\n"
             "Nothing was changed. Wait for them or cancel them, and run again."
         )
@@ -145,7 +146,7 @@ class Slurmctld:
             if not pod.going and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
                 return pod
             if pod.stuck or left <= 0:
-                self.say(
+                self.report(
                     f"slurmctld does not run yet, it will read the files when it starts: {pod.name} "
                     f"{pod.why_not_ready(self.kube)}"
                 )
@@ -162,14 +163,14 @@ class Slurmctld:
         self._await_answer(pod, started=began)
 
     def _restart(self, pod: Pod, why: str) -> None:
-        self.say(f"restarting slurmctld ({why}); jobs go on")
+        self.report(f"restarting slurmctld ({why}); jobs go on")
         began = self.clock.now()
         self.kube.delete(pod.path)
         self._await_answer(pod, started=began, replaced=True)
 
     def _await_answer(self, before: Pod, *, started: float, replaced: bool = False) -> None:
         """Wait until slurmctld answers, in a new pod if the old one was deleted."""
-        told = started
+        reported = started
         for left in until(started + ANSWER_SECONDS, self.clock):
             pod = self._pod()
             current = pod is not None and not (replaced and pod.uid == before.uid)
@@ -178,9 +179,9 @@ class Slurmctld:
                     raise self._refusal(pod, "slurmctld has ended", started)
                 if pod.runs(CONTROLLER_CONTAINER) and self._slurm.is_up():
                     return
-            if self.clock.now() - told > _TELL_SECONDS:
-                told = self.clock.now()
-                self.say(f"waits for slurmctld, {left:.0f} s left")
+            if self.clock.now() - reported > _REPORT_SECONDS:
+                reported = self.clock.now()
+                self.report(f"waits for slurmctld, {left:.0f} s left")
         why = "its pod is missing" if pod is None else pod.why_not_ready(self.kube)
         raise NotReadyError(
             f"slurmctld does not answer after {ANSWER_SECONDS} s: pod {self.namespace}/{CONTROLLER_POD} {why}. "
@@ -194,9 +195,9 @@ class Slurmctld:
             self.kube.log(pod.path, CONTROLLER_CONTAINER, previous=previous, since_seconds=seconds)
             for previous in (True, False)
         )
-        said = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
-        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(said)]))
+        reported = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
+        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(reported)]))
 
 
-def _told(found: Collection[Change]) -> str:
+def _reported(found: Collection[Change]) -> str:
     return "\n".join(f"  {change.what}: {change.reason}." for change in found)

@@ -19,7 +19,7 @@ from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, Soperator
 from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, LiveFiles, Reader, digest_of_sums
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 
 SYNC_SECONDS = 180
 """Without our asking a kubelet takes up to 90 s (measured); with it less than one."""
@@ -59,10 +59,10 @@ class Activation(Protocol):
 class Transaction:
     """Brings one ConfigMap and its readers to a desired state."""
 
-    def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], say: Say, clock: Clock) -> None:
+    def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], report: Report, clock: Clock) -> None:
         self._kube = kube
         self._activations = activations
-        self._say = say
+        self._say = report
         self._clock = clock
 
     def live(self, desired: DesiredFiles) -> LiveFiles | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, Kube
 from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 
 STUCK_SECONDS = 600
 """For how long a pod may wait for what seldom comes by itself: a machine of most clouds is there by then."""
@@ -20,7 +20,7 @@ _LOG_LINES = 2000
 _TAIL_LINES = 200
 _BURST_LINES = 60
 _LAST_WORDS = 5
-_TELL_SECONDS = 1.0
+_REPORT_SECONDS = 1.0
 _TELL_AGAIN_SECONDS = 30
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _MADE_BY_KUBERNETES = (_JOB_UID, "controller-uid", "batch.kubernetes.io/job-name", "job-name")
@@ -108,7 +108,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Following:
+class JobFollower:
     """One Job, looked at until it has ended."""
 
     kube: Kube
@@ -118,7 +118,7 @@ class Following:
     """The container that does the work."""
     prefix: str
     """Stands before each line that is told."""
-    say: Say
+    report: Report
     clock: Clock
     stuck_seconds: float = STUCK_SECONDS
     silent_seconds: float = SILENT_SECONDS
@@ -218,12 +218,12 @@ def _for_people(log: Iterable[str]) -> list[str]:
 class _Progress:
     """What was told last, and since when nothing is new."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: JobFollower) -> None:
         self._following = following
         self._now = following.clock.now
         self._seen = self._last = ""
         self._changed_at = self._free_at = self._now()
-        self._told_at = self._changed_at - _TELL_SECONDS
+        self._told_at = self._changed_at - _REPORT_SECONDS
 
     def note(self, lines: Sequence[str], stuck: bool) -> None:  # noqa: FBT001 it comes with the lines
         """Take in the state of this moment, and tell what is new in it.
@@ -237,7 +237,7 @@ class _Progress:
             self._seen, self._changed_at = newest, now
         if not stuck:
             self._free_at = now
-        if now - self._told_at >= _TELL_SECONDS:
+        if now - self._told_at >= _REPORT_SECONDS:
             self.tell(lines)
         if now - self._told_at >= _TELL_AGAIN_SECONDS:
             self._say(newest)
@@ -261,5 +261,5 @@ class _Progress:
         self._last = fresh[-1] if fresh else self._last
 
     def _say(self, line: str) -> None:
-        self._following.say(f"{self._following.prefix}: {line}")
+        self._following.report(f"{self._following.prefix}: {line}")
         self._told_at = self._now()

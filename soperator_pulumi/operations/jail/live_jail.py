@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.jail.jobs import Following, Job, Outcome, job_path
+from soperator_pulumi.operations.jail.jobs import Job, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
 from soperator_pulumi.operations.kube import Json, Kube, config_map_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.render import layout
-from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
 
 CONTAINER = "jail"
@@ -56,7 +56,7 @@ class LiveJail:
     annotations: Mapping[str, str]
     template: Json
     """Pod template of the Jobs that work on the trees: its container `jail` gets the arguments."""
-    say: Say
+    report: Report
     clock: Clock
 
     def trees(self) -> tuple[Tree, ...]:
@@ -93,7 +93,7 @@ class LiveJail:
             try:
                 entered = self._awaited(self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER), tree, deadline)
             except TransportError as error:
-                self.say(f"jail: it is not known which tree new sessions enter: {error}")
+                self.report(f"jail: it is not known which tree new sessions enter: {error}")
                 continue
             if entered != tree:
                 raise NotReadyError(
@@ -119,12 +119,12 @@ class LiveJail:
         for job in self._jobs():
             if job.ended:
                 continue
-            self.say(f"jail: an interrupted run's Job {job.name} is waited for")
+            self.report(f"jail: an interrupted run's Job {job.name} is waited for")
             following = self._following(job.name)
             try:
                 replace(following, stuck_seconds=_LEFT_STUCK_SECONDS).end()
             except NotReadyError:
-                self.say(f"jail: the Job {job.name} does not get on and is removed")
+                self.report(f"jail: the Job {job.name} does not get on and is removed")
                 following.remove(job)
 
     def collect(self, keep: int) -> None:
@@ -140,10 +140,10 @@ class LiveJail:
             outcome = self._work("collect", [*arguments, "--live-jobs", f"@{_LIVE_JOBS_DIR}/jobs"])
             self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
         except (KubernetesError, NotReadyError, SlurmError, TransportError) as error:
-            self.say(f"jail: no old tree is removed now, as it is not known who is in it: {error}")
+            self.report(f"jail: no old tree is removed now, as it is not known who is in it: {error}")
             return
         if outcome.failure:
-            self.say(f"jail: removing old trees has failed, the next switch tries again: {outcome.failure}")
+            self.report(f"jail: removing old trees has failed, the next switch tries again: {outcome.failure}")
 
     def remove_work(self) -> None:
         """Remove the Jobs that have worked on the trees, and end those that still do. The trees stay."""
@@ -157,7 +157,7 @@ class LiveJail:
         return [Job.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
     def _live_jobs(self) -> list[int]:
-        slurm = SlurmClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
+        slurm = ScontrolClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
         return [job.job_id for job in slurm.jobs()]
 
     def _in_use(self) -> set[str]:
@@ -192,8 +192,8 @@ class LiveJail:
         self.kube.apply(job_path(self.namespace, name), self._job(name, what, arguments))
         return self._following(name).end()
 
-    def _following(self, name: str) -> Following:
-        return Following(self.kube, self.namespace, name, CONTAINER, "jail", self.say, self.clock)
+    def _following(self, name: str) -> JobFollower:
+        return JobFollower(self.kube, self.namespace, name, CONTAINER, "jail", self.report, self.clock)
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
         container = {

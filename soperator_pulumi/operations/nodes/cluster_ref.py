@@ -1,4 +1,4 @@
-"""Where a cluster of ours is: its namespace, known again by the UID that Kubernetes has given it."""
+"""Reference to a cluster: its namespace, known again by the UID that Kubernetes has given it."""
 
 import os
 from collections.abc import Mapping
@@ -23,30 +23,30 @@ _NO_NAMES = {"1", "true", "True", "TRUE", "yes"}
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 
 
-class Place(BaseModel):
-    """Where a cluster's nodes are, as resources of ours have it in their inputs and outputs."""
+class ClusterRef(BaseModel):
+    """A cluster, and the pods in it, as resources have them in their inputs and outputs."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     namespace: str
     namespace_uid: str | None = None
-    """Of the namespace that was recorded; None before anything is."""
+    """UID of the recorded namespace; None before one is."""
     owner: str
     """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
     selector: dict[str, str]
-    """Labels of the worker pods that it is about."""
+    """Labels of the pods that a resource is about."""
     component: str = ""
-    """URN of the component that the cluster is; empty where an older release recorded none."""
+    """URN of the cluster's component."""
 
     @classmethod
     def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
-        """Read inputs; where they do not say which namespace it is, it is the recorded one of the same name."""
+        """Read inputs; where they have no UID, the namespace is the recorded one of the same name."""
         known = olds if olds is not None and olds["namespace"] == news["namespace"] else {}
         return cls.model_validate({**news, "namespace_uid": news.get("namespace_uid") or known.get("namespace_uid")})
 
     @property
     def cluster(self) -> str:
-        """Its name, for messages."""
+        """The cluster's name, for messages."""
         return cluster_of({"namespace": self.namespace, "selector": self.selector})
 
     def uid(self, kube: Kube) -> str:
@@ -68,7 +68,7 @@ class Place(BaseModel):
             raise KubernetesError(
                 f"The namespace {self.namespace} is not the one that this stack has recorded (its UID is {live}, not "
                 f"{self.namespace_uid}) in the Kubernetes at {kube}, so nothing is done. {_OTHER_ACCESS} Only if the "
-                f"namespace was deleted and made again, run once with {CONTROLLER_LOST}={self.cluster}."
+                f"namespace was deleted and created again, run once with {CONTROLLER_LOST}={self.cluster}."
             )
         return live
 
@@ -96,14 +96,14 @@ def controller_lost(cluster: str) -> bool:
     """Return True where the user has named the cluster, for this run, as one whose controller is gone for good.
 
     Raises:
-        SpecError: it is said of none by name: a program may have several clusters, of which the others live.
+        SpecError: it names no cluster: a program may have several, of which the others live.
     """
-    said = os.environ.get(CONTROLLER_LOST, "")
-    names = {name.strip() for name in said.split(",")}
+    given = os.environ.get(CONTROLLER_LOST, "")
+    names = {name.strip() for name in given.split(",")}
     if cluster not in names and names & _NO_NAMES:
         problem = (
-            f'got "{said}", needs the name of the cluster whose controller is gone for good, or several with commas '
-            f"between. For this one: {CONTROLLER_LOST}={cluster}."
+            f'got "{given}", needs the name of the cluster whose controller is gone for good, or several with '
+            f"commas between. For this one: {CONTROLLER_LOST}={cluster}."
         )
         raise SpecError(CONTROLLER_LOST, [Problem("", problem)])
     return cluster in names

@@ -1,4 +1,4 @@
-"""Freeing all nodes of node sets before they are deleted, also where there is no controller to ask any more."""
+"""Drain of all nodes of node sets before they are deleted, also where no controller can be asked any more."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -6,122 +6,130 @@ from typing import Any
 from soperator_pulumi.errors import DrainError, KubernetesError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.operations.kube import Kube, pods_path, stateful_sets_path
-from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, Place, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, ClusterRef, controller_lost, namespace_path
+from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
-from soperator_pulumi.operations.nodes.draining import Draining, slurm_of
+from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
 from soperator_pulumi.operations.pods import Pod
-from soperator_pulumi.operations.progress import Clock, Say, until
+from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.slurm.drain.reason import Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress
 
 LOOKS = 10
-"""How often nodes that have come meanwhile are freed as well, before a run gives up."""
+"""Rounds in which nodes that have come meanwhile are freed as well, before a run gives up."""
 
 _LOST_SECONDS = 30
-"""How long a controller may take to answer that the user has given up."""
+"""Time for an answer of a controller that the user has given up."""
 
 
-class Emptied(Place):
-    """Node sets that are to be free, as resources of ours have them in their inputs and outputs."""
-
-    policies: dict[str, dict[str, Any]]
-    """`drain` of each node set, by its name."""
-
-
-def empty(
+def drain_all(
     kube: Kube,
-    place: Place,
+    ref: ClusterRef,
     policies: Mapping[str, Mapping[str, Any]],
     operation: Operation,
     *,
-    say: Say,
+    report: Report,
     clock: Clock,
     staying: Collection[str] = (),
 ) -> None:
-    """Free all nodes of the live node sets at `place` but those of `staying`, in one pass.
+    """Free all nodes of the live node sets at `ref` but those of `staying`, in one pass.
 
     A node set without a recorded policy has the default one; SOPERATOR_DRAIN counts as well. Where no controller
-    answers it goes on only if slurmd has never run in any of the pods, or SOPERATOR_CONTROLLER_LOST says so.
+    answers, continue only if slurmd has never run in any of the pods, or SOPERATOR_CONTROLLER_LOST names the cluster.
 
     Raises:
         DrainError: they are not free, and must not be deleted.
-        KubernetesError: it is not reached, or it is another namespace than the one that is recorded.
+        KubernetesError: it is not reached, or it is another namespace than the recorded one.
         SpecError: SOPERATOR_DRAIN or SOPERATOR_CONTROLLER_LOST has problems.
     """
-    if not _is_there(kube, place, say):
+    context = DrainContext.at(kube, ref, report, clock)
+    if not _is_there(kube, ref, context):
         return
-    before: list[Leaving] = []
+    with context.alone():
+        _drain_all(kube, ref, policies, operation, context=context, staying=staying)
+
+
+def _drain_all(
+    kube: Kube,
+    ref: ClusterRef,
+    policies: Mapping[str, Mapping[str, Any]],
+    operation: Operation,
+    *,
+    context: DrainContext,
+    staying: Collection[str],
+) -> None:
+    before: list[DrainRequest] = []
     for _ in range(LOOKS):
-        live = {name: each for name, each in find_node_sets(kube, place).items() if name not in staying}
+        live = {name: each for name, each in find_node_sets(kube, ref).items() if name not in staying}
         leaving = [
-            each.leaving(policy_of(place.cluster, policies.get(name)), 0) for name, each in live.items() if each.names()
+            each.leaving(policy_of(ref.cluster, policies.get(name)), 0) for name, each in live.items() if each.names()
         ]
         # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
-        if not leaving or leaving == before or not (before or _answers(kube, place, live, say, clock)):
+        if not leaving or leaving == before or not (before or _answers(kube, ref, live, context)):
             return
-        freed = Draining.at(kube, place, say, clock).free(leaving, operation)
+        freed = Draining(context).free(leaving, operation)
         if freed.busy:
             raise DrainError(
-                f"{place.cluster}: drained, but not free yet: {freed.busy_words()}.\n"
+                f"{ref.cluster}: drained, but not free yet: {freed.busy_words()}.\n"
                 "  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
             )
         before = leaving
-    raise DrainError(f"{place.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
+    raise DrainError(f"{ref.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
 
 
-def _is_there(kube: Kube, place: Place, say: Say) -> bool:
-    """Whether the namespace is there; a lost one is none only when the user says so."""
+def _is_there(kube: Kube, ref: ClusterRef, context: DrainContext) -> bool:
+    """Return True where the namespace is there; a missing one counts as deleted only where the user has named it."""
     try:
-        place.uid(kube)
+        ref.uid(kube)
     except KubernetesError as error:
-        if not controller_lost(place.cluster) or kube.get(namespace_path(place.namespace)) is not None:
+        if not controller_lost(ref.cluster) or kube.get(namespace_path(ref.namespace)) is not None:
             raise
-        say(f"{place.cluster}: goes on without its namespace, as {CONTROLLER_LOST} says: {error}")
+        context.report(f"continues without its namespace, by {CONTROLLER_LOST}: {error}")
         return False
     return True
 
 
-def _answers(kube: Kube, place: Place, live: Mapping[str, LiveNodeSet], say: Say, clock: Clock) -> bool:
-    """Whether the controller answers; False when it does not and no job can be lost, or the user has given it up.
+def _answers(kube: Kube, ref: ClusterRef, live: Mapping[str, LiveNodeSet], context: DrainContext) -> bool:
+    """Return True where the controller answers; False where it does not and no job can be lost, or it was given up.
 
     Raises:
         DrainError: it does not, and jobs could be lost.
     """
-    slurm, began = slurm_of(kube, place, clock), clock.now()
+    clock = context.clock
     never = not any(each.ever_ran for each in live.values())
-    patience = 0 if never else _LOST_SECONDS if controller_lost(place.cluster) else ANSWER_SECONDS
-    told = False
-    for left in until(began + patience, clock, longest=5.0):
-        if slurm.is_up():
+    patience = 0 if never else _LOST_SECONDS if controller_lost(ref.cluster) else ANSWER_SECONDS
+    reported = False
+    for left in until(clock.now() + patience, clock, longest=5.0):
+        if context.slurm.is_up():
             return True
-        if (why := _why_gone(kube, place)) is not None:
+        if (why := _why_gone(kube, ref)) is not None:
             break
-        if not told and left:
-            told = True
-            say(f"{place.cluster}: slurmctld does not answer, waits for it {left:.0f} s at most")
-    words = f"slurmctld does not answer: {why or 'its pod is there, but it says nothing'}"
+        if not reported and left:
+            reported = True
+            context.report(f"slurmctld does not answer, waits for it {left:.0f} s at most")
+    words = f"slurmctld does not answer: {why or 'its pod is there, but silent'}"
     if never:
-        say(f"{place.cluster}: {words}. slurmd has never run in any pod of its node sets, so no job can be there.")
+        context.report(f"{words}. slurmd has never run in any pod of its node sets, so no job can be there.")
         return False
-    if controller_lost(place.cluster):
-        say(f"{place.cluster}: {words}. Goes on without asking for jobs, as {CONTROLLER_LOST} says.")
+    if controller_lost(ref.cluster):
+        context.report(f"{words}. Continues without asking for jobs, by {CONTROLLER_LOST}.")
         return False
     running = [name for each in live.values() for name in each.names() if each.ever_ran]
     raise DrainError(
-        f"{place.cluster}: nothing is deleted: {words}, and jobs may run on {compress(running)}.\n"
-        f"  Mend the controller and run again. If it is gone for good, and with it all jobs that it knew, run once "
-        f"with {CONTROLLER_LOST}={place.cluster}."
+        f"{ref.cluster}: nothing is deleted: {words}, and jobs may run on {compress(running)}.\n"
+        f"  Fix the controller and run again. If it is gone for good, and with it all jobs that it knew, run once "
+        f"with {CONTROLLER_LOST}={ref.cluster}."
     )
 
 
-def _why_gone(kube: Kube, place: Place) -> str | None:
+def _why_gone(kube: Kube, ref: ClusterRef) -> str | None:
     """Return why there is no use in waiting for the controller; None when it may answer soon."""
-    body = kube.get(f"{pods_path(place.namespace)}/{CONTROLLER_POD}")
+    body = kube.get(f"{pods_path(ref.namespace)}/{CONTROLLER_POD}")
     if body is not None:
         pod = Pod.of(body)
         return f"its pod {pod.why_not_ready(kube)}" if pod.stuck else None
-    found = kube.get(f"{stateful_sets_path(place.namespace)}/{CONTROLLER_STATEFUL_SET}") or {}
+    found = kube.get(f"{stateful_sets_path(ref.namespace)}/{CONTROLLER_STATEFUL_SET}") or {}
     return None if found.get("spec", {}).get("replicas") else "there is no controller"

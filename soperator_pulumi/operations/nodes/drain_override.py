@@ -1,4 +1,4 @@
-"""The drain policy of one run: what is recorded, with what the environment says for this run merged over it."""
+"""Drain policy of one run: the recorded one, with the environment's for this run merged over it."""
 
 import os
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ _GRACE = Problem("grace", "is part of the worker pods: no other one can count fo
 def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
     """Return the policy of a node set for this run; without a recorded one the default is what is overridden.
 
-    The environment is read anew each time.
+    The environment is read each time.
 
     Args:
-        cluster: Name of the node set's cluster: what the environment says of others does not count.
+        cluster: Name of the node set's cluster: others in the environment do not count.
         recorded: The node set's `drain`, as JSON.
 
     Raises:
-        SpecError: what the environment says has problems: all of them.
+        SpecError: the environment's has problems: all of them.
     """
-    said = override(cluster)
-    problems = [_GRACE] if "grace" in said else []
+    given = override(cluster)
+    problems = [_GRACE] if "grace" in given else []
     try:
-        policy = parse_drain({**(recorded or {}), **said}, SOPERATOR_DRAIN)
+        policy = parse_drain({**(recorded or {}), **given}, SOPERATOR_DRAIN)
     except SpecError as error:
         problems += error.problems
     if problems:
@@ -39,7 +39,7 @@ def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
 
 
 def override(cluster: str) -> dict[str, Any]:
-    """Return what the environment says of a cluster for this run; empty when it says nothing of it.
+    """Return the environment's policy for a cluster in this run; empty where it has none.
 
     The name is always needed: a program may have several clusters, and a destroy runs no program that could count them.
 

@@ -1,4 +1,4 @@
-"""What Kubernetes says of a node set at one moment: its StatefulSet and its pods."""
+"""A node set as Kubernetes has it at one moment: its StatefulSet and its pods."""
 
 import json
 import re
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"
@@ -18,7 +18,7 @@ NODE_SET_LABEL = "soperator-pulumi/node-set"
 """Label of a worker's StatefulSet and pods: the node set's name."""
 
 OWNER_LABEL = "soperator-pulumi/owner"
-"""Label that says which stack and component an object belongs to."""
+"""Label with the stack and component that an object belongs to."""
 
 IDENTITY_ANNOTATION = "soperator-pulumi/identity"
 """On a worker StatefulSet: a text that is another one when Pulumi would replace it, and all of its pods with it."""
@@ -38,7 +38,7 @@ class LiveNodeSet:
     """Its pods, by name."""
 
     @classmethod
-    def read(cls, kube: Kube, place: Place, name: str) -> "LiveNodeSet":
+    def read(cls, kube: Kube, place: ClusterRef, name: str) -> "LiveNodeSet":
         """Look at one node set; `place.selector` finds its pods. Two calls.
 
         Raises:
@@ -49,7 +49,7 @@ class LiveNodeSet:
 
     @property
     def replicas(self) -> int:
-        """How many pods Kubernetes keeps now: none once the StatefulSet is being deleted."""
+        """Number of pods that Kubernetes keeps now: none once the StatefulSet is being deleted."""
         found = self.stateful_set or {}
         if not found or "deletionTimestamp" in found["metadata"]:
             return 0
@@ -64,17 +64,17 @@ class LiveNodeSet:
     def names(self, first: int = 0) -> tuple[str, ...]:
         """Return the nodes with this ordinal or a higher one that have a pod, or may get one, in their order.
 
-        A pod that Kubernetes is already taking away for good is none.
+        A pod that Kubernetes already removes for good is none.
         """
         kept = range(first, self.replicas)
         found = (self.ordinal(pod.name) for pod in self.pods.values() if not pod.going)
         ordinals = {*kept, *(each for each in found if each is not None and each >= first)}
         return tuple(f"{self.name}-{ordinal}" for ordinal in sorted(ordinals))
 
-    def leaving(self, policy: DrainSpec, after: int) -> Leaving:
-        """Return what leaves when `after` nodes stay."""
+    def leaving(self, policy: DrainSpec, after: int) -> DrainRequest:
+        """Return the nodes that leave when `after` nodes stay."""
         names = self.names(after)
-        return Leaving(
+        return DrainRequest(
             node_set=self.name,
             names=names,
             staying=tuple(f"{self.name}-{ordinal}" for ordinal in range(after)),
@@ -84,14 +84,14 @@ class LiveNodeSet:
             never_started=self._without_slurmd(names),
         )
 
-    def renewed(self, policy: DrainSpec) -> Leaving:
-        """Return that all nodes leave and come back under the same names."""
+    def recreated(self, policy: DrainSpec) -> DrainRequest:
+        """Return all nodes: they leave, and come back under the same names."""
         names = self.names()
-        return Leaving(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
+        return DrainRequest(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
 
     @property
     def ever_ran(self) -> bool:
-        """Whether there is a pod in which slurmd runs or has run, so that a job could be there."""
+        """Return True for a pod in which slurmd runs or has run, so that a job could be there."""
         return any(pod.runs(WORKER_CONTAINER) or pod.crashed(WORKER_CONTAINER) for pod in self.pods.values())
 
     def _without_slurmd(self, names: Iterable[str]) -> frozenset[str]:
@@ -108,7 +108,7 @@ class LiveNodeSet:
         return int(found[1]) if found else None
 
 
-def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
+def find_node_sets(kube: Kube, place: ClusterRef) -> dict[str, LiveNodeSet]:
     """Return all node sets of a cluster that have a StatefulSet or pods, by name. Two calls, whatever their number.
 
     Raises:
@@ -123,7 +123,7 @@ def find_node_sets(kube: Kube, place: Place) -> dict[str, LiveNodeSet]:
     return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
 
 
-def find_policies(kube: Kube, place: Place) -> dict[str, dict[str, Any]]:
+def find_policies(kube: Kube, place: ClusterRef) -> dict[str, dict[str, Any]]:
     """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. One call.
 
     Raises:
@@ -139,6 +139,6 @@ def _policy(stateful_set: Json) -> dict[str, Any]:
     text = (stateful_set["metadata"].get("annotations") or {}).get(POLICY_ANNOTATION, "")
     try:
         found = json.loads(text)
-    except ValueError:  # an older release's StatefulSet, or somebody's own words
+    except ValueError:  # somebody's own text
         return {}
     return found if isinstance(found, dict) else {}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
 from soperator_pulumi.operations.kube import Kube, pods_path
-from soperator_pulumi.operations.nodes.undrain import leave_to_pods
+from soperator_pulumi.operations.nodes.undrain import hand_over_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.drain.reason import drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Node, Snapshot
 
@@ -16,22 +16,22 @@ _POD_THERE = "its pod is there"
 
 
 @dataclass(frozen=True)
-class Removal:
-    """What became of records that were to go."""
+class CleanupResult:
+    """Records of nodes after a cleanup."""
 
     removed: frozenset[str] = frozenset()
-    """Names of those that Slurm no longer has, and had before."""
+    """Names of those that Slurm had before, and has no longer."""
     kept: Mapping[str, str] = field(default_factory=dict)
-    """Why each of the others stays, by name."""
+    """The others by name, each with the reason that keeps it."""
 
     def lines(self) -> list[str]:
-        """Return it in words, those that stay for the same reason in one line."""
+        """Return the result in lines, records that stay for one reason together."""
         removed = [f"{compress(in_order(self.removed))}: removed from Slurm"] if self.removed else []
         return removed + kept_lines(self.kept)
 
 
 def kept_lines(kept: Mapping[str, str]) -> list[str]:
-    """Return why records stay, those that stay for the same reason in one line."""
+    """Return why records stay, in lines, those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for name in in_order(kept):
         by_reason.setdefault(kept[name], []).append(name)
@@ -39,28 +39,28 @@ def kept_lines(kept: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Records:
+class NodeCleanup:
     """The node table of one cluster's slurmctld."""
 
     kube: Kube
     slurm: SlurmClient
     namespace: str
     owner: str
-    """The cluster, as it stands in the reason of drains of ours."""
+    """Stack and component of the cluster, as in the reasons of our drains."""
 
-    def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> Removal:
+    def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> CleanupResult:
         """Remove the records that have no pod any more, and that nobody counts on.
 
-        slurmctld itself would delete nodes that reservations and waiting jobs name, and nodes whose slurmd runs. A
-        list is deleted in part when one of it cannot be; what then became of each name the next look tells.
+        slurmctld itself would delete nodes that reservations and pending jobs name, and nodes whose slurmd runs. A
+        list is deleted in part when one of it cannot be: the next look shows the result for each name.
 
         Args:
-            names: Of the nodes; those that Slurm does not have are nothing.
-            nodes: What Slurm has just said of its nodes, by name; asked for when left out.
+            names: Of the nodes. Names that Slurm does not have are ignored.
+            nodes: Slurm's nodes of just now, by name; asked for when left out.
 
         Raises:
             KubernetesError: whether their pods are gone cannot be asked.
-            SlurmError: slurmctld does not say what it has.
+            SlurmError: slurmctld does not answer as it should.
             TransportError: slurmctld is not reached.
         """
         wanted, gone, asked = frozenset(names), set[str](), frozenset[str]()
@@ -77,9 +77,9 @@ class Records:
                 break
             answer = self._delete(asked)
             if answer == {}:
-                return Removal(frozenset(gone | asked), kept)
+                return CleanupResult(frozenset(gone | asked), kept)
             refused |= answer or {}
-        return Removal(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
+        return CleanupResult(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
 
     def kept(self, names: Collection[str], found: Snapshot) -> dict[str, str]:
         """Return why records of these names may not be removed now; those that may are not in it.
@@ -103,12 +103,12 @@ class Records:
         return kept
 
     def _leave_to_pods(self, kept: Mapping[str, str], found: Snapshot) -> None:
-        """Have the pod of a record that stays undo our drain when it is there again: what drained it is over."""
+        """Have a record that stays undrained by its pod when that is there again: the drain's purpose is over."""
         markers = {
             name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
         }
-        ours = [name for name, each in markers.items() if each and not each.operation.of_a_pod]
-        leave_to_pods(self.slurm, ours, self.owner)
+        ours = [name for name, each in markers.items() if each and each.operation in SET_BY_RUNS]
+        hand_over_to_pods(self.slurm, ours, self.owner)
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
         if nodes is None:
@@ -116,7 +116,7 @@ class Records:
         return Snapshot(nodes, self.slurm.jobs(), self.slurm.reservations(), node_table_time=0)
 
     def _delete(self, names: frozenset[str]) -> dict[str, str] | None:
-        """Delete, and return what slurmctld refused; None when it is not known what was done."""
+        """Delete, and return the refusals; None where it is not known what was done."""
         try:
             self.slurm.delete_nodes(names)
         except NodesNotDeletedError as error:
@@ -129,7 +129,7 @@ class Records:
 
 
 def _counted_on(names: frozenset[str], found: Snapshot) -> dict[str, str]:
-    """Return who counts on nodes, by name: a job that is on them or waits for them, or else a reservation."""
+    """Return the claims on nodes, by name: a job that is on them or waits for them, or else a reservation."""
     words = {
         name: f"reservation {each.name} names it" for each in found.reservations for name in names & each.node_names
     }

@@ -1,20 +1,20 @@
-"""What keeps a node set as it is to be: no record without a pod, no drain of ours, no old pod, no missing node."""
+"""Reconciliation of a node set: no record without a pod, no drain of ours, no old pod, no missing node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.operations.nodes.node_cleanup import Records, kept_lines
-from soperator_pulumi.operations.nodes.registration import Joining, Roll
-from soperator_pulumi.operations.nodes.rolling_update import Rolling
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup, kept_lines
+from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration
+from soperator_pulumi.operations.nodes.rolling_update import RollingUpdate
 from soperator_pulumi.operations.progress import until
 from soperator_pulumi.slurm.hostlist import compress
 
 _STOP_SECONDS = 60
-"""How long a pod may take to go beyond its grace period: the kubelet kills it, and tells the API server."""
+"""Time for a pod to go beyond its grace period: the kubelet kills it, and updates the API server."""
 
-_TELL_SECONDS = 10
+_REPORT_SECONDS = 10
 _ANSWER_SECONDS = 5.0
 """slurmctld asks a node within a second."""
 
@@ -24,161 +24,165 @@ TEMPLATE_ANNOTATION = "soperator-pulumi/template"
 
 @dataclass(frozen=True)
 class Drift:
-    """How a node set differs from what it is to be."""
+    """Differences of a node set from its inputs."""
 
     lines: list[str] = field(default_factory=list)
     """For people."""
     changes: bool = False
-    """Whether an update has something to do about it."""
+    """True where an update has something to do about them."""
     unseen: bool = False
-    """Whether the node set could not be looked at."""
+    """True where the node set could not be looked at."""
 
 
 @dataclass(frozen=True)
-class Upkeep:
-    """One node set's."""
+class Reconciliation:
+    """One node set, with all that is done to it."""
 
-    joining: Joining
-    rolling: Rolling
-    records: Records
+    registration: Registration
+    rolling_update: RollingUpdate
+    cleanup: NodeCleanup
     timeout_seconds: int
-    """How long new nodes may take to join."""
+    """Time for new nodes to join."""
     tolerated: int
-    """How many may be missing then."""
+    """Number that may be missing then."""
     wait_until_ready: bool
-    """Whether they are waited for at all."""
+    """False to wait for none."""
 
-    def settle(self) -> None:
-        """Make it so. What is left undone by a run that is killed the next one does.
+    def run(self) -> None:
+        """Reconcile; safe to rerun after an interruption.
 
         Raises:
-            NotReadyError: nodes are missing, or renewed ones do not join; or the StatefulSet has another size.
-            DrainError: nodes that are to be renewed did not become free; they are in service again.
+            NotReadyError: nodes are missing, or recreated ones do not join; or the StatefulSet has another size.
+            DrainError: nodes to be recreated did not become free; they are in service again.
             KubernetesError: the pods cannot be looked at.
         """
         self._await_gone()
-        first = self.joining.look()
-        if words := self.joining.not_observed(first):
+        first = self.registration.look()
+        if words := self.registration.not_observed(first):
             raise NotReadyError(words)
         self._remove_surplus(first)
-        last = self.rolling.put_back(self._wait(self.rolling.run(first)))
+        last = self.rolling_update.undrain(self._wait(self.rolling_update.run(first)))
         self._await_answers(last)
-        if first.trouble:  # then nothing could be said of surplus records
+        if first.trouble:  # surplus records were not known then
             self._remove_surplus(last)
 
     def drift(self, template: str, *, resized: bool) -> Drift:
-        """Return how it differs from what it is to be.
+        """Return how it differs from its inputs.
 
         Args:
-            template: Digest of the pods' template: where the StatefulSet has another one, all pods will be renewed.
-            resized: Whether the size has just been changed, so that nodes may be missing, or too many, as yet.
+            template: Digest of the pods' template: where the StatefulSet has another one, all pods will be recreated.
+            resized: Whether the size has just been changed, so that nodes may be missing or surplus as yet.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
-        roll = self.joining.look(waits=False)
-        if roll.trouble:
-            return Drift([f"{self.joining.node_set}: {roll.trouble}"], changes=True)
-        if self.joining.not_observed(roll):  # the update waits for it, and then there is something to say
+        status = self.registration.look(waits=False)
+        if status.trouble:
+            return Drift([f"{self.registration.node_set}: {status.trouble}"], changes=True)
+        if self.registration.not_observed(status):  # the update waits for it, and reports then
             return Drift(changes=True)
-        other_size = "" if resized else self.joining.other_size(roll.live)
-        missing = () if resized else roll.missing_of(roll.names)
-        held = self.rolling.held(roll)
-        applied = _template(roll.live) == template
-        outdated = self.rolling.outdated(roll) if applied else [name for name in roll.names if name in roll.live.pods]
-        surplus_lines, removable = self._surplus_drift(roll)
+        other_size = "" if resized else self.registration.other_size(status.live)
+        missing = () if resized else status.missing_of(status.names)
+        held = self.rolling_update.held(status)
+        applied = _template(status.live) == template
+        outdated = (
+            self.rolling_update.outdated(status)
+            if applied
+            else [name for name in status.names if name in status.live.pods]
+        )
+        surplus_lines, removable = self._surplus_drift(status)
         lines = [
             *([other_size] if other_size else []),
-            *(self._missing_lines(roll, missing) if missing else []),
+            *(self._missing_lines(status, missing) if missing else []),
             *surplus_lines,
-            *(f"{name}: still drained by us ({why}), is put back into service" for name, why in held.items()),
-            *(self.rolling.preview(roll, outdated) if outdated else []),
+            *(f"{name}: still drained by us ({why}), will be undrained" for name, why in held.items()),
+            *(self.rolling_update.preview(status, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
-        waits = waits or bool(self.rolling.held_until_they_come(roll, missing))
+        waits = waits or bool(self.rolling_update.held_until_they_come(status, missing))
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
 
-    def _wait(self, roll: Roll) -> Roll:
-        names, seconds = roll.names, self.timeout_seconds
-        if self.wait_until_ready and roll.missing_of(names):
-            roll = self.joining.wait(names, seconds, self.rolling.put_back)
-        missing = roll.missing_of(names)
+    def _wait(self, status: NodeSetStatus) -> NodeSetStatus:
+        names, seconds = status.names, self.timeout_seconds
+        if self.wait_until_ready and status.missing_of(names):
+            status = self.registration.wait(names, seconds, self.rolling_update.undrain)
+        missing = status.missing_of(names)
         if not missing:
-            return roll
-        self.rolling.put_back(roll)  # what has joined takes jobs, whatever becomes of the others
-        self.rolling.leave_to_pods(roll, missing)
+            return status
+        self.rolling_update.undrain(status)  # joined nodes take jobs, whatever becomes of the others
+        self.rolling_update.hand_over_to_pods(status, missing)
         if not self.wait_until_ready:
-            for line in self._missing_lines(roll, missing):
-                self.joining.say(line)
-            return roll
-        words = self.joining.not_joined(roll, names, seconds)
+            for line in self._missing_lines(status, missing):
+                self.registration.show(line)
+            return status
+        words = self.registration.not_joined(status, names, seconds)
         if len(missing) > self.tolerated:
             raise NotReadyError(
-                f"{words}\nMend what is named and run again, lower the node set's replicas, or raise its "
+                f"{words}\nFix the problems above and run again, lower the node set's replicas, or raise its "
                 "ready_timeout_seconds or max_unready."
             )
-        self.joining.say(f"{words}\nmax_unready lets {self.tolerated} be missing.")
-        return roll
+        self.registration.show(f"{words}\nmax_unready lets {self.tolerated} be missing.")
+        return status
 
-    def _await_answers(self, roll: Roll) -> None:
-        """Wait a little for nodes that were put into service: no job starts there before slurmctld has asked them."""
-        for _ in until(self.joining.clock.now() + _ANSWER_SECONDS, self.joining.clock):
-            nodes = (roll.nodes.get(name) for name in roll.names)
+    def _await_answers(self, status: NodeSetStatus) -> None:
+        """Wait a little for undrained nodes: no job starts there before slurmctld has asked them."""
+        for _ in until(self.registration.clock.now() + _ANSWER_SECONDS, self.registration.clock):
+            nodes = (status.nodes.get(name) for name in status.names)
             if not any(node and "NOT_RESPONDING" in node.state and "IDLE" in node.state for node in nodes):
                 return
-            roll = self.joining.look()
+            status = self.registration.look()
 
-    def _missing_lines(self, roll: Roll, missing: Sequence[str]) -> list[str]:
-        head = f"{self.joining.node_set}: {roll.size - len(missing)} of {roll.size} nodes have joined"
-        return [head, *(f"  {line}" for line in self.joining.reasons(roll, missing))]
+    def _missing_lines(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
+        head = f"{self.registration.node_set}: {status.size - len(missing)} of {status.size} nodes have joined"
+        return [head, *(f"  {line}" for line in self.registration.reasons(status, missing))]
 
     # -- records of nodes beyond the size -------------------------------------------------------------------------
 
-    def _remove_surplus(self, roll: Roll) -> None:
+    def _remove_surplus(self, status: NodeSetStatus) -> None:
         """Remove the records of nodes beyond the size.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
         """
         try:
-            removal = self.records.remove(roll.surplus, roll.nodes)
+            result = self.cleanup.remove(status.surplus, status.nodes)
         except (SlurmError, TransportError) as error:
-            self.joining.say(f"{compress(roll.surplus)}: the next run removes it from Slurm: {error}")
+            self.registration.show(f"{compress(status.surplus)}: the next run removes it from Slurm: {error}")
             return
-        for line in removal.lines():
-            self.joining.say(line)
+        for line in result.lines():
+            self.registration.show(line)
 
     def _await_gone(self) -> None:
-        """Wait until pods beyond the size are gone: Kubernetes takes them away. What stays its record says.
+        """Wait until pods beyond the size are gone, which Kubernetes deletes.
 
         Raises:
             NotReadyError: the StatefulSet has another size.
             KubernetesError: the pods cannot be looked at.
         """
-        joining, grace = self.joining, self.rolling.policy.grace.total_seconds()
-        told_at = joining.clock.now()
-        for left in until(told_at + grace + _STOP_SECONDS, joining.clock):
-            live = LiveNodeSet.read(joining.kube, joining.place, joining.node_set)
-            joining.require_size(live)
-            there = [name for name in live.pods if (live.ordinal(name) or 0) >= joining.size]
+        registration, grace = self.registration, self.rolling_update.policy.grace.total_seconds()
+        reported_at = registration.clock.now()
+        for left in until(reported_at + grace + _STOP_SECONDS, registration.clock):
+            live = LiveNodeSet.read(registration.kube, registration.ref, registration.node_set)
+            registration.require_size(live)
+            there = [name for name in live.pods if (live.ordinal(name) or 0) >= registration.size]
             if not there:
                 return
-            if joining.clock.now() - told_at >= _TELL_SECONDS:
-                told_at = joining.clock.now()
-                joining.say(f"{joining.node_set}: waits until pods have ended: {compress(there)}, {left:.0f} s left")
+            if registration.clock.now() - reported_at >= _REPORT_SECONDS:
+                reported_at = registration.clock.now()
+                registration.report(f"waits until pods have ended: {compress(there)}, {left:.0f} s left")
 
-    def _surplus_drift(self, roll: Roll) -> tuple[list[str], bool]:
-        """Return what is to be said of records beyond the size, and whether any can be removed, now or soon."""
-        pods = roll.live.pods
-        gone = [name for name in roll.surplus if name not in pods]
-        going = any(name in pods and pods[name].going for name in roll.surplus)
+    def _surplus_drift(self, status: NodeSetStatus) -> tuple[list[str], bool]:
+        """Return lines about records beyond the size, and True where any can be removed, now or soon."""
+        pods = status.live.pods
+        gone = [name for name in status.surplus if name not in pods]
+        going = any(name in pods and pods[name].going for name in status.surplus)
         if not gone:
             return [], going
         try:
-            snapshot = self.joining.slurm.snapshot()
+            snapshot = self.registration.slurm.snapshot()
         except (SlurmError, TransportError) as error:
             return [f"{compress(gone)}: in Slurm without a pod: {error}"], True
-        kept = self.records.kept([name for name in gone if name in snapshot.nodes], snapshot)
+        kept = self.cleanup.kept([name for name in gone if name in snapshot.nodes], snapshot)
         removable = [name for name in gone if name not in kept]
         words = [f"{compress(removable)}: in Slurm without a pod, is removed"] if removable else []
         return words + kept_lines(kept), going or bool(removable)

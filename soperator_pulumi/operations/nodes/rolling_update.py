@@ -1,7 +1,7 @@
-"""Renewing a node set's pods whose template has changed: in waves, each node drained before and resumed after.
+"""Rolling update of a node set whose template has changed: in waves, each node drained before and undrained after.
 
-Nothing is remembered: which pods are old Kubernetes says, and whose drains are ours the drains themselves say. So a run
-that was killed, at whatever moment, is gone on with by the next one.
+Nothing is remembered: Kubernetes knows which pods are old, and the drains themselves name their owner. So the next run
+continues a run that was killed, at whatever moment.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,222 +11,227 @@ from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, Trans
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
-from soperator_pulumi.operations.nodes.registration import Joining, Roll, named
-from soperator_pulumi.operations.nodes.renewal import Renewal
-from soperator_pulumi.operations.nodes.undrain import PUT_BACK_SECONDS
+from soperator_pulumi.operations.nodes.recreation import Recreation
+from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
+from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import until
-from soperator_pulumi.slurm.drain.reason import Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-PUT_BACK = frozenset(Operation) - {Operation.SCALE_DOWN}
-"""Operations whose drains end when their nodes' pods are new and have joined. A node that is drained for a scale-down
-may be one that is to leave once its jobs have ended (`drain.wait: false`)."""
-
-_WAVES_TOLD = 10
+_WAVES_SHOWN = 10
 _ASK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Rolling:
+class RollingUpdate:
     """The pods of one node set."""
 
-    joining: Joining
+    registration: Registration
     draining: Draining
     policy: DrainSpec
     max_unavailable: Share
     timeout_seconds: float
-    """How long a renewed node may take to join, from when its old pod is gone."""
+    """Time for a recreated node to join, from when its old pod is gone."""
     tolerated: int = 0
-    """How many nodes with new pods may be missing without holding up the others."""
+    """Number of nodes with new pods that may be missing without holding up the others."""
 
-    def outdated(self, roll: Roll) -> tuple[str, ...]:
-        """Return the nodes to renew: those of an older template that are not about to leave."""
-        return self._renewal(roll).outdated
+    def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
+        """Return the nodes to recreate: those of an older template that are not about to leave."""
+        return self._recreation(status).outdated
 
-    def held(self, roll: Roll) -> dict[str, Operation]:
+    def held(self, status: NodeSetStatus) -> dict[str, Operation]:
         """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
-        markers = roll.drained_by(self.joining.place.owner).items()
-        held = {name: marker.operation for name, marker in markers if marker.operation in PUT_BACK}
-        outdated = {*roll.outdated}
-        return {name: why for name, why in held.items() if roll.joined(name) and name not in outdated}
+        markers = status.drained_by(self._owner).items()
+        held = {name: marker.operation for name, marker in markers if marker.operation in OVER_WHEN_JOINED}
+        outdated = {*status.outdated}
+        return {name: why for name, why in held.items() if status.joined(name) and name not in outdated}
 
-    def put_back(self, roll: Roll) -> Roll:
-        """Resume those, and return how it looks then.
+    def undrain(self, status: NodeSetStatus) -> NodeSetStatus:
+        """Undrain those, and return the node set as it is then.
 
         Raises:
-            NotReadyError: slurmctld has not done it for two minutes.
+            NotReadyError: slurmctld has not undrained them for two minutes.
             KubernetesError: the pods cannot be looked at.
         """
-        trouble = "slurmctld still has them drained"
-        for _ in until(self.joining.clock.now() + PUT_BACK_SECONDS, self.joining.clock):
-            held = self.held(roll)
+        trouble, clock = "slurmctld still has them drained", self.registration.clock
+        for _ in until(clock.now() + UNDRAIN_SECONDS, clock):
+            held = self.held(status)
             if not held:
-                return roll
+                return status
             try:
-                back = self.draining.put_back(held, PUT_BACK)
+                back = self.draining.undrain(held, OVER_WHEN_JOINED)
             except (SlurmError, TransportError) as error:
-                trouble = str(error)  # whether it was done the next look tells
+                trouble = str(error)  # the next look shows whether it was done
             else:
-                # That new ones have joined is said as well.
+                # New nodes are reported as they join.
                 if again := [name for name in back if held[name] is not Operation.POD_START]:
-                    self.joining.say(f"{self.joining.node_set}: {compress(in_order(again))} in service again")
-            roll = self.joining.look()
+                    self.registration.report(f"undrained: {compress(in_order(again))}")
+            status = self.registration.look()
         raise NotReadyError(
-            f"{self.joining.node_set}: {named(held)} cannot be put back into service: {trouble}\n"
+            f"{self.registration.node_set}: {named(held)} cannot be undrained: {trouble}\n"
             "Run again when slurmctld answers."
         )
 
-    def held_until_they_come(self, roll: Roll, missing: Sequence[str]) -> list[str]:
+    def held_until_they_come(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
         """Return those that a drain of a run of ours holds, and where no slurmd is yet."""
-        pods, held = roll.live.pods, roll.drained_by(self.joining.place.owner)
+        pods, held = status.live.pods, status.drained_by(self._owner)
         return [
             name
             for name in missing
             if name in held
-            and held[name].operation in PUT_BACK
-            and not held[name].operation.of_a_pod
+            and held[name].operation in OVER_WHEN_JOINED & SET_BY_RUNS
             and (name not in pods or not pods[name].runs(WORKER_CONTAINER))
         ]
 
-    def leave_to_pods(self, roll: Roll, missing: Sequence[str]) -> None:
-        """Have nodes that come later put themselves back: nobody may look again."""
-        names = self.held_until_they_come(roll, missing)
+    def hand_over_to_pods(self, status: NodeSetStatus, missing: Sequence[str]) -> None:
+        """Have nodes that come later undrain themselves: no run may look again."""
+        names = self.held_until_they_come(status, missing)
         try:
-            self.draining.leave_to_pods(names)
+            self.draining.hand_over_to_pods(names)
         except (SlurmError, TransportError) as error:
-            self.joining.say(f"{self.joining.node_set}: {named(names)} may stay drained until the next run: {error}")
+            self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
 
-    def preview(self, roll: Roll, names: Sequence[str]) -> list[str]:
-        """Return what renewing these nodes will do, in lines: what runs on them, and in what order they go."""
+    def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
+        """Return what the update of these nodes will do, in lines: their jobs, and the order of the waves."""
         try:
-            lines = self.draining.preview([self._leaving(roll, names)], Operation.ROLLING_UPDATE)
-            renewal = self._ask()
-            waves, left = renewal.waves(names, _WAVES_TOLD)
+            lines = self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
+            recreation = self._ask()
+            waves, left = recreation.waves(names, _WAVES_SHOWN)
         except (SlurmError, TransportError) as error:
-            return [
-                f"{self.joining.node_set}: {compress(names)} will be renewed; what is on them is not known: {error}"
-            ]
+            node_set = self.registration.node_set
+            return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         order = ", then ".join(compress(wave) for wave in waves)
         more = f", then the other {left}" if left else ""
-        return [*lines, f"At most {renewal.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
+        return [*lines, f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
 
-    def run(self, roll: Roll) -> Roll:
-        """Renew what is outdated, wave by wave, and return how it looks then.
+    def run(self, status: NodeSetStatus) -> NodeSetStatus:
+        """Recreate outdated pods, wave by wave, and return the node set as it is then.
 
-        Where the policy does not wait, nodes with jobs stay drained: a later run goes on with them.
+        Where the policy does not wait, nodes with jobs stay drained: a later run continues with them.
 
         Raises:
-            DrainError: the nodes of a wave did not become free; they are in service again.
-            NotReadyError: renewed nodes do not join; the others are in service.
+            DrainError: nodes of a wave did not become free; they are in service again.
+            NotReadyError: recreated nodes do not join; the others are in service.
             KubernetesError: the pods cannot be looked at, or not deleted.
         """
-        roll = self.put_back(roll)
-        while self.outdated(roll):
-            renewal = self._ask()
-            wave = renewal.wave(renewal.outdated)
+        status = self.undrain(status)
+        while self.outdated(status):
+            with self.draining.context.alone():
+                recreation = self._ask()
+                wave = recreation.wave(recreation.outdated)
+                free = self._recreate(recreation, wave) if wave else frozenset[str]()
             if not wave:
-                roll = self._await(renewal.out_of_service) if renewal.outdated else renewal.roll
-                continue
-            new, size = len(roll.names) - len(renewal.outdated), len(roll.names)
-            self.joining.say(
-                f"{self.joining.node_set}: {new} of {size} nodes have the new pods; renews {compress(wave)}"
-            )
-            free = self._free(renewal.roll, wave)
-            if not free:
-                return self.joining.look()
-            self._delete_pods(free)
-            # What was broken before may still be; whether that matters is seen when all are renewed.
-            roll = self._await([name for name in wave if name in free and renewal.takes_jobs(name)])
-        return roll
+                status = self._await(recreation.out_of_service) if recreation.outdated else recreation.status
+            elif not free:
+                return self.registration.look()
+            else:
+                # A node that was broken before may still be: that counts once all are recreated.
+                status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
+        return status
 
-    def _renewal(self, roll: Roll, jobs: Sequence[Job] = ()) -> Renewal:
-        return Renewal(roll, jobs, self.joining.place.owner, self.max_unavailable, self.tolerated)
+    def _recreate(self, recreation: Recreation, wave: Sequence[str]) -> frozenset[str]:
+        """Free the nodes of a wave and delete their pods; return those that were freed.
 
-    def _ask(self) -> Renewal:
-        """Return what Slurm and Kubernetes say now. Waves are chosen by nothing less: no answer is no information.
+        Raises:
+            DrainError: they did not become free.
+        """
+        size = len(recreation.status.names)
+        new = size - len(recreation.outdated)
+        self.registration.report(f"{new} of {size} nodes have the new pods; recreates {compress(wave)}")
+        free = self._free(recreation.status, wave)
+        self._delete_pods(free)
+        return free
+
+    @property
+    def _owner(self) -> str:
+        return self.registration.ref.owner
+
+    def _recreation(self, status: NodeSetStatus, jobs: Sequence[Job] = ()) -> Recreation:
+        return Recreation(status, jobs, self._owner, self.max_unavailable, self.tolerated)
+
+    def _ask(self) -> Recreation:
+        """Return the state in Slurm and Kubernetes now. No wave is chosen without an answer of both.
 
         Raises:
             SlurmError: slurmctld has not answered for five minutes.
             TransportError: it was not reached.
         """
-        deadline = self.joining.clock.now() + ANSWER_SECONDS
+        deadline = self.registration.clock.now() + ANSWER_SECONDS
         while True:
             try:
-                snapshot = self.joining.slurm.snapshot(reservations=False)
+                snapshot = self.registration.slurm.snapshot(reservations=False)
             except (SlurmError, TransportError):
-                if self.joining.clock.now() >= deadline:
+                if self.registration.clock.now() >= deadline:
                     raise
-                self.joining.clock.sleep(_ASK_SECONDS)
+                self.registration.clock.sleep(_ASK_SECONDS)
             else:
-                return self._renewal(self.joining.look_with(snapshot.nodes), snapshot.jobs)
+                return self._recreation(self.registration.look_with(snapshot.nodes), snapshot.jobs)
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
-    def _leaving(self, roll: Roll, names: Sequence[str]) -> Leaving:
-        every = roll.live.renewed(self.policy)
+    def _leaving(self, status: NodeSetStatus, names: Sequence[str]) -> DrainRequest:
+        every = status.live.recreated(self.policy)
         chosen = {*names}
-        staying = tuple(name for name in roll.names if name not in chosen)
+        staying = tuple(name for name in status.names if name not in chosen)
         return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & chosen)
 
-    def _free(self, roll: Roll, wave: Sequence[str]) -> frozenset[str]:
+    def _free(self, status: NodeSetStatus, wave: Sequence[str]) -> frozenset[str]:
         """Free the nodes of a wave, and return those that are.
 
         Raises:
             DrainError: they did not become free.
         """
         try:
-            freed = self.draining.free([self._leaving(roll, wave)], Operation.ROLLING_UPDATE)
+            freed = self.draining.free([self._leaving(status, wave)], Operation.ROLLING_UPDATE)
         except DrainError as error:
-            self._leave_in_service()
-            left = len(self.outdated(roll))
+            self._undrain_all()
+            left, size = len(self.outdated(status)), len(status.names)
             raise DrainError(
-                f"{error}\n  The rolling update of {self.joining.node_set} stops here: {len(roll.names) - left} of "
-                f"{len(roll.names)} nodes have the new pods, the others go on with theirs. Run again to go on."
+                f"{error}\n  The rolling update of {self.registration.node_set} stops here: {size - left} of {size} "
+                "nodes have the new pods, the others stay in service with theirs. Run again to continue."
             ) from error
         for name, why in freed.busy.items():
-            self.joining.say(f"{self.joining.node_set}: {name} stays drained and is renewed by a later run: {why}")
+            self.registration.report(f"{name} stays drained, and a later run recreates it: {why}")
         return freed.free
 
     def _delete_pods(self, names: Collection[str]) -> None:
-        """Delete the pods that are still old ones, and their nodes still free: the answer that said so may be old."""
-        roll = self.joining.look()
-        for name in self.outdated(roll):
-            if name in names and _still_free(roll, name):
-                self.joining.kube.delete(roll.live.pods[name].path)
+        """Delete the pods that are still old ones, and their nodes still free: the drain run's answer may be old."""
+        status = self.registration.look()
+        for name in self.outdated(status):
+            if name in names and _still_free(status, name):
+                self.registration.kube.delete(status.live.pods[name].path)
 
-    def _await(self, names: Sequence[str]) -> Roll:
-        """Wait until renewed nodes have joined, and put them back into service.
+    def _await(self, names: Sequence[str]) -> NodeSetStatus:
+        """Wait until recreated nodes have joined, and undrain them.
 
         Raises:
             NotReadyError: they have not in time.
         """
         seconds = self.policy.grace.total_seconds() + self.timeout_seconds
-        roll = self.joining.wait(names, seconds)
-        if words := self.joining.not_joined(roll, names, seconds):
-            self._leave_in_service()
+        status = self.registration.wait(names, seconds)
+        if words := self.registration.not_joined(status, names, seconds):
+            self._undrain_all()
             raise NotReadyError(
-                f"{words}\nThe rolling update stops here: {len(self.outdated(roll))} of {len(roll.names)} nodes have "
-                "their old pods and stay in service. Mend what is named and run again."
+                f"{words}\nThe rolling update stops here: {len(self.outdated(status))} of {len(status.names)} nodes "
+                "have their old pods and stay in service. Fix the problems above and run again."
             )
-        return self.put_back(roll)
+        return self.undrain(status)
 
-    def _leave_in_service(self) -> None:
-        """Put back what an interrupted run has left drained, and renewed nodes that have joined since."""
-        roll = self.joining.look()
+    def _undrain_all(self) -> None:
+        """Undrain nodes that an interrupted run has left drained, and recreated nodes that have joined since."""
+        status = self.registration.look()
         try:
-            self.draining.put_back([*self.outdated(roll), *self.held(roll)], {Operation.ROLLING_UPDATE})
+            self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
         except (SlurmError, TransportError) as error:
-            self.joining.say(
-                f"{self.joining.node_set}: nodes that are still drained are put back by the next run: {error}"
-            )
+            self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
 
-def _still_free(roll: Roll, name: str) -> bool:
-    node = roll.nodes.get(name)
-    if node is None:  # slurmctld does not know it: no job is there as long as no slurmd is
-        return not roll.trouble and not roll.live.pods[name].runs(WORKER_CONTAINER)
+def _still_free(status: NodeSetStatus, name: str) -> bool:
+    node = status.nodes.get(name)
+    if node is None:  # not known to slurmctld: no job is there as long as no slurmd is
+        return not status.trouble and not status.live.pods[name].runs(WORKER_CONTAINER)
     return node.drained and not node.busy_state

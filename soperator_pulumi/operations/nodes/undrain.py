@@ -1,57 +1,50 @@
-"""Undoing the drains of a run: only its own, only where they still are in force, and in words where that fails."""
+"""Undoing the drains of a run: only our own, only where they are still in force, and reported where it fails."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
-from soperator_pulumi.operations.progress import Clock, until
+from soperator_pulumi.operations.nodes.context import DrainContext
+from soperator_pulumi.operations.progress import until
 from soperator_pulumi.slurm.client import SlurmClient
-from soperator_pulumi.slurm.drain.plan import put_back as to_put_back
-from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.plan import drained_for
+from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, Marker, Operation, drain_of_ours
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
 
-PUT_BACK_SECONDS = 120
-"""How long it is tried: slurmctld may just be restarting."""
+UNDRAIN_SECONDS = 120
+"""Time for all attempts: slurmctld may just be restarting."""
 
-_SET_BY_RUNS = frozenset(each for each in Operation if not each.of_a_pod)
+_WAYS_BACK = {
+    Operation.SCALE_DOWN: lambda each: f"replicas: {each.before} of {each.node_set}",
+    Operation.REMOVAL: lambda each: f"{each.node_set} in the spec",
+}
 
 
-class PuttingBack:
-    """What a run knows of its drains."""
+class Undrain:
+    """The drains that a run has seen and ordered, and how to undo them."""
 
-    def __init__(
-        self,
-        slurm: SlurmClient,
-        names: frozenset[str],
-        marker: Marker,
-        clock: Clock,
-        standing: Callable[[], Collection[str]],
-    ) -> None:
+    def __init__(self, context: DrainContext, names: frozenset[str], marker: Marker) -> None:
         """Prepare.
 
         Args:
-            slurm: The cluster's slurmctld.
-            names: The nodes that the run is about.
+            context: The cluster.
+            names: The run's nodes.
             marker: Of the run.
-            clock: Bounds the attempts.
-            standing: Returns the nodes whose pods are there and are not being stopped.
         """
-        self._standing = standing
-        self._slurm = slurm
+        self._context = context
         self._names = names
         self._marker = marker
-        self._clock = clock
         self._last: Snapshot | None = None
         self._ours: frozenset[str] = frozenset()
-        """The nodes that a drain of ours held at the last look, or was ordered for since."""
+        """Nodes that a drain of ours held at the last look, or was ordered for since."""
         self._drained: frozenset[str] = frozenset()
-        """The nodes that were seen with a drain of this run."""
+        """Nodes that were seen with a drain of this run."""
         self._stopping: frozenset[str] = frozenset()
-        """The nodes that a pod of theirs had drained before this run did."""
+        """Nodes that their pods had drained before this run did."""
 
     def note(self, snapshot: Snapshot) -> frozenset[str]:
-        """Note whose drains there are, and return the nodes whose drain of this run has become another run's."""
+        """Note the owners of all drains, and return the nodes whose drain of this run has become another run's."""
         self._last = snapshot
         there = self._names & snapshot.nodes.keys()
         held = {name: drain_of_ours(snapshot.nodes[name], self._marker.owner) for name in there}
@@ -67,21 +60,21 @@ class PuttingBack:
         """Note that nodes are about to be drained: without an answer it is not known whether they are."""
         self._ours |= frozenset(names)
 
-    def put_back(self) -> dict[str, str]:
-        """Put the nodes back into service that a drain of ours holds, and return those that stay drained, with why.
+    def run(self) -> dict[str, str]:
+        """Undrain the nodes that a drain of a run of ours holds, and return those that stay drained, each with why.
 
-        A node that its own pod had drained as it stopped gets that reason again, unless its pod is back: the worker
-        undoes it when it is.
+        A node that its own pod had drained as it stopped gets that reason again, unless its pod is back: the pod
+        undrains it when it is.
         """
-        why = "not looked at"
-        for _ in until(self._clock.now() + PUT_BACK_SECONDS, self._clock, longest=5.0):
+        why, clock = "not looked at", self._context.clock
+        for _ in until(clock.now() + UNDRAIN_SECONDS, clock, longest=5.0):
             try:
-                snapshot = self._slurm.snapshot(reservations=False)
+                snapshot = self._context.slurm.snapshot(reservations=False)
                 if self._last is not None and snapshot.older_than(self._last):
                     why = "slurmctld's answers are older than one before"
                     continue
                 others = self.note(snapshot)
-                self._ours = to_put_back(self._names, snapshot, self._marker.owner, _SET_BY_RUNS) - others
+                self._ours = drained_for(SET_BY_RUNS, self._names, snapshot, self._marker.owner) - others
                 if not self._ours:
                     break
                 self._undo(self._ours, snapshot)
@@ -90,30 +83,35 @@ class PuttingBack:
         return dict.fromkeys(sorted(self._ours), why)
 
     def left_drained(self) -> str:
-        """Return which nodes stay drained when nothing can be put back, and what to do, in sentences."""
+        """Return which nodes stay drained where slurmctld does not answer, and what to do, in sentences."""
         if not self._ours:
             return "Nothing was drained. Run again when it answers."
         nodes = compress(in_order(self._ours))
         return (
-            f"These nodes stay drained: {nodes}. Run again when it answers, which goes on; or put them back: "
+            f"These nodes stay drained: {nodes}. Run again when it answers, which continues; or undrain them: "
             f"scontrol update nodename={nodes} state=undrain"
         )
 
     def _undo(self, names: frozenset[str], snapshot: Snapshot) -> None:
         stopping = names & self._stopping
-        if stopping and (stopping := stopping - frozenset(self._standing())):
-            leave_to_pods(self._slurm, stopping, self._marker.owner)
-        resume(self._slurm, names - stopping, snapshot, self._marker.owner)
+        if stopping and (stopping := stopping - frozenset(self._context.standing())):
+            hand_over_to_pods(self._context.slurm, stopping, self._marker.owner)
+        undrain_nodes(self._context.slurm, names - stopping, snapshot, self._marker.owner)
 
 
-def resume(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: str) -> None:
-    """Put nodes with drains of ours back into service, with the reason that they had before."""
+def undrain_nodes(slurm: SlurmClient, names: Iterable[str], snapshot: Snapshot, owner: str) -> None:
+    """Undrain nodes with drains of ours, and restore the reasons that they had before.
+
+    Raises:
+        SlurmError: slurmctld refuses.
+        TransportError: nothing is known about what was done.
+    """
     for before, some in by_reason_before(names, snapshot, owner).items():
-        slurm.resume(some, before)
+        slurm.undrain(some, before)
 
 
-def leave_to_pods(slurm: SlurmClient, names: Collection[str], owner: str) -> None:
-    """Have drains of nodes be undone by the nodes' own pods when they start: nobody else may look again.
+def hand_over_to_pods(slurm: SlurmClient, names: Collection[str], owner: str) -> None:
+    """Have nodes undrained by their own pods when these start: no run may look again.
 
     Raises:
         SlurmError: slurmctld refuses.
@@ -131,15 +129,12 @@ def by_reason_before(names: Iterable[str], snapshot: Snapshot, owner: str) -> di
     return found
 
 
-def way_out(operation: Operation, leaving: Sequence[Leaving]) -> str:
-    """Return how a run that is interrupted now is gone on with, and how it is undone, in one line."""
-    sets = [each for each in leaving if each.names]
-    undo = {
-        Operation.SCALE_DOWN: " and ".join(f"replicas: {each.before} of {each.node_set}" for each in sets),
-        Operation.REMOVAL: f"{' and '.join(each.node_set for each in sets)} in the spec",
-        Operation.REPLACEMENT: "the change taken back",
-        Operation.ROLLING_UPDATE: "the change taken back",
-    }.get(operation, "")
+def way_out(operation: Operation, leaving: Sequence[DrainRequest]) -> str:
+    """Return how an interrupted run is continued, and how it is undone, in one line."""
     if operation is Operation.DESTROY:
-        return "If interrupted, the drains stay: pulumi destroy goes on, pulumi up undoes them."
-    return f"If interrupted, the drains stay: pulumi up goes on{f'; with {undo} it undoes them' if undo else ''}."
+        return "If interrupted, the drains stay: pulumi destroy continues, pulumi up undoes them."
+    if operation in {Operation.REPLACEMENT, Operation.ROLLING_UPDATE}:
+        undo = "the change taken back"
+    else:
+        undo = " and ".join(_WAYS_BACK[operation](each) for each in leaving if each.names)
+    return f"If interrupted, the drains stay: pulumi up continues; with {undo} it undoes them."

@@ -11,17 +11,14 @@ from typing import TypeVar
 
 from soperator_pulumi.slurm.drain.checks import Evidence, why_not_free
 from soperator_pulumi.slurm.drain.formatting import named
-from soperator_pulumi.slurm.drain.reason import Marker, Operation, drain_of_ours, drained_by_another
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.reason import RECREATES_PODS, Marker, Operation, drain_of_ours, drained_by_another
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import Beside, Held, Treatment, verdict
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, Reaction
 
 T = TypeVar("T")
-
-_RENEWING = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
-"""The same nodes are there again afterwards, so nothing that counts on them is let down."""
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 _NOBODY: Mapping[int, str] = MappingProxyType({})
@@ -74,7 +71,7 @@ class Plan:
 
 
 def plan(
-    leaving: Sequence[Leaving],
+    leaving: Sequence[DrainRequest],
     snapshot: Snapshot,
     marker: Marker,
     *,
@@ -104,7 +101,7 @@ def plan(
         names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending and job.job_id not in treated)
     )
     looks = [_look(each, snapshot, marker, held_by) for each in leaving]
-    refusals = [] if marker.operation in _RENEWING else [*_refusals(leaving, reserved, pending)]
+    refusals = [] if marker.operation in RECREATES_PODS else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]
     beside = [*_beside(leaving, snapshot, others)]
     judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), beside)
@@ -128,7 +125,7 @@ def plan(
     )
 
 
-def shared(leaving: Sequence[Leaving], snapshot: Snapshot) -> dict[str, frozenset[str]]:
+def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """Return the jobs on leaving nodes that also hold nodes of node sets which lose none of theirs.
 
     Returns:
@@ -149,8 +146,10 @@ def shared(leaving: Sequence[Leaving], snapshot: Snapshot) -> dict[str, frozense
     return {node_set: frozenset(found[node_set]) for node_set in sorted(found)}
 
 
-def put_back(names: Iterable[str], snapshot: Snapshot, owner: str, operations: Collection[Operation]) -> frozenset[str]:
-    """Return those of `names` that a drain of ours for one of `operations` holds: they are to be resumed."""
+def drained_for(
+    operations: Collection[Operation], names: Iterable[str], snapshot: Snapshot, owner: str
+) -> frozenset[str]:
+    """Return those of `names` that a drain of ours for one of `operations` holds."""
     markers = {name: drain_of_ours(snapshot.nodes[name], owner) for name in names if name in snapshot.nodes}
     return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
 
@@ -159,7 +158,7 @@ def put_back(names: Iterable[str], snapshot: Snapshot, owner: str, operations: C
 class _Look:
     """One node set at one look."""
 
-    leaving: Leaving
+    leaving: DrainRequest
     drain: Mapping[str, str]
     """The reason to give, by node."""
     waiting: Mapping[str, Waiting]
@@ -172,7 +171,7 @@ class _Look:
         return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), self.undrained)
 
 
-def _look(leaving: Leaving, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:
+def _look(leaving: DrainRequest, snapshot: Snapshot, marker: Marker, held_by: Mapping[str, tuple[Job, ...]]) -> _Look:
     drain: dict[str, str] = {}
     waiting: dict[str, Waiting] = {}
     for name in leaving.names:
@@ -198,7 +197,7 @@ def _reason(node: Node, marker: Marker) -> str | None:
     return str(replace(marker, before=earlier.before if earlier else node.reason))
 
 
-def _beside(leaving: Sequence[Leaving], snapshot: Snapshot, others: Mapping[str, DrainSpec]) -> Iterator[Beside]:
+def _beside(leaving: Sequence[DrainRequest], snapshot: Snapshot, others: Mapping[str, DrainSpec]) -> Iterator[Beside]:
     policies = {**others, **{each.node_set: each.policy for each in leaving}}
     for node_set, references in shared(leaving, snapshot).items():
         yield Beside(node_set, policies.get(node_set) or DrainSpec(), references)
@@ -228,7 +227,7 @@ def _together(drains: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]
 
 
 def _refusals(
-    leaving: Iterable[Leaving],
+    leaving: Iterable[DrainRequest],
     reserved: Mapping[str, tuple[Reservation, ...]],
     pending: Mapping[str, tuple[Job, ...]],
 ) -> Iterator[str]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from soperator_pulumi.slurm.drain.formatting import counted, ending, lasting, listed, named, span
 from soperator_pulumi.slurm.drain.plan import Plan
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
@@ -29,7 +29,13 @@ _ALL_BACK: Mapping[str, str] = MappingProxyType({})
 
 
 def preview(
-    plan: Plan, leaving: Sequence[Leaving], snapshot: Snapshot, now: float, *, cluster: str, zone: tzinfo | None = None
+    plan: Plan,
+    leaving: Sequence[DrainRequest],
+    snapshot: Snapshot,
+    now: float,
+    *,
+    cluster: str,
+    zone: tzinfo | None = None,
 ) -> list[str]:
     """Return what will happen, in lines: which nodes leave, what is on them and until when.
 
@@ -48,7 +54,7 @@ def preview(
 
 def progress(
     plan: Plan,
-    leaving: Sequence[Leaving],
+    leaving: Sequence[DrainRequest],
     now: float,
     *,
     cluster: str,
@@ -65,7 +71,7 @@ def progress(
 
 def aborted(
     plan: Plan,
-    leaving: Sequence[Leaving],
+    leaving: Sequence[DrainRequest],
     now: float,
     *,
     cluster: str,
@@ -111,7 +117,7 @@ class _Page:
     now: float
     zone: tzinfo | None
 
-    def node_set(self, leaving: Leaving, cluster: str) -> Iterator[str]:
+    def node_set(self, leaving: DrainRequest, cluster: str) -> Iterator[str]:
         """Yield the lines of one node set."""
         nodes = compress(leaving.names)
         yield f"{cluster}/{leaving.node_set}: " + (
@@ -125,7 +131,7 @@ class _Page:
             yield f"Idle nodes with lower ordinals: {idle} (a StatefulSet can only give up the highest)."
         yield from self._policy(leaving)
 
-    def _groups(self, leaving: Leaving) -> list[_Group]:
+    def _groups(self, leaving: DrainRequest) -> list[_Group]:
         """Return the nodes of which the same is to be said."""
         waiting = self.plan.waiting
         jobs = {name: waiting[name].jobs if name in waiting else () for name in leaving.names}
@@ -155,7 +161,7 @@ class _Page:
         node = self.snapshot.nodes.get(name)
         return node is not None and _idle(node)
 
-    def _policy(self, leaving: Leaving) -> Iterator[str]:
+    def _policy(self, leaving: DrainRequest) -> Iterator[str]:
         policy = leaving.policy
         if not policy.wait:
             yield _WITHOUT_WAITING
@@ -165,7 +171,7 @@ class _Page:
             yield from self._requeueing(leaving)
         yield from self._beside(leaving)
 
-    def _requeueing(self, leaving: Leaving) -> Iterator[str]:
+    def _requeueing(self, leaving: DrainRequest) -> Iterator[str]:
         """Yield for which jobs requeueing is not what it is for the others."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.job_id: job for some in held for job in some}.values()
@@ -178,7 +184,7 @@ class _Page:
             told = listed(map(named, lost), _JOBS_IN_A_LINE)
             yield f"Can't start again once requeued, as they ask for leaving nodes: {told}."
 
-    def _beside(self, leaving: Leaving) -> Iterator[str]:
+    def _beside(self, leaving: DrainRequest) -> Iterator[str]:
         """Yield the jobs that the policy of another node set protects as well, as they are on nodes of both."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.reference: job for some in held for job in some}
@@ -242,7 +248,7 @@ def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
         yield f"{'':{indent}}and {counted(len(rest), 'more node')}"
 
 
-def _progress(plan: Plan, leaving: Leaving, now: float, elapsed_seconds: float, zone: tzinfo | None) -> str:
+def _progress(plan: Plan, leaving: DrainRequest, now: float, elapsed_seconds: float, zone: tzinfo | None) -> str:
     holders: dict[int, tuple[Job, list[str]]] = {}
     others: dict[str, list[str]] = {}
     waiting = [name for name in leaving.names if name in plan.waiting]

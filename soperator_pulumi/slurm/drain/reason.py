@@ -1,4 +1,4 @@
-"""The reason that a drain of ours carries: by it, and by nothing else, it is known as ours."""
+"""Reason of a drain of ours: by it, and by nothing else, the drain is known as ours."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _APPENDED = r"(?: : Not responding)*"  # by slurmctld, to a drained node whose s
 
 
 class Operation(StrEnum):
-    """What a node is drained for."""
+    """Purpose of a drain. A reason with any other one, of an older or a newer release, is not ours to change."""
 
     SCALE_DOWN = "scale-down"
     REMOVAL = "removal"
@@ -25,24 +25,49 @@ class Operation(StrEnum):
 
     @property
     def of_a_pod(self) -> bool:
-        """Return True for what pods set themselves, in no run of ours."""
+        """Return True for a drain that a pod sets itself, in no run of ours."""
         return self in {Operation.POD_STOP, Operation.POD_START}
+
+
+SET_BY_RUNS = frozenset(
+    {Operation.SCALE_DOWN, Operation.REMOVAL, Operation.REPLACEMENT, Operation.DESTROY, Operation.ROLLING_UPDATE}
+)
+"""Drains that a run undoes where it is stopped."""
+
+OVER_WHEN_WANTED = frozenset({Operation.SCALE_DOWN, Operation.REMOVAL, Operation.DESTROY})
+"""Drains that end when the spec wants their nodes again."""
+
+OVER_WHEN_JOINED = frozenset(
+    {
+        Operation.REMOVAL,
+        Operation.REPLACEMENT,
+        Operation.DESTROY,
+        Operation.ROLLING_UPDATE,
+        Operation.POD_STOP,
+        Operation.POD_START,
+    }
+)
+"""Drains that end when their nodes' pods are new and have joined. Not a scale-down: its node may be one that leaves
+once its jobs have ended (`drain.wait: false`)."""
+
+RECREATES_PODS = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
+"""Drains after which the same nodes are there again, so that jobs and reservations may count on them."""
 
 
 @dataclass(frozen=True)
 class Marker:
-    """Whose drain it is: `soperator-pulumi hpc: scale-down 1a2b3c (was: disk)`."""
+    """Owner and purpose of a drain: `soperator-pulumi hpc: scale-down 1a2b3c (was: disk)`."""
 
     owner: str
     """The cluster: a marker with another owner is not ours."""
     operation: Operation
     run: str = ""
-    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for what a pod sets."""
+    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for a pod's drain."""
     before: str = ""
     """The reason that the node had, although it was not drained."""
 
     def __post_init__(self) -> None:
-        """Refuse what could not be read again."""
+        """Refuse a marker that could not be read again."""
         if self.operation.of_a_pod:
             if self.run or self.before:
                 raise ValueError("the marker of a pod holds neither a run nor a reason of before")
@@ -50,14 +75,14 @@ class Marker:
             raise ValueError(f"run: got {self.run!r}, but it has six hexadecimal digits")
 
     def __str__(self) -> str:
-        """The reason to give to Slurm."""
+        """Return the reason to give to Slurm."""
         run = f" {self.run}" if self.run else ""
         before = f" (was: {self.before})" if self.before else ""
         return f"soperator-pulumi {self.owner}: {self.operation}{run}{before}"
 
     @classmethod
     def read(cls, reason: str, owner: str) -> "Marker | None":
-        """Return the marker that a reason is; None when it is anybody else's or is not exactly one of ours."""
+        """Return the marker in a reason; None for any other's reason, or one that is not exactly of ours."""
         found = re.fullmatch(
             re.escape(f"soperator-pulumi {owner}: ")
             + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?{_APPENDED}",
@@ -73,13 +98,13 @@ class Marker:
 
 
 def drain_of_ours(node: Node, owner: str) -> Marker | None:
-    """Return the marker of the drain of ours that holds a node; None when nothing does, or somebody else's.
+    """Return the marker of the drain of ours that holds a node; None where none does, or somebody else's.
 
-    A reason alone says nothing: Slurm 24.11 keeps it when the drain is gone. And we never set FAIL.
+    A reason alone proves nothing: Slurm 24.11 keeps it when the drain is gone. And no run of ours sets FAIL.
     """
     return Marker.read(node.reason, owner) if node.drained and "FAIL" not in node.state else None
 
 
 def drained_by_another(node: Node, owner: str) -> bool:
-    """Whether somebody else took a node out of service: that is not ours to change or to overwrite."""
+    """Return True where somebody else has drained a node: no run of ours changes that, or overwrites its reason."""
     return node.drained and drain_of_ours(node, owner) is None

@@ -6,7 +6,7 @@ from soperator_pulumi.spec.drain import DrainSpec
 
 
 @dataclass(frozen=True)
-class Leaving:
+class DrainRequest:
     """The nodes of one node set that are to lose their pods."""
 
     node_set: str

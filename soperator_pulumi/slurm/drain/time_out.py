@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.slurm.drain.formatting import counted, named, span
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
@@ -22,7 +22,7 @@ _TREATS = frozenset({OnTimeout.REQUEUE, OnTimeout.CANCEL})
 class Held:
     """The nodes of a node set that are not free: one at least."""
 
-    leaving: Leaving
+    leaving: DrainRequest
     names: tuple[str, ...]
     jobs: tuple[Job, ...]
     """The jobs on them, each once."""

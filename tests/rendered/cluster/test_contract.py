@@ -19,7 +19,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
     hpc-cpu                           kubernetes:apps/v1:StatefulSet
     hpc-cpu-disruption                kubernetes:policy/v1:PodDisruptionBudget
     hpc-cpu-drain                     pulumi-python:dynamic/soperator:NodeDrain
-    hpc-cpu-guard                     pulumi-python:dynamic/soperator:NodeSetGuard
+    hpc-cpu-drain-gate                pulumi-python:dynamic/soperator:DrainGate
     hpc-cpu-ready                     pulumi-python:dynamic/soperator:NodesReady
   hpc-drain-gate                      pulumi-python:dynamic/soperator:DrainGate
   hpc-jail                            soperator-pulumi:index:Jail

@@ -55,10 +55,10 @@ def depends_by(resource: Recorded, key: str) -> list[str]:
     return [urn.rpartition("::")[2] for urn in resource.request.propertyDependencies[key].urns]
 
 
-def test_pulumi_asks_the_guard_before_it_replaces_the_stateful_set_and_the_gate_before_the_namespace() -> None:
+def test_pulumi_asks_a_gate_before_it_replaces_a_stateful_set_or_the_namespace() -> None:
     deployment = a_deployment()
-    assert depends_by(deployment.one("hpc-cpu-guard"), "stateful_set") == ["hpc-cpu"]
-    assert depends_by(deployment.one("hpc-drain-gate"), "namespace_uid") == ["hpc-namespace"]
+    assert depends_by(deployment.one("hpc-cpu-drain-gate"), "guards") == ["hpc-cpu"]
+    assert depends_by(deployment.one("hpc-drain-gate"), "guards") == ["hpc-namespace"]
 
 
 def test_a_kubeconfig_is_secret_wherever_it_is_given_to() -> None:

@@ -61,16 +61,16 @@ def test_ports_of_root_are_closed_to_users_on_every_pod_in_which_they_run_someth
     assert found == {"login", "cpu", "admin", "controller"}
 
 
-def start_of(**node_set: object) -> str:
-    """Return the line by which slurmd is started."""
+def start_of(**node_set: object) -> list[str]:
+    """Return the command by which slurmd is started."""
     slurmd = containers_of(pod_of(a_deployment(node_sets=[a_node_set(**node_set)]), "hpc-cpu"))["slurmd"]
-    return str(next(line for line in slurmd["command"][5].splitlines() if line.startswith("exec ")))
+    return list(slurmd["command"])
 
 
 def test_a_user_has_a_number_of_processes_on_a_node_that_grows_with_its_processors() -> None:
-    assert start_of(cpus=4).startswith("exec prlimit --nproc=4096:4096 env ")
-    assert start_of(cpus=192).startswith("exec prlimit --nproc=49152:49152 env ")
-    assert start_of(max_processes=500).startswith("exec prlimit --nproc=500:500 env ")
+    assert "processes=4096" in start_of(cpus=4)
+    assert "processes=49152" in start_of(cpus=192)
+    assert "processes=500" in start_of(max_processes=500)
 
 
 def test_a_user_has_a_number_of_processes_on_a_login_node() -> None:
@@ -85,10 +85,7 @@ def test_the_right_to_raise_limits_is_given_up_before_slurmd_starts() -> None:
     plain = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]
 
     assert capabilities_of(locking) - capabilities_of(plain) == {"SYS_RESOURCE"}
-    assert start_of(lock_memory=True).startswith(
-        "exec prlimit --nproc=4096:4096 --memlock=unlimited:unlimited "
-        "setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource env "
-    )
+    assert "lock_memory" in start_of(lock_memory=True), "start.sh gives it up"
 
 
 @pytest.mark.parametrize("constrain", ["cgroup", "none"])
@@ -223,14 +220,14 @@ def test_pulumi_waits_for_no_pods_and_can_deploy_right_after_a_destroy(name: str
 
 def test_probes_of_slurm_ask_the_daemon_by_its_own_command() -> None:
     deployment = a_deployment()
-    for name, daemon, command in (
-        ("hpc-controller", "slurmctld", ["scontrol", "ping"]),
-        ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"]),
+    for name, daemon, command, started in (
+        ("hpc-controller", "slurmctld", ["scontrol", "ping"], "scontrol"),
+        ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"], "/usr/lib/soperator/started.sh"),
     ):
         container = containers_of(pod_of(deployment, name))[daemon]
         for probe in ("readinessProbe", "livenessProbe"):
             assert container[probe]["exec"]["command"] == command
-        assert " ".join(command) in " ".join(container["startupProbe"]["exec"]["command"])
+        assert container["startupProbe"]["exec"]["command"][0] == started
 
 
 def test_a_workers_container_is_restarted_only_long_after_slurm_gave_the_node_up() -> None:
@@ -287,13 +284,11 @@ def test_nothing_in_a_workers_volumes_can_be_executed_before_slurmd_starts() -> 
         {"path": "/mnt/local", "host_path": "/mnt/disks", "roles": ["worker"]},
     ]
     slurmd = containers_of(pod_of(a_deployment(jail={"submounts": submounts}), "hpc-cpu"))["slurmd"]
-    lines = slurmd["command"][5].splitlines()
-    closed = dict(reversed(line.split()[1:]) for line in lines if line.startswith("close "))
-    assert closed.keys() == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
-    for path, options in closed.items():
-        assert options.endswith("nosuid=recursive,nodev=recursive,noexec=recursive")
-        assert options.startswith("ro=recursive,") == mounts_of(slurmd)[path].get("readOnly", False), path
-    assert " env LD_PRELOAD=/opt/slurm/lib/open_as_user.so slurmd -D " in lines[-1]
+    volumes = {word.removeprefix("volume=") for word in slurmd["command"] if word.startswith("volume=")}
+    assert {volume.removesuffix(":ro") for volume in volumes} == mounts_of(slurmd).keys() - {"/sys/fs/cgroup"}
+    for volume in volumes:
+        read_only = mounts_of(slurmd)[volume.removesuffix(":ro")].get("readOnly", False)
+        assert volume.endswith(":ro") == read_only, volume
 
 
 def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see() -> None:

@@ -47,8 +47,8 @@ def test_node_sets_that_are_gone_are_free_before_slurm_loses_their_partitions() 
 def test_a_node_set_shrinks_after_its_nodes_are_free_and_goes_after_all_are() -> None:
     deployment = a_deployment()
     assert "hpc-cpu-drain" in waits_for(deployment, "hpc-cpu", ":StatefulSet")
-    assert {"hpc-cpu", "hpc-controller"} <= waits_for(deployment, "hpc-cpu-guard")
-    assert {"hpc-cpu", "hpc-cpu-guard"} <= waits_for(deployment, "hpc-cpu-ready")
+    assert {"hpc-cpu", "hpc-controller"} <= waits_for(deployment, "hpc-cpu-drain-gate")
+    assert {"hpc-cpu", "hpc-cpu-drain-gate"} <= waits_for(deployment, "hpc-cpu-ready")
 
 
 def test_node_sets_do_not_wait_for_each_other() -> None:
@@ -83,9 +83,8 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
     assert (ready["max_unready"], ready["wait_until_ready"], ready["timeout_seconds"]) == (1, False, 60)
     policy = ready["policy"]
     assert (policy["timeout"], policy["on_timeout"], policy["grace"]) == ("1h30m", "requeue", "5m")
-    for name in ("hpc-cpu-drain", "hpc-cpu-guard"):
-        assert deployment.one(name).inputs["policy"] == policy
-    for name in ("hpc-removed-node-sets", "hpc-drain-gate"):
+    assert deployment.one("hpc-cpu-drain").inputs["policy"] == policy
+    for name in ("hpc-removed-node-sets", "hpc-cpu-drain-gate", "hpc-drain-gate"):
         assert deployment.one(name).inputs["policies"] == {"cpu": policy}
     annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
     assert json.loads(annotations[POLICY_ANNOTATION]) == policy
@@ -98,7 +97,7 @@ def test_what_acts_on_slurm_knows_whose_cluster_it_is_and_in_which_namespace() -
         return provided(type_, name, inputs)
 
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec()), outputs=outputs)
-    for name in ("hpc-removed-node-sets", "hpc-cpu-drain", "hpc-cpu-guard", "hpc-cpu-ready", "hpc-drain-gate"):
+    for name in ("hpc-removed-node-sets", "hpc-cpu-drain", "hpc-cpu-drain-gate", "hpc-cpu-ready", "hpc-drain-gate"):
         inputs = deployment.one(name).inputs
         assert (inputs["namespace"], inputs["namespace_uid"], inputs["owner"]) == ("hpc", "1234", "project.test.hpc")
 
@@ -168,22 +167,21 @@ def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_
     pod = pod_of(a_deployment(node_sets=a_node_set(drain={"grace": "1h"})), "hpc-cpu")
     assert pod["terminationGracePeriodSeconds"] == 3600
     command = containers_of(pod)["slurmd"]["lifecycle"]["preStop"]["exec"]["command"]
-    assert "state=drain reason='soperator-pulumi project.test.hpc: pod-stop'" in command[-1]
-    assert "delete" not in command[-1]
+    assert command[:2] == ["/usr/lib/soperator/drain_on_stop.sh", "soperator-pulumi project.test.hpc: pod-stop"]
 
 
 def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
-    assert "lift 'soperator-pulumi project.test.hpc: pod-stop'" in probe[-1]
+    assert probe == ["/usr/lib/soperator/started.sh", "soperator-pulumi project.test.hpc: pod-stop"]
 
 
 def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:
-    def stop(constrain: str) -> str:
+    def stop(constrain: str) -> list[str]:
         slurmd = containers_of(pod_of(a_deployment(slurm={"constrain": constrain}), "hpc-cpu"))["slurmd"]
-        return str(slurmd["lifecycle"]["preStop"]["exec"]["command"][-1])
+        return list(slurmd["lifecycle"]["preStop"]["exec"]["command"][2:])
 
-    assert "rmdir" in stop("cgroup")
-    assert "rmdir" not in stop("none")
+    assert stop("cgroup") == ["cgroups"]
+    assert stop("none") == []
 
 
 def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
@@ -191,6 +189,6 @@ def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
     assert annotations["pulumi.com/patchForce"] == "true"
 
 
-def test_a_stateful_set_is_deleted_before_its_successor_is_made_so_that_its_guard_is_asked() -> None:
+def test_a_stateful_set_is_deleted_before_its_successor_is_made_so_that_its_gate_is_asked() -> None:
     """Also where a transformation of the program gives it another name."""
     assert a_deployment().request("hpc-cpu", "StatefulSet").deleteBeforeReplace

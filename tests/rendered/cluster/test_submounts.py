@@ -88,16 +88,14 @@ def test_temporary_directories_of_a_smaller_pod_are_smaller() -> None:
 def swept(*submounts: dict[str, Any]) -> list[str]:
     """Return the directories in which nothing stays of a user whose last job on a node has ended."""
     pod = pod_of(a_deployment(jail={"submounts": list(submounts)}), "hpc-cpu")
-    script = containers_of(pod)["slurmd"]["command"][5].splitlines()
-    (line,) = (line for line in script if line.endswith("> /run/slurm/jail-own"))
-    return list(line.removeprefix("printf '%s\\n' ").removesuffix(" > /run/slurm/jail-own").split())
+    return [word.removeprefix("own=") for word in containers_of(pod)["slurmd"]["command"] if word.startswith("own=")]
 
 
 def test_leftovers_go_from_what_is_the_pods_own_and_from_nothing_that_others_may_use() -> None:
-    assert swept() == ["/tmp", "/dev/shm", "/dev/mqueue"]
-    assert swept({"path": "/tmp", "host_path": "/mnt/nvme/tmp"}) == ["/dev/shm", "/dev/mqueue"]
-    assert swept({"path": "/tmp", "existing_claim": "temporary"}) == ["/dev/shm", "/dev/mqueue"]
-    assert swept({"path": "/tmp", "scratch_gib": 5}) == ["/dev/shm", "/tmp", "/dev/mqueue"]
+    assert swept() == ["/tmp", "/dev/shm"]
+    assert swept({"path": "/tmp", "host_path": "/mnt/nvme/tmp"}) == ["/dev/shm"]
+    assert swept({"path": "/tmp", "existing_claim": "temporary"}) == ["/dev/shm"]
+    assert swept({"path": "/tmp", "scratch_gib": 5}) == ["/dev/shm", "/tmp"]
 
 
 def test_an_empty_directory_for_everybody_is_given_the_mode_of_tmp_and_the_spool_stays_slurmds() -> None:
@@ -139,7 +137,7 @@ def test_what_jobs_see_is_what_their_nodes_pod_has_and_not_yet_what_the_spec_say
 
     without, with_data = a_deployment(), a_deployment(jail={"submounts": [DATA]})
     assert files(without) == files(with_data), "a running node would look for a volume that its pod has not"
-    script = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"][5].splitlines()
-    note = next(line for line in script if line.endswith("> /run/slurm/jail-binds"))
-    assert note == "printf '%s\\n' bind=/data:ro bind=/dev/shm bind=/home bind=/tmp > /run/slurm/jail-binds"
+    command = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"]
+    binds = [word for word in command if word.startswith("bind=")]
+    assert binds == ["bind=/data:ro", "bind=/dev/shm", "bind=/home", "bind=/tmp"]
     assert "binds=/run/slurm/jail-binds" in files(with_data)

@@ -1,15 +1,27 @@
 """The scripts of a worker's container, run with a Slurm that answers from files; the cluster tier runs the real one."""
 
+import re
 import subprocess
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from soperator_pulumi.cluster import containers, worker_scripts
 from soperator_pulumi.cluster.mounts import scratch
-from soperator_pulumi.cluster.worker_record import ASK
-from soperator_pulumi.cluster.worker_scripts import JOIN, NEWCOMER_SECONDS, start_script, started_script, stop_script
+from soperator_pulumi.cluster.worker_scripts import (
+    NEWCOMER_SECONDS,
+    SCRIPTS,
+    start_command,
+    started_command,
+    stop_command,
+)
+from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
+ROOT = Path(__file__).parents[3]
+IMAGE = ROOT / "images/worker"
 OWNER = "project.test.hpc"
 CONF = "Feature=cpu,ib CPUs=4 RealMemory=1024"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
@@ -67,6 +79,11 @@ echo $(($(cat clock) + $1)) > clock
 """
 
 
+def paths() -> dict[str, str]:
+    """Return the paths that the scripts have in common."""
+    return dict(re.findall(r"(?m)^(\w+)=(.*)$", (IMAGE / "scripts/layout.sh").read_text()))
+
+
 class Worker:
     """A container's programs, each of which answers from a file and notes how it was called."""
 
@@ -74,8 +91,7 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
-        self.cgroups: str | None = None
-        self.write(slurmd="0", looks="0", clock="0", mountinfo=MOUNTINFO)
+        self.options = {"lock_memory": False, "cgroups": False}
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
         programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
@@ -84,6 +100,14 @@ class Worker:
             program.parent.mkdir(exist_ok=True)
             program.write_text(text)
             program.chmod(0o755)
+        (root / "scripts").mkdir()
+        for script in (IMAGE / "scripts").iterdir():
+            if script.name != "layout.sh":
+                (root / "scripts" / script.name).symlink_to(script)
+        own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
+        self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
+        (root / "proc/self").mkdir(parents=True)
+        self.write(**{"slurmd": "0", "looks": "0", "clock": "0", "proc/self/mountinfo": MOUNTINFO})
 
     def write(self, **files: str) -> None:
         for name, content in files.items():
@@ -99,9 +123,9 @@ class Worker:
             with (self.root / "node").open("a") as node:
                 node.write(f"   Reason={reason} [root@2026-11-21T17:00:00]\n   Comment=State=IDLE+DRAIN\n")
 
-    def run(self, script: str, *arguments: str, flags: str = "-c") -> subprocess.CompletedProcess[str]:
+    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["/bin/sh", flags, script, "slurmd", *arguments],
+            [word.replace(SCRIPTS, str(self.root / "scripts")) for word in command],
             cwd=self.root,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "CALLS": str(self.calls)},
             capture_output=True,
@@ -113,37 +137,41 @@ class Worker:
     def changes(self) -> list[str]:
         return [call for call in self.calls.read_text().splitlines() if call.startswith(("update ", "delete "))]
 
-    def stop(self, cgroups: str | None = None) -> None:
-        processes = self.root / "proc"
-        processes.mkdir(exist_ok=True)
-        assert self.run(stop_script(OWNER, cgroups=cgroups, processes=str(processes))).returncode == 0
+    def stop(self) -> None:
+        assert self.run(stop_command(OWNER, cgroups=self.options["cgroups"])).returncode == 0
 
     def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
-        """Start slurmd, and return its arguments; `kept`: it says that a record stays that is not the node's."""
+        """Start slurmd, and return its arguments; `kept`: a warning names a record that stays as it is."""
         self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n", "termination-log": "", "open_as_user.so": ""})
-        script = self.start_script()
-        assert JOIN in script
-        script = script.replace(JOIN, ":\n")  # it outlives this process, with a sleep that takes no time
-        done = self.run(script, CONF, flags="-ec")
-        assert ("Slurm goes on with the record that it has of cpu-4" in done.stderr) == kept, done.stderr
+        # The real one outlives the test.
+        beside = self.root / "scripts/put_into_service.sh"
+        beside.unlink(missing_ok=True)
+        beside.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
+        beside.chmod(0o755)
+        done = self.run(self.start_command())
+        assert done.returncode == 0, done.stderr
+        assert ("Slurm keeps the record that it has of cpu-4" in done.stderr) == kept, done.stderr
         return done.stdout.splitlines()
 
-    def start_script(self) -> str:
-        """Return the script with its places in a folder of the test's."""
-        script = start_script(
-            OWNER, [scratch("tmp", "/tmp")], ["/tmp"], processes=4096, memory_mib=512, cgroups=self.cgroups
+    def start_command(self) -> list[str]:
+        return start_command(
+            OWNER,
+            CONF,
+            [scratch("tmp", "/tmp"), scratch("data", "/data", read_only=True)],
+            ["bind=/tmp", "bind=/data:ro"],
+            processes=4096,
+            memory_mib=512,
+            **self.options,
         )
-        for place in ("/run/slurm", "/run", "/opt/slurm/lib", "/proc/self"):
-            script = script.replace(f" {place}/", f" {self.root}/")
-        return script
 
-    def join(self) -> int:
-        """Do what is done beside a new slurmd, and return how many seconds it takes."""
-        assert self.run(f"newcomer='{POD_START}'\n{ASK}{JOIN}", flags="-ec").returncode == 0
+    def put_into_service(self) -> int:
+        """Do what is done beside a new slurmd, and return the seconds that it takes."""
+        script = f"{SCRIPTS}/put_into_service.sh"
+        assert self.run([script, "cpu-4", POD_START, str(NEWCOMER_SECONDS)]).returncode == 0
         return int((self.root / "clock").read_text())
 
     def started(self) -> int:
-        return self.run(started_script(OWNER)).returncode
+        return self.run(started_command(OWNER)).returncode
 
 
 @pytest.fixture
@@ -160,11 +188,83 @@ def test_what_everybody_may_write_to_is_closed_before_slurmd_starts(worker: Work
     assert (worker.root / "termination-log").stat().st_mode & 0o077 == 0
 
 
+def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see(worker: Worker) -> None:
+    assert worker.start()[0] == "-D"
+    closed = [call for call in worker.calls.read_text().splitlines() if "noexec" in call]
+    options = "nosuid=recursive,nodev=recursive,noexec=recursive"
+    assert closed == [
+        f"mount -o remount,bind,{options} /tmp",
+        f"mount -o remount,bind,ro=recursive,{options} /data",
+    ]
+    assert (worker.root / "jail-binds").read_text() == "bind=/tmp\nbind=/data:ro\n"
+    assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
+
+
+@pytest.mark.parametrize(
+    ("lock_memory", "limits"),
+    [
+        (False, ""),
+        (True, "--memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource "),
+    ],
+)
+def test_slurmd_starts_with_the_limits_that_jobs_inherit(worker: Worker, lock_memory: bool, limits: str) -> None:
+    worker.write(**{"bin/prlimit": '#!/bin/sh\necho "prlimit $*"\n'})
+    (worker.root / "bin/prlimit").chmod(0o755)
+    worker.options["lock_memory"] = lock_memory
+    (started,) = worker.start()
+    preload = f"env LD_PRELOAD={worker.root}/open_as_user.so slurmd -D -b -Z --conf-server controller-0:6817 --conf "
+    assert started.startswith(f"prlimit --nproc=4096:4096 {limits}{preload}")
+
+
+def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
+    worker.start()
+    begun, deadline = worker.root / "put-into-service", time.monotonic() + 10
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert begun.read_text() == f"cpu-4\n{POD_START}\n{NEWCOMER_SECONDS}\n"
+
+
+@pytest.mark.parametrize("change", ["other=1", "memory_mib="])
+def test_an_image_of_another_version_than_the_program_ends_in_words_that_name_it(worker: Worker, change: str) -> None:
+    command = [word for word in worker.start_command() if not word.startswith(change)]
+    done = worker.run([*command, change] if change == "other=1" else command)
+    assert done.returncode != 0
+    assert change.rstrip("=") in done.stderr
+    assert "images.worker is of another version than the program that made this pod." in done.stderr
+    assert worker.calls.read_text() == ""
+
+
+def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker) -> None:
+    (worker.root / "scripts/start.sh").unlink()
+    done = worker.run(worker.start_command())
+    assert done.returncode == 127
+    assert "start.sh is not in this image: images.worker is of another version" in done.stderr
+
+
+def test_scripts_and_program_agree_on_paths() -> None:
+    here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
+    only_of_scripts = {"MESSAGE_QUEUES", "PROC"}
+    assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
+        name: here[name] for name in paths().keys() - only_of_scripts
+    }
+    assert f"COPY scripts {SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
+
+
+def test_scripts_and_the_plugin_agree_on_paths() -> None:
+    defined = dict(
+        re.findall(r'#define (\w+) +"(.*)"', "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h")))
+    )
+    assert (defined["USER_CLEANUP_DIRECTORIES"], defined["JAIL_CGROUPS"]) == (
+        paths()["JAIL_OWN"],
+        paths()["JAIL_CGROUPS"],
+    )
+
+
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:
     worker.node("IDLE+DYNAMIC_NORM")
     worker.write(**{"termination-log": ""})
 
-    done = worker.run(worker.start_script(), CONF, flags="-ec")
+    done = worker.run(worker.start_command())
 
     assert done.returncode != 0
     assert "open_as_user.so" in done.stderr
@@ -220,7 +320,7 @@ def test_a_pod_without_jobs_does_not_wait_for_a_slurmctld_that_is_gone(worker: W
 
 def test_a_pod_with_jobs_waits_for_slurmctld_as_long_as_they_run(worker: Worker) -> None:
     step = worker.root / "proc" / "42"
-    step.mkdir(parents=True)
+    step.mkdir()
     (step / "comm").write_text("slurmstepd\n")
     worker.node("IDLE+DYNAMIC_NORM")
     worker.write(answers="25")
@@ -239,7 +339,8 @@ def test_a_pod_that_stops_removes_its_nodes_cgroups_and_no_others(worker: Worker
     for node in ("cpu-4", "cpu-40", "cpu-5"):
         (cgroups / "memory" / f"slurm_{node}" / "system").mkdir(parents=True)
     worker.node("IDLE+DRAIN", "disk is broken")
-    worker.stop(cgroups=str(cgroups))
+    worker.options["cgroups"] = True
+    worker.stop()
     assert {each.name for each in (cgroups / "memory").iterdir()} == {"slurm_cpu-40", "slurm_cpu-5"}
 
 
@@ -249,7 +350,7 @@ def test_slurmd_finds_its_nodes_own_cgroups_writable_and_the_machines_read_only(
     for name in ("cpu,cpuacct", "memory", "pids"):
         (cgroups / name).mkdir(parents=True)
     (cgroups / "cpuacct").symlink_to("cpu,cpuacct")
-    worker.cgroups = str(cgroups)
+    worker.options["cgroups"] = True
     worker.start()
 
     mounts = [line.removeprefix("mount ") for line in worker.calls.read_text().splitlines() if str(cgroups) in line]
@@ -272,7 +373,7 @@ def test_the_one_hierarchy_of_cgroup_v2_stays_as_it_is_and_jobs_see_nothing_of_i
     cgroups = worker.root / "cgroup"
     cgroups.mkdir()
     (cgroups / "cgroup.controllers").touch()
-    worker.cgroups = str(cgroups)
+    worker.options["cgroups"] = True
     worker.start()
 
     assert str(cgroups) not in worker.calls.read_text()
@@ -337,7 +438,7 @@ def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
 def test_a_new_node_puts_itself_into_service_after_a_while(worker: Worker) -> None:
     worker.write(answers="2")
     worker.node("IDLE+DRAIN+DYNAMIC_NORM", POD_START)
-    assert worker.join() >= NEWCOMER_SECONDS
+    assert worker.put_into_service() >= NEWCOMER_SECONDS
     assert worker.changes() == ["update nodename=cpu-4 state=undrain reason=none"]
 
 
@@ -354,14 +455,14 @@ def test_a_new_node_puts_itself_into_service_after_a_while(worker: Worker) -> No
 )
 def test_it_touches_no_other_drain(worker: Worker, state: str, reason: str) -> None:
     worker.node(state, reason)
-    worker.join()
+    worker.put_into_service()
     assert worker.changes() == []
 
 
 def test_it_ends_when_slurmctld_does_not_know_the_node_any_more(worker: Worker) -> None:
     worker.node("IDLE+DRAIN", POD_START)
     worker.write(**{"bin/sleep": '#!/bin/sh\n[ "$1" -lt 100 ] || rm node\n'})
-    assert worker.join() == 0
+    assert worker.put_into_service() == 0
     assert worker.changes() == []
 
 

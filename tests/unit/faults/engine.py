@@ -193,16 +193,17 @@ class Engine:
             self.faults.die()
 
     def _says(self, step: str) -> None:
-        if "StatefulSet" not in step:  # which goes by what the resource before it, or its guard, has seen
+        if "StatefulSet" not in step:  # which follows the look of the resource before it, or of its gate
             self.faults.world.watch.begin_step()
         self.faults.world.tell(step)
 
 
 def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tuple[str, Json]]:
-    own = {**place, "node_set": name, "selector": worker_labels(name), "policy": policy}
+    own = {**place, "node_set": name, "selector": worker_labels(name)}
+    judged = {**own, "policy": policy}
     replicas = float(node_set.replicas)  # numbers arrive so
     return [
-        (f"NodeDrain {name}", {**own, "replicas": replicas, "identity": node_set.identity}),
+        (f"NodeDrain {name}", {**judged, "replicas": replicas, "identity": node_set.identity}),
         (
             f"StatefulSet {name}",
             {
@@ -212,11 +213,11 @@ def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tupl
                 "policy": policy,
             },
         ),
-        (f"NodeSetGuard {name}", own),
+        (f"DrainGate {name}", {**own, "policies": {name: policy}, "guards": f"{NAMESPACE}/{name}"}),
         (
             f"NodesReady {name}",
             {
-                **own,
+                **judged,
                 "replicas": replicas,
                 "template": node_set.template,
                 "timeout_seconds": 60.0,

@@ -116,10 +116,10 @@ class Faults:
             return ""
         self.unbearable += kind in UNBEARABLE
         if kind in outside.EVENTS:
-            told = outside.EVENTS[kind](self.world, self.choices.byte())
-            if told:
+            reported = outside.EVENTS[kind](self.world, self.choices.byte())
+            if reported:
                 self.happened += 1
-                self.world.tell(f"({kind}: {told})")
+                self.world.tell(f"({kind}: {reported})")
                 self.world.watch.happens()
                 self.world.advance(_OTHERS_SECONDS)
             return ""
@@ -246,6 +246,9 @@ class FaultyKube:
 
     faults: Faults
 
+    def __str__(self) -> str:
+        return "https://model"
+
     def get(self, path: str) -> Json | None:
         return self._call(f"get {path}", lambda: self.faults.world.kubernetes.get(path))
 
@@ -259,10 +262,11 @@ class FaultyKube:
         return found
 
     def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
-        raise AssertionError(f"nothing here applies {path} as {manager}: {body}")
+        del manager
+        return self._call(f"apply {path}", lambda: self.faults.world.kubernetes.apply(path, body))
 
     def merge(self, path: str, body: Json) -> Json | None:
-        raise AssertionError(f"nothing here changes {path}: {body}")
+        return self._call(f"merge {path}", lambda: self.faults.world.kubernetes.merge(path, body))
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
         assert not dependents_first

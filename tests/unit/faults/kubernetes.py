@@ -4,11 +4,13 @@ What it leaves out: stale lists (an API server's own reads are consistent) and p
 may go on though the API server says that they are gone.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.cluster import worker_scripts
+from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
@@ -24,6 +26,7 @@ POLICY = "soperator-pulumi/drain"
 NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 PODS = f"{NAMESPACE_PATH}/pods"
 CONFIG_MAPS = f"{NAMESPACE_PATH}/configmaps"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
 POD_START = str(Marker(OWNER, Operation.POD_START))
@@ -105,6 +108,8 @@ class Kubernetes:
     new_pods_fit: bool = True
     slurm_files: dict[str, str] = field(default_factory=dict)
     """What is in force; none where no test is about it."""
+    lease: Json | None = None
+    """Of the cluster's nodes."""
     now: float = 0.0
     uids: int = 0
 
@@ -229,6 +234,8 @@ class Kubernetes:
             if name == "controller-0":
                 return self._controller_pod() if self.controller else None
             return self._pod(self.pods[name]) if name in self.pods else None
+        if where == LEASES:
+            return copy.deepcopy(self.lease)
         if where == CONFIG_MAPS:
             return {"metadata": {"name": name}, "data": self.slurm_files} if self.slurm_files else None
         if where == SETS:
@@ -253,6 +260,23 @@ class Kubernetes:
         }[path]()
         assert not fields
         return [each for each in found if (labels or {}).items() <= each["metadata"]["labels"].items()]
+
+    def apply(self, path: str, body: Json) -> Json:
+        assert path.startswith(LEASES), path
+        self.lease = self.lease or {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+        return copy.deepcopy(self.lease)
+
+    def merge(self, path: str, body: Json) -> Json | None:
+        assert path.startswith(LEASES), path
+        if self.lease is None:
+            return None
+        version = self.lease["metadata"]["resourceVersion"]
+        if body["metadata"]["resourceVersion"] != version:
+            raise KubernetesError("the object has been modified; please apply your changes to the latest version")
+        spec = {**self.lease.get("spec", {}), **body["spec"]}
+        metadata = {**self.lease["metadata"], "resourceVersion": str(int(version) + 1)}
+        self.lease = {**self.lease, "metadata": metadata, "spec": {k: v for k, v in spec.items() if v is not None}}
+        return copy.deepcopy(self.lease)
 
     def delete(self, path: str) -> None:
         where, _, name = path.rpartition("/")

@@ -1,6 +1,6 @@
 """slurmctld as its client programs show it: command lines in, Slurm's JSON and words (24.11) out.
 
-It takes the very command lines that `SlurmClient` sends.
+It takes the very command lines that `ScontrolClient` sends.
 """
 
 import json
@@ -84,7 +84,7 @@ class Programs:
         wanted = [int(each) for each in ids.split(",")]
         touched = (self._slurm.jobs[each] for each in wanted if each in self._slurm.jobs)
         self._slurm.on_command(verb, frozenset(str(job.job_id) for job in touched if job.nodes and not job.completing))
-        words = [said for each in wanted if (said := act(self._slurm.jobs.get(each)))]
+        words = [reported for each in wanted if (reported := act(self._slurm.jobs.get(each)))]
         self._slurm.schedule()
         return Answer(1 if words else 0, "", "\n".join(words))
 

@@ -12,18 +12,17 @@ from unittest import mock
 from soperator_pulumi import lifecycle
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes import lease
 from tests.unit.faults.faults import Faults, FaultyKube
 
 PROVIDERS: Mapping[str, type[LiveProvider]] = {
     "RemovedNodeSets": RemovedNodeSetsProvider,
     "NodeDrain": NodeDrainProvider,
-    "NodeSetGuard": NodeSetGuardProvider,
     "NodesReady": NodesReadyProvider,
     "DrainGate": DrainGateProvider,
 }
@@ -41,6 +40,7 @@ class Stage:
         self.faults = faults
         self._kube = FaultyKube(faults) if faults else None
         CREATED.clear()
+        lease._held.clear()
 
     @property
     def now_on(self) -> Faults:
@@ -50,11 +50,8 @@ class Stage:
     def clock(self) -> Any:
         return self.now_on.world
 
-    def say(self, text: str) -> None:
-        self.now_on.world.say(text)
-
-    def wall_time(self) -> float:
-        return self.now_on.world.wall()
+    def report(self, text: str) -> None:
+        self.now_on.world.report(text)
 
     def kube(self, _provider: LiveProvider, _props: Mapping[str, Any]) -> Kube:
         assert self._kube is not None
@@ -78,7 +75,7 @@ def set_up() -> Iterator[Stage]:
     """Put the model in the place of machine and cluster, in all modules that use them."""
     found = pkgutil.iter_modules(lifecycle.__path__, f"{lifecycle.__name__}.")
     modules: list[ModuleType] = [import_module(each.name) for each in found]
-    replaced = {"MachineClock": STAGE.clock, "say": STAGE.say, "wall_time": STAGE.wall_time}
+    replaced = {"MachineClock": STAGE.clock, "report": STAGE.report}
     patches = [
         mock.patch.object(module, name, new)
         for module in modules

@@ -10,18 +10,17 @@ import pytest
 
 from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
-from soperator_pulumi.operations.nodes import node_cleanup, renewal
-from soperator_pulumi.operations.nodes.cluster_ref import Place
-from soperator_pulumi.operations.nodes.drain_run import Freeing
-from soperator_pulumi.operations.nodes.node_cleanup import Records
-from soperator_pulumi.operations.nodes.scale_down import Surplus
-from soperator_pulumi.operations.nodes.undrain import PuttingBack
+from soperator_pulumi.operations.nodes import node_cleanup, recreation
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.drain_run import DrainRun
+from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
+from soperator_pulumi.operations.nodes.scale_down import ScaleDown
+from soperator_pulumi.operations.nodes.undrain import Undrain
 from soperator_pulumi.slurm import parsing
-from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain import checks, plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.models import Snapshot
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from tests.unit.faults import stage
 from tests.unit.faults.invariants import ViolationError
@@ -61,28 +60,28 @@ def _any_marker_is_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_else_drains(patch: pytest.MonkeyPatch) -> None:
-    for module in (plan, node_cleanup, renewal):
+    for module in (plan, node_cleanup, recreation):
         patch.setattr(module, "drained_by_another", lambda _node, _owner: False)
 
 
 def _one_look_is_enough(patch: pytest.MonkeyPatch) -> None:
     """Take away the second look after each act, behind which a rule would not be missed."""
-    act = Freeing._act
+    act = DrainRun._act
 
-    def forgotten(self: Freeing, planned: plan.Plan) -> bool:
+    def forgotten(self: DrainRun, planned: plan.Plan) -> bool:
         act(self, planned)
         return False
 
-    patch.setattr(Freeing, "_act", forgotten)
+    patch.setattr(DrainRun, "_act", forgotten)
 
 
 def _no_answer_is_stale(patch: pytest.MonkeyPatch) -> None:
-    snapshot = SlurmClient.snapshot
+    snapshot = ScontrolClient.snapshot
 
-    def always_new(self: SlurmClient, **more: bool) -> Snapshot:
+    def always_new(self: ScontrolClient, **more: bool) -> Snapshot:
         return replace(snapshot(self, **more), node_table_time=0.0, job_table_time=0.0)
 
-    patch.setattr(SlurmClient, "snapshot", always_new)
+    patch.setattr(ScontrolClient, "snapshot", always_new)
 
 
 def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
@@ -95,21 +94,21 @@ def _other_node_sets_have_no_say(patch: pytest.MonkeyPatch) -> None:
 
 
 def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Place, "uid", lambda _place, _kube: "uid-0")
+    patch.setattr(ClusterRef, "uid", lambda _place, _kube: "uid-0")
 
 
 def _nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PuttingBack, "put_back", lambda _self: {})
+    patch.setattr(Undrain, "run", lambda _self: {})
 
 
 def _records_without(reason: str) -> Mutate:
-    kept = Records.kept
+    kept = NodeCleanup.kept
 
     def mutate(patch: pytest.MonkeyPatch) -> None:
-        def fewer(self: Records, names: Any, found: Snapshot) -> dict[str, str]:
+        def fewer(self: NodeCleanup, names: Any, found: Snapshot) -> dict[str, str]:
             return {name: why for name, why in kept(self, names, found).items() if reason not in why}
 
-        patch.setattr(Records, "kept", fewer)
+        patch.setattr(NodeCleanup, "kept", fewer)
 
     return mutate
 
@@ -119,11 +118,11 @@ def _deletes_nothing(provider: type) -> Mutate:
 
 
 def _replacing_is_no_reason(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Surplus, "_is_replaced", lambda _self, _live: False)
+    patch.setattr(ScaleDown, "_is_replaced", lambda _self, _live: False)
 
 
 def _waves_of_any_size(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(renewal, "next_wave", lambda outdated, *_others: tuple(outdated))
+    patch.setattr(recreation, "next_wave", lambda outdated, *_others: tuple(outdated))
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ MUTATIONS: dict[str, Mutation] = {
         _records_without("somebody drained it"), replace(SCALE, kinds=("admin drains",))
     ),
     "a node set is drained before it is deleted": Mutation(
-        _deletes_nothing(NodeSetGuardProvider),
+        _deletes_nothing(DrainGateProvider),
         Focus(policies=[_patient()], node_sets=2, script=["remove"], kinds=("admin resumes", "job", "time passes")),
     ),
     "nothing is destroyed before all is drained": Mutation(

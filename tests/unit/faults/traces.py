@@ -180,7 +180,7 @@ class Trace:
 
         A StatefulSet whose guard has gone before is Pulumi's own to delete, wherever it is sent.
         """
-        if any(f"NodeSetGuard {name}" not in self.engine.state for name in self.engine.sets()):
+        if any(f"DrainGate {name}" not in self.engine.state for name in self.engine.sets()):
             return
         kubernetes, watch = self.world.kubernetes, self.world.watch
         right, kubernetes.namespace_uid, watch.wrong_place = kubernetes.namespace_uid, "uid-of-another", True

@@ -24,7 +24,7 @@ class World:
     kubernetes: Kubernetes = field(init=False)
     watch: Watch = field(init=False)
     later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     """What happened, in order: the story of a trace that fails."""
 
@@ -48,8 +48,8 @@ class World:
     def sleep(self, seconds: float) -> None:
         self.advance(max(seconds, self.stride))
 
-    def say(self, text: str) -> None:
-        self.said.append(text)
+    def report(self, text: str) -> None:
+        self.reported.append(text)
         self.log.append(f"{self.time:8.1f}      says: {text}")
 
     def tell(self, text: str) -> None:

@@ -187,6 +187,7 @@ def _owned(body: Json, job: Json) -> bool:
 def wanted(tree: str = NEW, **changes: Any) -> dict[str, Any]:
     return {
         "namespace": NAMESPACE,
+        "owner": "project.dev.hpc",
         "tree": tree,
         "populated": NEW,
         "source": "debian:13",

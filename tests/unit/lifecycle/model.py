@@ -53,13 +53,13 @@ class Model:
         self._begin()
         self.engine.up(self.program)
         self.world.advance(5)
-        return [*self.world.said]
+        return [*self.world.reported]
 
     def preview(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
         """Return what a preview says of that."""
         self._begin()
         self.engine.preview(Program({"gpu": NodeSet(replicas, policy or DrainSpec(), **changes)}))
-        return [*self.world.said]
+        return [*self.world.reported]
 
     def differs(self) -> bool:
         """Whether NodesReady sees something to do for the program as it is."""
@@ -77,7 +77,7 @@ class Model:
         """Be a new process."""
         STAGE.begin(self.faults)
         self.faults.begin_run()
-        self.world.said.clear()
+        self.world.reported.clear()
         self.commands.clear()
 
     def kill_at(self, happens: Callable[[], bool]) -> None:

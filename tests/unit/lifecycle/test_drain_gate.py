@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
-from soperator_pulumi.operations.nodes.drain_all import Emptied
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.engine import NodeSet, Program
@@ -31,7 +30,7 @@ def deploy(model: Model, policy: DrainSpec) -> None:
     model.engine.up(Program({"cpu": NodeSet(2, policy), "gpu": NodeSet(2, policy)}))
     model.world.advance(5)
     model.commands.clear()
-    model.world.said.clear()
+    model.world.reported.clear()
 
 
 def destroy(model: Model) -> None:
@@ -124,7 +123,7 @@ def test_a_policy_of_one_run_for_a_misspelt_cluster_is_told_before_anything_is_d
 ) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "hcp: {on_timeout: abort}")
     destroy(model)
-    assert model.world.said[0] == "hpc: SOPERATOR_DRAIN names hcp, and counts for no other cluster"
+    assert model.world.reported[0] == "hpc: SOPERATOR_DRAIN names hcp, and counts for no other cluster"
 
 
 def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
@@ -145,7 +144,7 @@ def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
 
 
 def test_it_records_which_namespace_it_is(model: Model) -> None:
-    assert Emptied.model_validate(model.engine.state["DrainGate"]).namespace_uid == "uid-0"
+    assert model.engine.state["DrainGate"]["namespace_uid"] == "uid-0"
 
 
 # -- a controller that is gone -----------------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ def test_it_records_which_namespace_it_is(model: Model) -> None:
 def test_a_controller_that_restarts_is_waited_for(model: Model) -> None:
     model.world.slurm.crash(60)
     open_gate(model)
-    assert any("slurmctld does not answer, waits for it 300 s at most" in line for line in model.world.said)
+    assert any("slurmctld does not answer, waits for it 300 s at most" in line for line in model.world.reported)
     assert len(model.drained()) == 4
 
 
@@ -184,7 +183,7 @@ def test_a_controller_that_the_user_gave_up_does_not_keep_a_cluster(
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     open_gate(model)
     assert any(
-        "Goes on without asking for jobs, as SOPERATOR_CONTROLLER_LOST says" in each for each in model.world.said
+        "Continues without asking for jobs, by SOPERATOR_CONTROLLER_LOST" in each for each in model.world.reported
     )
 
 
@@ -229,7 +228,7 @@ def test_a_deployment_that_never_came_up_is_destroyed_without_any_setting() -> N
         model.engine.up(Program({"gpu": node_set}))
         destroy(model)
         assert model.pods == {}
-        assert any("slurmd has never run in any pod" in line for line in model.world.said)
+        assert any("slurmd has never run in any pod" in line for line in model.world.reported)
 
 
 def test_a_namespace_that_is_gone_is_not_taken_for_a_cluster_that_is_gone(

@@ -7,7 +7,6 @@ import pytest
 
 from soperator_pulumi.errors import DrainError
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from tests.unit.lifecycle.test_providers import PREREQUISITES
@@ -23,7 +22,7 @@ GATE = {
     "selector": SELECTOR,
     "policies": {},
 }
-GUARD = {**GATE, "node_set": "cpu", "policy": {}}
+NODE_SET_GATE = {**GATE, "node_set": "cpu"}
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_the_gate_holds_the_cluster_while_it_is_there(world: World) -> None:
     assert held_by(world) is None
 
 
-@pytest.mark.parametrize(("provider", "props"), [(DrainGateProvider, GATE), (NodeSetGuardProvider, GUARD)])
+@pytest.mark.parametrize(("provider", "props"), [(DrainGateProvider, GATE), (DrainGateProvider, NODE_SET_GATE)])
 def test_what_was_superseded_drains_nothing_and_lets_nothing_be_deleted(
     world: World, provider: type[LiveProvider], props: dict[str, Any]
 ) -> None:

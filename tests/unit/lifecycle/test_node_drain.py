@@ -32,7 +32,7 @@ def model() -> Iterator[Model]:
 def differs(model: Model, **changes: Any) -> bool:
     """Whether NodeDrain sees something to do."""
     STAGE.begin(model.faults)
-    model.world.said.clear()
+    model.world.reported.clear()
     model.commands.clear()
     state = model.engine.state[NAME]
     return bool(provider("NodeDrain").diff(NAME, state, {**state, **changes}).changes)
@@ -69,7 +69,7 @@ def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatc
 def test_no_change_takes_one_look_at_slurm_and_says_nothing(model: Model) -> None:
     assert not differs(model)
     assert model.commands == ["scontrol show nodes --json"]
-    assert model.world.said == []
+    assert model.world.reported == []
 
 
 def test_a_changed_connection_is_recorded(model: Model) -> None:
@@ -93,19 +93,19 @@ def test_a_preview_prints_the_plan(model: Model) -> None:
 def test_a_preview_without_slurmctld_says_that_it_does_not_know_what_runs(model: Model) -> None:
     model.world.slurm.crash(1000)
     assert differs(model, replicas=2.0)
-    assert "Leaving: gpu-[2-3]. What runs there is not known" in model.world.said[0]
+    assert "Leaving: gpu-[2-3]. Their jobs are not known" in model.world.reported[0]
 
 
 def test_nothing_is_said_of_a_slurmctld_that_is_down_when_no_node_leaves(model: Model) -> None:
     model.world.slurm.crash(1000)
     assert not differs(model)
-    assert model.world.said == []
+    assert model.world.reported == []
 
 
 def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
     assert differs(model)
-    assert "is not the one that this stack has recorded (its UID is uid-1, not uid-0)" in model.world.said[0]
+    assert "is not the one that this stack has recorded (its UID is uid-1, not uid-0)" in model.world.reported[0]
 
 
 def test_a_bad_policy_for_this_run_is_refused_with_all_problems_in_the_preview(
@@ -146,10 +146,10 @@ def test_a_policy_for_one_run_counts_over_the_recorded_one(model: Model, monkeyp
 
 def test_without_waiting_busy_nodes_stay_and_a_later_run_goes_on(model: Model) -> None:
     job = model.submit(100, required=frozenset({"gpu-2"}))
-    said = model.up(1, policy=WITHOUT_WAIT)
+    reported = model.up(1, policy=WITHOUT_WAIT)
     assert sorted(model.pods) == ["gpu-0", "gpu-1", "gpu-2"]
     assert model.drained().keys() == {"gpu-1", "gpu-2"}
-    assert any("3 nodes for now, as drain.wait is false" in line for line in said)
+    assert any("3 nodes for now, as drain.wait is false" in line for line in reported)
     assert differs(model, replicas=1.0)
     model.world.advance(120)
     model.up(1, policy=WITHOUT_WAIT)
@@ -161,9 +161,9 @@ def test_a_scale_down_that_is_taken_back_puts_the_nodes_back(model: Model) -> No
     model.submit(10_000, required=frozenset({"gpu-3"}))
     model.up(1, policy=WITHOUT_WAIT)
     assert model.drained().keys() == {"gpu-1", "gpu-2", "gpu-3"}
-    said = model.up(4, policy=WITHOUT_WAIT)
+    reported = model.up(4, policy=WITHOUT_WAIT)
     assert model.drained() == {}
-    assert "hpc/gpu: back in service: gpu-[1-3]" in said
+    assert "hpc/gpu: undrained: gpu-[1-3]" in reported
 
 
 def test_a_part_that_is_taken_back_is_in_service_while_the_rest_is_waited_for(model: Model) -> None:
@@ -280,9 +280,9 @@ def test_pods_whose_slurmd_never_reached_slurmctld_do_not_hold_up_a_scale_down(m
 def test_a_preview_of_a_set_that_was_scaled_beside_pulumi_says_what_to_run(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 6
     model.world.advance(60)
-    said = model.preview(4)
-    assert "hpc/gpu: somebody has scaled it to 6 nodes beside Pulumi." in said[0]
-    assert said[0].endswith("use `pulumi up --refresh`.")
+    reported = model.preview(4)
+    assert "hpc/gpu: somebody has scaled it to 6 nodes beside Pulumi." in reported[0]
+    assert reported[0].endswith("use `pulumi up --refresh`.")
     assert "somebody" not in model.preview(3)[0]
 
 
@@ -300,7 +300,7 @@ def test_scaling_up_needs_no_slurmctld_and_says_that_it_is_down(model: Model) ->
     outs = provider("NodeDrain").update(NAME, state, {**state, "replicas": 6.0}).outs
     assert outs is not None
     assert outs["replicas"] == 6
-    assert any("goes on while slurmctld does not answer, as no node leaves" in line for line in model.world.said)
+    assert any("continues while slurmctld does not answer, as no node leaves" in line for line in model.world.reported)
 
 
 def test_scaling_down_waits_for_a_slurmctld_that_restarts(model: Model) -> None:
@@ -387,7 +387,7 @@ def test_deleting_says_what_stays_and_does_not_fail_when_slurmctld_is_down(model
     model.world.slurm.crash(100_000)
     STAGE.begin(model.faults)
     provider("NodeDrain").delete(NAME, model.engine.state[NAME])
-    assert any("its nodes may stay in Slurm" in line for line in model.world.said)
+    assert any("its nodes may stay in Slurm" in line for line in model.world.reported)
 
 
 def test_a_node_marked_for_what_is_over_whose_pod_is_not_there_is_put_back_when_it_has_joined(model: Model) -> None:

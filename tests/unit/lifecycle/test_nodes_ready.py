@@ -29,7 +29,7 @@ def marker(operation: Operation) -> str:
 def test_nodes_that_have_joined_are_no_change_which_one_command_tells(model: Model) -> None:
     assert not model.differs()
     assert model.commands == ["scontrol show nodes --json"]
-    assert model.world.said == []
+    assert model.world.reported == []
 
 
 def test_a_changed_connection_is_recorded(model: Model) -> None:
@@ -42,14 +42,6 @@ def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
     news = {**state, "policy": {**state["policy"], "timeout": "5m"}}
     assert NodesReadyProvider().diff("", state, news).changes
     assert (NodesReadyProvider().update("", state, news).outs or {})["policy"]["timeout"] == "5m"
-
-
-def test_what_an_older_release_recorded_is_updated(model: Model) -> None:
-    news = model.engine.state[NAME]
-    kept = ("namespace", "node_set", "replicas", "selector", "timeout_seconds")
-    olds = {key: news[key] for key in kept}
-    assert NodesReadyProvider().diff("", olds, news).changes
-    assert NodesReadyProvider().read("id", olds).outs == olds
 
 
 def test_an_unknown_namespace_uid_does_not_keep_a_preview_from_looking(model: Model) -> None:
@@ -68,17 +60,17 @@ def test_a_diff_does_not_wait_until_kubernetes_counts_what_was_just_applied(mode
     began = model.world.time
     assert model.differs()
     assert model.world.time - began < 1
-    assert model.world.said == []
+    assert model.world.reported == []
 
 
 # -- waiting ------------------------------------------------------------------------------------------------------
 
 
 def test_scaling_up_waits_until_the_new_nodes_have_joined_and_says_how_far_it_is(model: Model) -> None:
-    said = model.up(5)
+    reported = model.up(5)
     assert len(model.records) == 5
-    assert "gpu: 3 of 5 nodes have joined, 60 s left" in said
-    assert said[-1] == "gpu: 5 of 5 nodes have joined"
+    assert "gpu: 3 of 5 nodes have joined, 60 s left" in reported
+    assert reported[-1] == "gpu: 5 of 5 nodes have joined"
 
 
 def test_new_nodes_take_jobs_when_it_is_done_and_those_that_come_later_by_themselves(model: Model) -> None:
@@ -107,11 +99,11 @@ def test_nodes_that_do_not_come_fail_it_with_the_reason_of_each(model: Model) ->
 
 def test_as_many_as_the_user_allows_may_be_missing_after_the_time(model: Model) -> None:
     model.world.kubernetes.new_pods_fit = False
-    said = model.up(5, max_unready=2)
-    assert said[-1].endswith("max_unready lets 2 be missing.")
-    assert "gpu-3, gpu-4: its pod waits for a machine" in said[-1]
+    reported = model.up(5, max_unready=2)
+    assert reported[-1].endswith("max_unready lets 2 be missing.")
+    assert "gpu-3, gpu-4: its pod waits for a machine" in reported[-1]
     assert not model.differs()
-    assert "gpu: 3 of 5 nodes have joined" in model.world.said
+    assert "gpu: 3 of 5 nodes have joined" in model.world.reported
 
 
 def test_one_more_missing_than_allowed_fails(model: Model) -> None:
@@ -123,8 +115,8 @@ def test_one_more_missing_than_allowed_fails(model: Model) -> None:
 def test_without_waiting_missing_nodes_are_said_at_once_and_are_no_change_later(model: Model) -> None:
     model.world.kubernetes.new_pods_fit = False
     before = model.world.time
-    said = model.up(5, wait_until_ready=False)
-    assert "gpu: 3 of 5 nodes have joined" in said
+    reported = model.up(5, wait_until_ready=False)
+    assert "gpu: 3 of 5 nodes have joined" in reported
     assert model.world.time - before < 30
     assert not model.differs()
 
@@ -132,13 +124,13 @@ def test_without_waiting_missing_nodes_are_said_at_once_and_are_no_change_later(
 def test_a_node_that_goes_missing_later_is_a_change_with_its_reason(model: Model) -> None:
     model.world.kubernetes.die(model.pods["gpu-1"])
     assert model.differs()
-    assert "  gpu-1: its pod does not exist yet" in model.world.said
+    assert "  gpu-1: its pod does not exist yet" in model.world.reported
 
 
 def test_a_pod_that_slurm_does_not_know_is_a_change_and_told(model: Model) -> None:
     del model.records["gpu-1"]
     assert model.differs()
-    assert "  gpu-1: slurmd runs, but has not registered with slurmctld" in model.world.said
+    assert "  gpu-1: slurmd runs, but has not registered with slurmctld" in model.world.reported
 
 
 # -- what others changed -------------------------------------------------------------------------------------------
@@ -149,7 +141,7 @@ def test_a_scaled_stateful_set_is_told_at_once_with_what_to_run(model: Model, re
     model.world.kubernetes.sets["gpu"].replicas = replicas
     model.world.advance(10)
     assert model.differs()
-    assert any(f"its StatefulSet has {replicas} replicas instead of 3" in line for line in model.world.said)
+    assert any(f"its StatefulSet has {replicas} replicas instead of 3" in line for line in model.world.reported)
     before = model.world.time
     with pytest.raises(NotReadyError, match="Run `pulumi up --refresh`"):
         model.again()
@@ -160,14 +152,14 @@ def test_a_refresh_shows_drift_and_reads_the_live_size(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 2
     model.world.advance(10)
     assert model.refresh()["replicas"] == 2
-    assert any("its StatefulSet has 2 replicas instead of 3" in line for line in model.world.said)
-    assert any("gpu-2: its pod does not exist yet" in line for line in model.world.said)
+    assert any("its StatefulSet has 2 replicas instead of 3" in line for line in model.world.reported)
+    assert any("gpu-2: its pod does not exist yet" in line for line in model.world.reported)
 
 
 def test_a_refresh_of_what_cannot_be_looked_at_keeps_what_is_recorded(model: Model) -> None:
     model.world.kubernetes.namespace_uid = "another"
     assert model.refresh() == model.engine.state[NAME]
-    assert "is not the one that this stack has recorded" in model.world.said[0]
+    assert "is not the one that this stack has recorded" in model.world.reported[0]
 
 
 def test_another_namespace_of_the_same_name_is_a_change_that_stops_before_anything_is_done(model: Model) -> None:
@@ -182,7 +174,7 @@ def test_another_namespace_of_the_same_name_is_a_change_that_stops_before_anythi
 def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: Model) -> None:
     model.world.slurm.up = False
     assert model.differs()
-    assert "gpu: slurmctld does not answer: " in model.world.said[0]
+    assert "gpu: slurmctld does not answer: " in model.world.reported[0]
 
 
 # -- drains that an interrupted run has left -----------------------------------------------------------------------
@@ -192,7 +184,7 @@ def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: M
 def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
     model.world.slurm.drain(["gpu-0"], marker(operation))
     assert model.differs()
-    assert f"gpu-0: still drained by us ({operation}), is put back into service" in model.world.said
+    assert f"gpu-0: still drained by us ({operation}), will be undrained" in model.world.reported
     state = model.engine.state[NAME]
     NodesReadyProvider().update("", state, state)
     assert model.drained() == {}
@@ -250,9 +242,9 @@ def test_a_template_that_kubernetes_never_looks_at_is_an_error(model: Model) -> 
 
 
 def test_a_scale_down_leaves_no_record(model: Model) -> None:
-    said = model.up(1)
+    reported = model.up(1)
     assert sorted(model.records) == ["gpu-0"]
-    assert "gpu-[1-2]: removed from Slurm" in said
+    assert "gpu-[1-2]: removed from Slurm" in reported
     assert not model.differs()
 
 
@@ -280,19 +272,19 @@ def test_a_record_that_comes_back_is_a_change_and_removed_by_the_next_update(mod
     model.up(1)
     model.world.slurm.register("gpu-2", 1)
     assert model.differs()
-    assert "gpu-2: in Slurm without a pod, is removed" in model.world.said
+    assert "gpu-2: in Slurm without a pod, is removed" in model.world.reported
     model.again()
     assert sorted(model.records) == ["gpu-0"]
 
 
 def test_a_record_that_is_kept_for_somebody_is_told_and_no_change(model: Model) -> None:
     model.world.slurm.drain(["gpu-2"], "disk")
-    said = model.up(1)
+    reported = model.up(1)
     assert sorted(model.records) == ["gpu-0", "gpu-2"]
     assert model.drained() == {"gpu-2": "disk"}
-    assert any("gpu-2: stays in Slurm: somebody drained it (disk)" in line for line in said)
+    assert any("gpu-2: stays in Slurm: somebody drained it (disk)" in line for line in reported)
     assert not model.differs()
-    assert any("gpu-2: stays in Slurm" in line for line in model.world.said)
+    assert any("gpu-2: stays in Slurm" in line for line in model.world.reported)
 
 
 def test_a_drain_on_a_kept_record_is_in_force_when_the_node_comes_back(model: Model) -> None:

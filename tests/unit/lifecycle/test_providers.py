@@ -21,7 +21,6 @@ from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.connection import access, with_newest_access
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
@@ -39,7 +38,6 @@ PROVIDERS: list[type[LiveProvider]] = [
     ConfigFilesProvider,
     DrainGateProvider,
     NodeDrainProvider,
-    NodeSetGuardProvider,
     NodesReadyProvider,
     PodsReadyProvider,
     PrerequisitesProvider,
@@ -49,6 +47,7 @@ PROVIDERS: list[type[LiveProvider]] = [
 CONFIG_FILES = {
     "namespace": NAMESPACE,
     "namespace_uid": "recorded",
+    "owner": "project.dev.hpc",
     "name": "slurm-config",
     "labels": {"team": "hpc"},
     "annotations": {},
@@ -370,7 +369,7 @@ def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) 
 
 
 def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    props = {"namespace": NAMESPACE, "stateful_set": "login", "selector": LOGIN}
+    props = {"namespace": NAMESPACE, "owner": "project.dev.hpc", "stateful_set": "login", "selector": LOGIN}
     world.objects[PATH] = a_stateful_set()
     assert PodsReadyProvider().create(props).outs == props
     assert PodsReadyProvider().diff("", props, props).changes is False

@@ -32,17 +32,17 @@ def up(model: Model, program: Program) -> list[str]:
     """Bring it about, and return what was said."""
     model.faults.begin_run()
     model.commands.clear()
-    model.world.said.clear()
+    model.world.reported.clear()
     model.engine.up(program)
     model.world.advance(5)
-    return [*model.world.said]
+    return [*model.world.reported]
 
 
 def differs(model: Model) -> bool:
     """Whether it sees something to do when nothing was changed in the program."""
     STAGE.begin(model.faults)
     model.commands.clear()
-    model.world.said.clear()
+    model.world.reported.clear()
     state = model.engine.state[NAME]
     return bool(provider(NAME).diff(NAME, state, state).changes)
 
@@ -50,7 +50,7 @@ def differs(model: Model) -> bool:
 def test_no_change_asks_slurm_nothing_and_says_nothing(model: Model) -> None:
     assert not differs(model)
     assert model.commands == []
-    assert model.world.said == []
+    assert model.world.reported == []
 
 
 def test_what_is_not_known_yet_counts_as_changed(model: Model) -> None:
@@ -60,7 +60,7 @@ def test_what_is_not_known_yet_counts_as_changed(model: Model) -> None:
 
 def test_a_preview_prints_the_plan_for_node_sets_that_go(model: Model) -> None:
     model.engine.preview(CPU_ALONE)
-    assert "hpc/gpu: 2 -> 0 nodes. Leaving: gpu-[0-1]" in model.world.said
+    assert "hpc/gpu: 2 -> 0 nodes. Leaving: gpu-[0-1]" in model.world.reported
     assert model.drained() == {}
 
 
@@ -71,7 +71,7 @@ WITHOUT_OWN = {"slurm.conf": "PartitionName=main Nodes=cpu\n"}
 def with_partitions(model: Model, after: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is recorded, and what is wanted without gpu and with these files of Slurm."""
     STAGE.begin(model.faults)
-    model.world.said.clear()
+    model.world.reported.clear()
     model.world.kubernetes.slurm_files = PARTITIONS
     olds = model.engine.state[NAME]
     return olds, {**olds, "policies": {"cpu": olds["policies"]["cpu"]}, "slurm_files": {**after}}
@@ -87,7 +87,7 @@ def test_nothing_is_drained_for_files_that_slurm_would_be_refused_afterwards(mod
     assert "PartitionName=own" in str(refused.value)
     assert f"{waiting.job_id} (" in str(refused.value)
     assert provider(NAME).diff(NAME, olds, news).changes
-    assert any("would be refused now, before any node is drained" in line for line in model.world.said)
+    assert any("would be refused now, before any node is drained" in line for line in model.world.reported)
     assert (model.drained(), job.state) == ({}, "RUNNING")
 
 
@@ -108,7 +108,7 @@ def test_what_slurm_could_never_take_is_refused_before_the_first_node_is_drained
 def test_a_preview_without_slurmctld_says_which_go_and_that_it_knows_no_more(model: Model) -> None:
     model.world.slurm.crash(1000)
     model.engine.preview(CPU_ALONE)
-    assert any("removed: gpu. What runs there is not known" in line for line in model.world.said)
+    assert any("removed: gpu. Their jobs are not known" in line for line in model.world.reported)
 
 
 def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:
@@ -189,7 +189,7 @@ def test_a_record_that_could_not_be_removed_goes_with_a_later_run(model: Model) 
     assert not differs(model), "a reservation names it: nothing can be done"
     del model.world.slurm.reservations["maint"]
     assert differs(model)
-    assert model.world.said == ["hpc: in Slurm without a pod, is removed: gpu-1"]
+    assert model.world.reported == ["hpc: in Slurm without a pod, is removed: gpu-1"]
     up(model, CPU_ALONE)
     assert "gpu-1" not in model.records
 

@@ -6,7 +6,6 @@ import pytest
 
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
-from soperator_pulumi.lifecycle.node_set_guard import NodeSetGuardProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.stage import STAGE
@@ -15,7 +14,7 @@ from tests.unit.lifecycle.model import Model, a_model
 CANCEL = DrainSpec.model_validate({"timeout": "5s", "on_timeout": "cancel"})
 KINDS: dict[str, type[LiveProvider]] = {
     "DrainGate": DrainGateProvider,
-    "NodeSetGuard gpu": NodeSetGuardProvider,
+    "DrainGate gpu": DrainGateProvider,
     "NodeDrain gpu": NodeDrainProvider,
 }
 
@@ -48,7 +47,7 @@ def test_a_stateful_set_that_was_replaced_is_drained_whatever_was_created_before
     with a_model() as model:
         model.up(2, policy=CANCEL)
         begin_run(model)
-        replaced(model, "NodeSetGuard gpu", stateful_set="hpc/corp-gpu")
+        replaced(model, "DrainGate gpu", guards="hpc/corp-gpu")
         assert len(model.drained()) == 2
 
 

@@ -51,6 +51,9 @@ class FakeClock:
     def now(self) -> float:
         return self.time
 
+    def wall(self) -> float:
+        return self.time
+
     def sleep(self, seconds: float) -> None:
         self.time += seconds
         due = [entry for entry in self.later if entry[0] <= self.time]
@@ -69,7 +72,7 @@ class World:
         self.clock = FakeClock()
         self.objects: dict[str, Json] = copy.deepcopy(API_SERVER)
         self.files: dict[str, dict[str, dict[str, str]]] = {}
-        self.said: list[str] = []
+        self.reported: list[str] = []
         self.commands: list[str] = []
         self.runs_on: dict[str, str] | None = None
         """The files that slurmctld read last; None while it is down."""
@@ -156,12 +159,17 @@ class World:
         del manager
         self._count()
         self.objects[path] = copy.deepcopy(body)
-        return body
+        if "/leases/" in path:
+            self.objects[path]["metadata"]["resourceVersion"] = "1"
+        return copy.deepcopy(self.objects[path])
 
     def merge(self, path: str, body: Json) -> Json | None:
         self._count()
         if path not in self.objects:
             return None
+        if "spec" in body:
+            self.objects[path]["spec"] = body["spec"]
+            return self.objects[path]
         annotations = self.objects[path]["metadata"].setdefault("annotations", {})
         annotations.update(body["metadata"]["annotations"])
         self.clock.after(self.kubelet_seconds, lambda: self._kubelet_syncs(path.rpartition("/")[2]))

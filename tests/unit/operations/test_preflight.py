@@ -200,9 +200,9 @@ def test_a_claim_may_be_allowed_several_kinds_of_access(modes: list[str], proble
     claim = reference(
         "jail.submounts[0].existing_claim", "PersistentVolumeClaim", "data", holds="ReadOnlyMany|ReadWriteMany"
     )
-    said = found(world, claim)
-    assert len(said) == problems
-    assert all("it needs ReadOnlyMany or ReadWriteMany." in problem for problem in said)
+    reported = found(world, claim)
+    assert len(reported) == problems
+    assert all("it needs ReadOnlyMany or ReadWriteMany." in problem for problem in reported)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +259,6 @@ def test_an_api_that_may_not_be_asked_for_its_addresses_is_a_problem_among_other
             return super().find(path, *arguments, **keywords)
 
     missing = reference("login.priority_class", "PriorityClass", "high")
-    said = found(Forbidding(), missing)
-    assert [each.partition(":")[0] for each in said] == ["login.priority_class", "network.api_servers"]
-    assert "endpointslices: forbidden. List its addresses here" in said[1]
+    reported = found(Forbidding(), missing)
+    assert [each.partition(":")[0] for each in reported] == ["login.priority_class", "network.api_servers"]
+    assert "endpointslices: forbidden. List its addresses here" in reported[1]

@@ -23,12 +23,12 @@ def world() -> World:
 
 
 def rollout(world: World) -> Rollout:
-    return Rollout(world, NAMESPACE, "login", LOGIN, world.said.append, world.clock)
+    return Rollout(world, NAMESPACE, "login", LOGIN, world.reported.append, world.clock)
 
 
 def test_pods_that_are_new_and_ready_are_not_waited_for(world: World) -> None:
     rollout(world).wait(600)
-    assert world.said == []
+    assert world.reported == []
 
 
 def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
@@ -71,7 +71,7 @@ def test_the_wait_ends_when_they_are_ready(world: World) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=0)
     world.clock.after(4, lambda: world.objects.update({PATH: a_stateful_set()}))
     rollout(world).wait(600)
-    assert world.said == ["login: 0 of 2 pods are ready, 600 s left"]
+    assert world.reported == ["login: 0 of 2 pods are ready, 600 s left"]
     assert 4 <= world.clock.time < 6
 
 

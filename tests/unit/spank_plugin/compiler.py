@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.kube import debs, locks
+from tools import locks
+from tools.kube import debs
 from tools.kube.debs import Apt, Unpacked
 from tools.kube.process import output
 from tools.paths import cache_dir

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from tools import tasks
+from tools import locks, tasks
 from tools.console import UserError, say
-from tools.kube import locks
 from tools.kube.process import output, watched
 from tools.paths import ROOT
 
@@ -124,7 +123,7 @@ def test_after_a_failure_programs_run_as_before() -> None:
 
 @pytest.mark.parametrize(
     ("sent", "told"),
-    [(signal.SIGINT, "interrupted: run the same command again to go on\n"), (signal.SIGKILL, "")],
+    [(signal.SIGINT, "interrupted: rerun the same command to continue\n"), (signal.SIGKILL, "")],
     ids=["ctrl-c", "kill -9"],
 )
 def test_what_a_build_runs_ends_with_it_however_that_ends(tmp_path: Path, sent: signal.Signals, told: str) -> None:

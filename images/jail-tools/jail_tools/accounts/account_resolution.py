@@ -9,8 +9,8 @@ too, so that every program there knows it; a record that we did not put there st
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jail_tools.accounts import merge
 from jail_tools.accounts.tables import Kind, Record, Table, identity, is_user, members, problem
+from jail_tools.accounts.three_way_merge import settle_group, three_way
 
 Accounts = Mapping[Kind, Mapping[str, Record]]
 
@@ -101,8 +101,8 @@ def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[Kind, Table]
             for name, record in declared[kind].items()
             if name not in left_alone and (name in base or name not in known)
         }
-        settle = merge.settle_group if kind is Kind.GROUP else None
-        merged = merge.three_way(base, ours, known, settle=settle)
+        settle = settle_group if kind is Kind.GROUP else None
+        merged = three_way(base, ours, known, settle=settle)
         decided = {conflict.key: conflict.ours for conflict in merged.conflicts}
         records = {**merged.records, **{name: record for name, record in decided.items() if record is not None}}
         written[kind], ours_now[kind] = table.with_records(records), ours

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jail_tools import claim, resolve_beneath
-from jail_tools.accounts import account_resolution, etc
+from jail_tools.accounts import account_files, account_resolution
 from jail_tools.accounts.tables import Kind, Record, Table, parse
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
@@ -52,7 +52,7 @@ class Keeper:
         done = len(problems) == len(known.problems)
         if tree and self.write_tree:
             try:
-                problems += etc.keep_declared(tree, declared, wait_seconds=0)
+                problems += account_files.keep_declared(tree, declared, wait_seconds=0)
             except TryAgainError as error:
                 done = False
                 problems.append(str(error))
@@ -93,9 +93,9 @@ class Keeper:
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
         """Read which accounts we put there, then all that the tree has: so none of ours counts as its own."""
         try:
-            managed = etc.read_managed(tree)
+            managed = account_files.read_managed(tree)
             with resolve_beneath.directory(str(tree.root)) as root:
-                self._tree = (managed, etc.read(root).accounts)
+                self._tree = (managed, account_files.read(root).accounts)
         except OSError as error:
             problems.append(
                 f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is mended, of the jail's "

@@ -8,9 +8,9 @@ not taken for somebody new.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jail_tools.accounts import merge
 from jail_tools.accounts.account_resolution import Accounts
 from jail_tools.accounts.tables import Kind, Record, identity, is_user
+from jail_tools.accounts.three_way_merge import Conflict, settle_group, three_way
 
 FOLLOWING = ("gshadow", "subuid", "subgid")
 """Files of /etc that have a line for some users or groups: a line comes over with its user or group."""
@@ -58,7 +58,7 @@ def inherit(sides: Sides, *, system_accounts: bool) -> Inherited:
                 dropped |= {name} if dropping and kind is Kind.PASSWD else set()
             if dropping:
                 del ours[name]
-        merged = merge.three_way(base, ours, sides.new[kind], settle=merge.settle_group if kind is Kind.GROUP else None)
+        merged = three_way(base, ours, sides.new[kind], settle=settle_group if kind is Kind.GROUP else None)
         reasons += (_reason(kind, conflict) for conflict in merged.conflicts)
         records[kind] = merged.records
     for kind in (Kind.PASSWD, Kind.GROUP):
@@ -99,7 +99,7 @@ def _shared_ids(kind: Kind, records: Mapping[str, Record], sides: Sides) -> list
     ]
 
 
-def _reason(kind: Kind, conflict: merge.Conflict[Record]) -> str:
+def _reason(kind: Kind, conflict: Conflict[Record]) -> str:
     name = f"/etc/{kind.file_name}: {conflict.key}"
     if kind is Kind.SHADOW:
         return f"{name} was changed by users, and otherwise in the new tree"

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from jail_tools import layout
-from jail_tools.populating.attempt import Request, populate
+from jail_tools.populating.populate import Request, populate
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 

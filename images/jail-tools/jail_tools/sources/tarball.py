@@ -14,10 +14,10 @@ from jail_tools.copying.volume import Volume
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.files import Walker, split
 from jail_tools.progress import MIB, Progress
-from jail_tools.sources import acl, members
+from jail_tools.sources import acl, tar_header
 from jail_tools.sources.download import Download
 from jail_tools.sources.filled import Filled
-from jail_tools.sources.members import Archive, Member
+from jail_tools.sources.tar_header import Archive, Member
 from jail_tools.tree import content
 from jail_tools.tree.attributes import write_attributes, write_file_attributes
 from jail_tools.tree.compare import FILE
@@ -111,12 +111,12 @@ class Unpacker:
 
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         """Bring one member into the tree."""
-        path = members.path_of(members.name_of(member))
-        kind = members.kind_of(member)
+        path = tar_header.path_of(tar_header.name_of(member))
+        kind = tar_header.kind_of(member)
         if kind is None:
             self._filled.left_out.append(f"{path}: {'device' if member.isdev() else 'unknown kind'}")
         elif path:
-            entry = members.entry_of(path, kind, member)
+            entry = tar_header.entry_of(path, kind, member)
             entry = self._volume.timed(entry)._replace(xattrs=self._filled.kept(entry.xattrs, self._volume))
             try:
                 self._write(archive, member, entry)
@@ -138,7 +138,7 @@ class Unpacker:
         elif create(folder, name, entry, lambda: make(folder, name, entry)):
             write_attributes(folder, name, entry)
         self._entries[entry.path] = entry
-        self._acls[entry.path] = members.acls(member)
+        self._acls[entry.path] = tar_header.acls(member)
         self._progress.add_files(entry.kind is not Kind.DIRECTORY)
 
     def _make_parents(self, path: str) -> None:
@@ -167,7 +167,7 @@ class Unpacker:
             os.unlink(name, dir_fd=folder)
 
     def _link(self, member: tarfile.TarInfo, entry: Entry, folder: int, name: str) -> Entry:
-        first = self._entries.get(members.path_of(member.linkname))
+        first = self._entries.get(tar_header.path_of(member.linkname))
         if first is not None and first.kind is Kind.LINK:
             first = self._entries[first.target]
         if first is None or first.kind is Kind.DIRECTORY or first.path == entry.path:

@@ -13,8 +13,8 @@ from enum import Enum
 
 from jail_tools import resolve_beneath
 from jail_tools.layout import Tree
-from jail_tools.switching import packages
-from jail_tools.switching.packages import Package
+from jail_tools.switching import dpkg
+from jail_tools.switching.dpkg import Package
 from jail_tools.tree import content, manifest
 from jail_tools.tree.compare import FILE, unlike
 from jail_tools.tree.entry import KINDS, Entry, Kind, entry_of
@@ -34,7 +34,7 @@ LEFT_OUT = frozenset(
         "etc/.pwd.lock", "etc/group", "etc/group-", "etc/gshadow", "etc/gshadow-", "etc/passwd", "etc/passwd-",
         "etc/shadow", "etc/shadow-", "etc/subgid", "etc/subgid-", "etc/subuid", "etc/subuid-",
         "var/lib/apt/extended_states", "var/lib/dpkg/diversions-old", "var/lib/dpkg/statoverride-old",
-        "var/lib/dpkg/triggers/Unincorp", packages.STATUS, packages.TRIGGERS,
+        "var/lib/dpkg/triggers/Unincorp", dpkg.STATUS, dpkg.TRIGGERS,
     }
 )  # fmt: skip
 """Paths that are not compared, with all below them. Listed in docs/jail.md."""
@@ -211,11 +211,11 @@ def _like_a_mount_point(change: Change) -> bool:
 
 
 def _package_changes(tree: Tree, root: int) -> Iterable[PackageChange]:
-    status = resolve_beneath.read(root, packages.STATUS)
+    status = resolve_beneath.read(root, dpkg.STATUS)
     if status is None or not tree.dpkg_status.exists():
         return
-    was = packages.installed(packages.parse(tree.dpkg_status.read_bytes()))
-    now = packages.installed(packages.parse(status.content))
+    was = dpkg.installed(dpkg.parse(tree.dpkg_status.read_bytes()))
+    now = dpkg.installed(dpkg.parse(status.content))
     for key in sorted(was.keys() | now.keys()):
         before, after = was.get(key), now.get(key)
         if before is None or after is None or before.version != after.version:
@@ -234,11 +234,11 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
                 top, slash, rest = line.lstrip("/").partition("/")
                 found[merged.get(top, top) + slash + rest] = package.key
     stems = {stem: package.key for package in brought for stem in (package.name, package.key)}
-    with resolve_beneath.maybe_directory(root, packages.INFO) as info:
+    with resolve_beneath.maybe_directory(root, dpkg.INFO) as info:
         for name in resolve_beneath.names(info) if info is not None else ():
             stem = name.rpartition(".")[0]
             if stem in stems:
-                found[f"{packages.INFO}/{name}"] = stems[stem]
+                found[f"{dpkg.INFO}/{name}"] = stems[stem]
     return found
 
 

@@ -12,14 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from jail_tools import claim, files, resolve_beneath
-from jail_tools.accounts import account_resolution, etc
+from jail_tools.accounts import account_files, account_resolution
 from jail_tools.accounts.inherit import FOLLOWING, Inherited, Sides, follow, inherit
 from jail_tools.accounts.tables import Kind, Record, Table, parse
 from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
 from jail_tools.layout import Tree
 from jail_tools.progress import Progress, say
 from jail_tools.resolve_beneath import Owned
-from jail_tools.switching import carry, changes
+from jail_tools.switching import carry_over, changes
 from jail_tools.switching.undo import Undo, repair
 
 
@@ -96,20 +96,20 @@ def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
         )
         report = _look(pair)
         say_report(report, old, policy)
-        stack.enter_context(etc.locked(pair.old_root))
-        stack.enter_context(etc.locked(pair.new_root))
+        stack.enter_context(account_files.locked(pair.old_root))
+        stack.enter_context(account_files.locked(pair.new_root))
         return _apply(pair, report, policy)
 
 
 def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
     """Write everything and flip, with both trees' accounts locked."""
     old, new = pair.old, pair.new
-    plan = carry.Plan((), {}, ())
+    plan = carry_over.Plan((), {}, ())
     if policy is Policy.CARRY_OVER:
-        plan = carry.plan(report, pair.old_root, pair.new_root)
-    new_files = etc.read(pair.new_root)
-    old_managed, new_managed = etc.read_managed(old), etc.read_managed(new)
-    mine = account_resolution.without(etc.read(pair.old_root).accounts, old_managed)
+        plan = carry_over.plan(report, pair.old_root, pair.new_root)
+    new_files = account_files.read(pair.new_root)
+    old_managed, new_managed = account_files.read_managed(old), account_files.read_managed(new)
+    mine = account_resolution.without(account_files.read(pair.old_root).accounts, old_managed)
     inherited = _inherit(pair, mine, account_resolution.without(new_files.accounts, new_managed), policy)
     _refuse(pair, report, (*plan.reasons, *inherited.reasons), policy)
 
@@ -118,9 +118,9 @@ def _apply(pair: Pair, report: changes.Report, policy: Policy) -> Done:
     paths = (*plan.paths, *(f"etc/{kind.file_name}" for kind in Kind), *following)
     with _undone_on_failure(new, pair.new_root, paths):
         progress = Progress("switch: carried over", files=len(plan.files))
-        carry.carry(plan, pair.old_root, pair.new_root, _counting(progress))
-        etc.write_managed(new, account_resolution.before(new_managed, declared.managed))
-        etc.write(pair.new_root, new_files, declared.tables)
+        carry_over.carry(plan, pair.old_root, pair.new_root, _counting(progress))
+        account_files.write_managed(new, account_resolution.before(new_managed, declared.managed))
+        account_files.write(pair.new_root, new_files, declared.tables)
         for path, file in following.items():
             resolve_beneath.replace(pair.new_root, path, file)
         _note_left(old, mine)
@@ -151,7 +151,7 @@ def _look(pair: Pair) -> changes.Report:
             "Nothing was changed."
         )
     found = changes.find(pair.old, pair.old_root, _counting(Progress("switch: compared")))
-    return carry.missing(found, pair.old_root, pair.new_root)
+    return carry_over.missing(found, pair.old_root, pair.new_root)
 
 
 def _counting(progress: Progress) -> Callable[[int], None]:
@@ -213,7 +213,9 @@ def _inherit(
     return inherit(sides, system_accounts=policy is Policy.CARRY_OVER)
 
 
-def _with_inherited(new: etc.Files, inherited: Inherited, managed: account_resolution.Accounts) -> dict[Kind, Table]:
+def _with_inherited(
+    new: account_files.Files, inherited: Inherited, managed: account_resolution.Accounts
+) -> dict[Kind, Table]:
     """Return the new tree's files with what comes over; what we put there before stays for now."""
     return {
         kind: table.with_records(

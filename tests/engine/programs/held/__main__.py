@@ -12,7 +12,7 @@ from soperator_pulumi import SlurmCluster, parse_cluster
 from soperator_pulumi.cluster.drain_gates import create_drain_gate
 from soperator_pulumi.cluster.network import create_network_policies
 from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, NOT_AWAITED, Scope, dependencies_of
-from soperator_pulumi.lifecycle import Connection, NodeSetGuard
+from soperator_pulumi.lifecycle import DrainGate, KubernetesAccess
 
 config = pulumi.Config()
 
@@ -21,26 +21,26 @@ class Cluster(SlurmCluster):
     """The first and the last resources of a cluster."""
 
     def __init__(self, name: str, description: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
-        spec, connection = parse_cluster(description), Connection()
+        spec, access = parse_cluster(description), KubernetesAccess()
         if config.get_bool("with_kubeconfig"):
-            connection = Connection(Path(os.environ["KUBECONFIG"]).read_text())
+            access = KubernetesAccess(Path(os.environ["KUBECONFIG"]).read_text())
         elif config.get("with_context"):
-            connection = Connection(context=config.get("with_context"))
+            access = KubernetesAccess(context=config.get("with_context"))
         pulumi.ComponentResource.__init__(self, "soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._create_scope(name, spec, connection, dependencies_of(opts))
-        self.prerequisites = self._create_prerequisites(name, scope, spec, connection)
+        scope = self._create_scope(name, spec, access, dependencies_of(opts))
+        self.prerequisites = self._create_prerequisites(name, scope, spec)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         everything: list[pulumi.Resource] = [
             *create_network_policies(name, scope, spec, self.prerequisites.api_servers).values()
         ]
         if config.get_bool("with_workers"):
-            everything += workers(name, scope, connection)
-        create_drain_gate(name, scope, spec, connection, everything)
+            everything += workers(name, scope)
+        create_drain_gate(name, scope, spec, everything)
         self.register_outputs({})
 
 
-def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Resource]:
-    """A StatefulSet whose pod waits for a machine that there is not, and what guards it."""
+def workers(name: str, scope: Scope) -> list[pulumi.Resource]:
+    """A StatefulSet whose pod waits for a machine that there is not, and its drain gate."""
     selector = scope.selector("worker", "cpu")
     # As a manifest: against the classes of Kubernetes a type checker would try for hours to fit it.
     spec: Any = {
@@ -57,20 +57,15 @@ def workers(name: str, scope: Scope, connection: Connection) -> list[pulumi.Reso
         spec=spec,
         opts=scope.options(DELETE_BEFORE_REPLACE),
     )
-    guard = NodeSetGuard(
-        f"{name}-cpu-guard",
-        namespace=scope.namespace,
-        namespace_uid=scope.namespace_uid or "",
-        owner=scope.owner,
-        component=scope.component,
+    gate = DrainGate(
+        f"{name}-cpu-drain-gate",
+        cluster=scope.connection("worker", "cpu"),
         node_set="cpu",
-        stateful_set=stateful_set.id,
-        selector=selector,
-        policy={},
-        connection=connection,
+        policies={"cpu": {}},
+        guards=stateful_set.id,
         opts=scope.options(depends_on=[stateful_set]),
     )
-    return [stateful_set, guard]
+    return [stateful_set, gate]
 
 
 def replacing(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.jail.jobs import Following, Job
+from soperator_pulumi.operations.jail.jobs import Job, JobFollower
 from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
 from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
 
@@ -19,9 +19,9 @@ def world() -> JailWorld:
     return world
 
 
-def following(world: JailWorld) -> Following:
-    world.said.clear()
-    return Following(world, NAMESPACE, NAME, "populate", "jail", world.said.append, world.clock)
+def following(world: JailWorld) -> JobFollower:
+    world.reported.clear()
+    return JobFollower(world, NAMESPACE, NAME, "populate", "jail", world.reported.append, world.clock)
 
 
 def started(world: JailWorld) -> Json:
@@ -54,29 +54,29 @@ def test_what_its_pod_prints_is_told_while_it_runs_and_once(world: JailWorld) ->
     world.programs["populate"] = lambda _arguments: Run(0, seconds=20)
     prints(world, started(world), "1 of 2 files", "1 of 2 files", "2 of 2 files")
     following(world).end()
-    assert world.said == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
+    assert world.reported == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
 
 
 def test_all_that_it_prints_is_told_also_what_comes_at_once_and_last(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, 'a\nb\n\nc\nd\n{"files": 2}', seconds=5)
     prints(world, started(world), "a", "a\nb\n\nc")
     following(world).end()
-    assert world.said == ["jail: a", "jail: b", "jail: c", "jail: d"]
+    assert world.reported == ["jail: a", "jail: b", "jail: c", "jail: d"]
 
 
 def test_it_is_told_once_a_second_at_most(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, seconds=10)
-    told_at: list[float] = []
+    reported_at: list[float] = []
     prints(world, started(world), *[f"{number} files" for number in range(100)], every=0.1)
-    replace(following(world), say=lambda _line: told_at.append(world.clock.now())).end()
-    assert 5 <= len(told_at) <= 11
+    replace(following(world), report=lambda _line: reported_at.append(world.clock.now())).end()
+    assert 5 <= len(reported_at) <= 11
 
 
 def test_a_flood_is_cut_and_the_rest_pointed_to(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, "\n".join(f"file {number}" for number in range(100)))
     started(world)
     following(world).end()
-    assert world.said[59:] == ["jail: file 59", f"jail: and 40 more lines: kubectl logs -n {NAMESPACE} job/{NAME}"]
+    assert world.reported[59:] == ["jail: file 59", f"jail: and 40 more lines: kubectl logs -n {NAMESPACE} job/{NAME}"]
 
 
 def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld) -> None:
@@ -84,7 +84,7 @@ def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld)
     pod = started(world)
     pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ContainerCreating"}}
     following(world).end()
-    assert world.said == ["jail: its pod starts"] * 4
+    assert world.reported == ["jail: its pod starts"] * 4
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_reason(world: JailWorld, s
     with pytest.raises(NotReadyError, match="does not get on") as raised:
         following(world).end()
     assert words in str(raised.value)
-    assert f"jail: {words}" in world.said
+    assert f"jail: {words}" in world.reported
     assert 600 <= world.clock.time < 610
 
 
@@ -142,7 +142,7 @@ def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: runs.pop(0)
     started(world)
     assert following(world).end().log == ("whole",)
-    assert "jail: its pod ended with exit code 137" in world.said
+    assert "jail: its pod ended with exit code 137" in world.reported
 
 
 def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
@@ -150,7 +150,7 @@ def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: runs.pop(0)
     started(world)
     following(world).end()
-    assert world.said[:3] == [
+    assert world.reported[:3] == [
         "jail: 1 of 2 files",
         "jail: the server is busy",
         "jail: its pod ended with exit code 1",

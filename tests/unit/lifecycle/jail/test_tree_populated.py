@@ -13,10 +13,12 @@ from tests.unit.lifecycle.jail_world import (
     Printed,
     Run,
 )
-from tests.unit.lifecycle.world import NAMESPACE, KilledError
+from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, KilledError
 
 FILLED = {
     "namespace": NAMESPACE,
+    "owner": "project.dev.hpc",
+    "selector": SELECTOR,
     "job": JOB,
     "tree": NEW,
     "source": "debian:13",

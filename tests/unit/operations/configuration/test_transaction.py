@@ -41,10 +41,10 @@ def wanted(
 def put(world: World, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
-        AfterSync.SLURM: Slurmctld(world, NAMESPACE, SELECTOR, world.said.append, world.clock),
+        AfterSync.SLURM: Slurmctld(world, NAMESPACE, SELECTOR, world.reported.append, world.clock),
         AfterSync.SSHD: Sshd(world, NAMESPACE, SELECTOR),
     }
-    Transaction(world, activations, world.said.append, world.clock).put(desired, known_good)
+    Transaction(world, activations, world.reported.append, world.clock).put(desired, known_good)
 
 
 def in_force(world: World, desired: DesiredFiles) -> bool:
@@ -147,7 +147,7 @@ def test_a_slurmctld_that_is_down_is_restarted_on_the_new_files(world: World) ->
     world.add_pod("controller-0", "controller", "crashed")
     world.runs_on = None
     put(world, slurm_files(NEW), OLD)
-    assert any("restarting slurmctld (it is down)" in line for line in world.said)
+    assert any("restarting slurmctld (it is down)" in line for line in world.reported)
     assert LiveFiles(world.objects[slurm_files(NEW).path]).in_force
     assert world.files["controller-0"]["slurm-config"] == NEW
 
@@ -157,7 +157,7 @@ def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(wo
     put(world, slurm_files(changed), OLD)
     assert world.runs_on == changed
     assert "scontrol reconfigure" not in world.commands
-    assert world.said == ["restarting slurmctld (for CommunicationParameters); jobs go on"]
+    assert world.reported == ["restarting slurmctld (for CommunicationParameters); jobs go on"]
 
 
 def a_job(partition: str, state: str = "RUNNING") -> dict[str, object]:
@@ -224,7 +224,7 @@ def test_a_kubelet_that_is_slow_is_asked_again_and_waited_for(world: World) -> N
     world.kubelet_seconds = 40
     put(world, slurm_files(NEW), OLD)
     assert world.runs_on == NEW
-    assert any("waits for its files in controller-0" in line for line in world.said)
+    assert any("waits for its files in controller-0" in line for line in world.reported)
 
 
 def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: World) -> None:
@@ -240,7 +240,7 @@ def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: World) -
     put(world, slurm_files(NEW), OLD)
     assert in_force(world, slurm_files(NEW))
     assert world.clock.time < 1
-    assert any("it will read the files when it starts" in line for line in world.said)
+    assert any("it will read the files when it starts" in line for line in world.reported)
 
 
 def test_a_controller_that_is_starting_is_waited_for_and_told(world: World) -> None:

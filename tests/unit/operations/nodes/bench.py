@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.operations.nodes.drain_run import Freed
+from soperator_pulumi.operations.nodes.context import DrainContext
+from soperator_pulumi.operations.nodes.drain_run import DrainResult
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
+from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.faults.slurmctld import Job
@@ -42,11 +43,13 @@ class Bench:
         return self.world.programs.run(command) if instead is None else instead
 
     def draining(self) -> Draining:
-        client = SlurmClient(self, pause=self.world.sleep)
+        client = ScontrolClient(self, pause=self.world.sleep)
         world = self.world
-        return Draining(client, owner=OWNER, cluster="hpc", say=world.say, clock=world, now=world.wall)
+        return Draining(DrainContext(client, OWNER, "hpc", world.report, world))
 
-    def free(self, *names: str, policy: DrainSpec = DEFAULT, operation: Operation = Operation.SCALE_DOWN) -> Freed:
+    def free(
+        self, *names: str, policy: DrainSpec = DEFAULT, operation: Operation = Operation.SCALE_DOWN
+    ) -> DrainResult:
         return self.draining().free([leaving(*names, policy=policy)], operation)
 
     def submit(self, **job: Any) -> Job:
@@ -63,9 +66,9 @@ class Bench:
         return [" ".join(command.split()[:2]) for command in self.commands]
 
 
-def leaving(*names: str, policy: DrainSpec = DEFAULT, never_started: Sequence[str] = ()) -> Leaving:
+def leaving(*names: str, policy: DrainSpec = DEFAULT, never_started: Sequence[str] = ()) -> DrainRequest:
     staying = tuple(name for name in NAMES if name not in names)
-    return Leaving("gpu", names, staying, policy, len(NAMES), len(staying), frozenset(never_started))
+    return DrainRequest("gpu", names, staying, policy, len(NAMES), len(staying), frozenset(never_started))
 
 
 def a_policy(**values: Any) -> DrainSpec:

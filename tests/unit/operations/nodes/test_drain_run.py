@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.operations.nodes.drain_run import Freed
+from soperator_pulumi.operations.nodes.drain_run import DrainResult
 from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer
@@ -15,7 +15,7 @@ from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost
 
 
 def test_idle_nodes_are_free_after_four_calls_of_scontrol(bench: Bench) -> None:
-    assert bench.free("gpu-2", "gpu-3") == Freed(frozenset({"gpu-2", "gpu-3"}))
+    assert bench.free("gpu-2", "gpu-3") == DrainResult(frozenset({"gpu-2", "gpu-3"}))
     assert [kind for kind in bench.kinds() if kind.startswith("scontrol")] == [
         "scontrol show",
         "scontrol show",
@@ -33,18 +33,18 @@ def test_a_node_is_free_when_its_job_has_ended(bench: Bench) -> None:
 
 
 def test_nothing_is_asked_when_no_node_leaves(bench: Bench) -> None:
-    assert bench.draining().free([], Operation.SCALE_DOWN) == Freed(frozenset())
+    assert bench.draining().free([], Operation.SCALE_DOWN) == DrainResult(frozenset())
     assert bench.commands == []
 
 
 def test_progress_says_what_is_left_and_each_line_how_to_go_on_and_how_to_undo(bench: Bench) -> None:
     bench.submit(width=4, seconds=100)
     bench.free("gpu-3")
-    progress = [line for line in bench.world.said if "0 of 1 node free" in line]
+    progress = [line for line in bench.world.reported if "0 of 1 node free" in line]
     assert progress
     for line in progress:
         assert "job 1 (alice, job1)" in line
-        assert line.endswith("the drains stay: pulumi up goes on; with replicas: 4 of gpu it undoes them.")
+        assert line.endswith("the drains stay: pulumi up continues; with replicas: 4 of gpu it undoes them.")
 
 
 @pytest.mark.parametrize("operation", [each for each in Operation if not each.of_a_pod])
@@ -55,7 +55,7 @@ def test_whatever_it_waits_for_it_says_how_to_undo_it(operation: Operation) -> N
 def test_a_long_wait_is_told_less_and_less_often(bench: Bench) -> None:
     bench.submit(width=4, seconds=7000)
     bench.free("gpu-3")
-    assert 10 < len([line for line in bench.world.said if "0 of 1 node free" in line]) < 40
+    assert 10 < len([line for line in bench.world.reported if "0 of 1 node free" in line]) < 40
 
 
 def test_a_policy_that_does_not_wait_drains_and_says_who_is_busy(bench: Bench) -> None:
@@ -71,7 +71,7 @@ def test_jobs_are_requeued_when_the_time_is_up_and_run_elsewhere(bench: Bench) -
     job = bench.submit(seconds=10_000, width=1)
     assert job.nodes == ("gpu-0",)
     assert bench.free("gpu-0", policy=a_policy(timeout="60s", on_timeout="requeue")).free == {"gpu-0"}
-    assert "hpc: requeues job 1" in bench.world.said
+    assert "hpc: requeues job 1" in bench.world.reported
     bench.world.advance(10)
     assert job.starts == 2
     assert job.nodes == ("gpu-1",)
@@ -109,7 +109,7 @@ def test_jobs_are_cancelled_when_the_policy_says_so(bench: Bench) -> None:
 
 def test_a_preview_only_reads(bench: Bench) -> None:
     bench.submit(width=4, seconds=1000)
-    lines = bench.draining().preview([leaving("gpu-2", "gpu-3")])
+    lines = bench.draining().preview([leaving("gpu-2", "gpu-3")], Operation.SCALE_DOWN)
     assert lines[0] == "hpc/gpu: 4 -> 2 nodes. Leaving: gpu-[2-3]"
     assert all(kind in {"scontrol show", "squeue --json"} for kind in bench.kinds())
     assert bench.reasons() == {}
@@ -124,12 +124,12 @@ def test_a_task_of_an_array_is_called_as_its_user_calls_it(bench: Bench) -> None
             return bench.world.programs.run(["scancel", "1"])
         if command[0] != "squeue":
             return None
-        said = json.loads(bench.world.programs.run(command).stdout)
-        for job in said["jobs"]:
+        reported = json.loads(bench.world.programs.run(command).stdout)
+        for job in reported["jobs"]:
             job |= {"array_job_id": 7, "array_task_id": 1}
-        return Answer(0, json.dumps(said), "")
+        return Answer(0, json.dumps(reported), "")
 
     bench.before = as_a_task
     bench.free("gpu-0", policy=a_policy(timeout="60s", on_timeout="cancel"))
 
-    assert "hpc: cancels job 7_1" in bench.world.said
+    assert "hpc: cancels job 7_1" in bench.world.reported

@@ -14,10 +14,10 @@ def test_a_slurmctld_that_restarts_in_the_middle_is_waited_for_and_that_is_said(
     bench.submit(width=4, seconds=100)
     bench.world.later.append((30, lambda: bench.world.slurm.crash(40)))
     assert bench.free("gpu-3").free == {"gpu-3"}
-    told = [line for line in bench.world.said if "slurmctld" in line]
-    assert "slurmctld does not answer, waits for it 71" in told[0]
-    assert "If interrupted, the drains stay" in told[0]
-    assert told[-1] == "hpc: slurmctld answers again"
+    reported = [line for line in bench.world.reported if "slurmctld" in line]
+    assert "slurmctld does not answer, waits for it 71" in reported[0]
+    assert "If interrupted, the drains stay" in reported[0]
+    assert reported[-1] == "hpc: slurmctld answers again"
 
 
 def test_a_slurmctld_that_stays_away_ends_the_run_when_the_policy_does(bench: Bench) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.operations.kube import stateful_sets_path
-from soperator_pulumi.operations.nodes.cluster_ref import Place
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.live_node_set import (
     IDENTITY_ANNOTATION,
     NODE_SET_LABEL,
@@ -19,7 +19,7 @@ from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 
 WORKERS = {**SELECTOR, "app.kubernetes.io/component": "worker"}
-PLACE = Place(namespace=NAMESPACE, owner="dev-hpc", selector=WORKERS)
+PLACE = ClusterRef(namespace=NAMESPACE, owner="dev-hpc", selector=WORKERS)
 POLICY = DrainSpec()
 
 
@@ -96,7 +96,7 @@ def test_what_leaves_is_all_from_the_wanted_size_on(world: World) -> None:
 
 def test_all_leave_and_come_back_when_it_is_replaced(world: World) -> None:
     a_set(world, "gpu", 2)
-    leaving = gpu(world).renewed(POLICY)
+    leaving = gpu(world).recreated(POLICY)
     assert (leaving.names, leaving.staying, leaving.come_back) == (("gpu-0", "gpu-1"), (), True)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.nodes.cluster_ref import Place
-from soperator_pulumi.operations.nodes.draining import slurm_of
-from soperator_pulumi.operations.nodes.registration import Joining
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.context import slurm_of
+from soperator_pulumi.operations.nodes.registration import Registration
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, World
 
 CPU = {**SELECTOR, "app.kubernetes.io/component": "worker", "soperator-pulumi/node-set": "cpu"}
@@ -28,12 +28,12 @@ def world() -> World:
     return world
 
 
-def joining(world: World, size: int = 2) -> Joining:
+def registration(world: World, size: int = 2) -> Registration:
     """Return who waits for a node set that the StatefulSet has as many pods of."""
     world.objects[f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"] = a_stateful_set(size)
-    place = Place(namespace=NAMESPACE, owner="hpc", selector=CPU)
+    place = ClusterRef(namespace=NAMESPACE, owner="hpc", selector=CPU)
     slurm = slurm_of(world, place, world.clock)
-    return Joining(world, place, "cpu", size, slurm, world.said.append, world.clock)
+    return Registration(world, place, "cpu", size, slurm, world.reported.append, world.clock)
 
 
 def a_stateful_set(replicas: int) -> dict[str, Any]:
@@ -46,27 +46,27 @@ def names(size: int) -> list[str]:
 
 def missing(world: World, size: int = 2) -> list[str]:
     """Return what is said of the nodes that have not joined."""
-    waiting = joining(world, size)
-    roll = waiting.look()
-    return waiting.reasons(roll, roll.missing_of(roll.names))
+    waiting = registration(world, size)
+    status = waiting.look()
+    return waiting.reasons(status, status.missing_of(status.names))
 
 
 def test_nodes_that_are_there_are_not_waited_for(world: World) -> None:
-    joining(world).wait(names(2), 600)
-    assert world.said == ["cpu: 2 of 2 nodes have joined"]
+    registration(world).wait(names(2), 600)
+    assert world.reported == ["cpu: 2 of 2 nodes have joined"]
     assert world.clock.time == 0
 
 
 def test_a_look_takes_one_command(world: World) -> None:
-    joining(world).look()
+    registration(world).look()
     assert world.commands == ["scontrol show nodes --json"]
 
 
 def test_a_node_that_comes_late_is_waited_for(world: World) -> None:
     late = world.nodes.pop()
     world.clock.after(7, lambda: world.nodes.append(late))
-    joining(world).wait(names(2), 600)
-    assert world.said[0] == "cpu: 1 of 2 nodes have joined, 600 s left"
+    registration(world).wait(names(2), 600)
+    assert world.reported[0] == "cpu: 1 of 2 nodes have joined, 600 s left"
     assert 7 <= world.clock.time < 9
 
 
@@ -126,9 +126,9 @@ def test_a_controller_that_does_not_answer_is_named_as_the_reason(world: World) 
 
 def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: World) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
-    waiting = joining(world)
-    roll = waiting.wait(names(2), 30)
-    assert waiting.not_joined(roll, names(2), 30) == (
+    waiting = registration(world)
+    status = waiting.wait(names(2), 30)
+    assert waiting.not_joined(status, names(2), 30) == (
         "cpu: 1 of 2 nodes have not joined Slurm after 30 s:\n  cpu-1: its pod slurmd: ErrImagePull: not found"
     )
 
@@ -144,7 +144,7 @@ def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: World) -
 def test_a_stateful_set_of_another_size_is_told_at_once_with_what_to_run(
     world: World, live: int | None, words: str
 ) -> None:
-    waiting = joining(world)
+    waiting = registration(world)
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/cpu"
     world.objects.pop(path)
     if live is not None:
@@ -162,6 +162,6 @@ def test_a_pod_that_is_being_deleted_has_not_joined_though_it_is_ready(world: Wo
 
 def test_reasons_are_told_while_waiting_but_not_in_the_first_seconds(world: World) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
-    joining(world).wait(names(2), 25)
-    assert world.said[0] == "cpu: 1 of 2 nodes have joined, 25 s left"
-    assert world.said[2] == "  cpu-1: its pod slurmd: ErrImagePull: not found"
+    registration(world).wait(names(2), 25)
+    assert world.reported[0] == "cpu: 1 of 2 nodes have joined, 25 s left"
+    assert world.reported[2] == "  cpu-1: its pod slurmd: ErrImagePull: not found"

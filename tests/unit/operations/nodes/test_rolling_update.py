@@ -106,10 +106,10 @@ def test_after_it_stops_a_renewed_node_that_joined_meanwhile_is_in_service(model
 def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the_others(model: Model) -> None:
     policy = DrainSpec.model_validate({"wait": False})
     job = model.submit(seconds=1000)
-    said = model.up(3, template="b", policy=policy)
+    reported = model.up(3, template="b", policy=policy)
     assert model.revisions() == ["a", "b", "b"]
     assert [*model.drained()] == ["gpu-0"]
-    assert "gpu: gpu-0 stays drained and is renewed by a later run: " in "\n".join(said)
+    assert "gpu: gpu-0 stays drained, and a later run recreates it: " in "\n".join(reported)
     assert model.differs()
     model.again()
     assert model.revisions() == ["a", "b", "b"]
@@ -143,10 +143,10 @@ def test_a_node_that_may_be_missing_holds_nothing_up(model: Model) -> None:
     model.up(4, max_unready=1)
     model.world.kubernetes.on_pod = lambda pod: setattr(pod, "schedulable", pod.name != "gpu-3")
     model.world.kubernetes.new_pods_fit = False
-    said = model.up(4, template="b", max_unready=1)
+    reported = model.up(4, template="b", max_unready=1)
     assert model.revisions() == ["b"] * 4
     assert (sorted(model.records), model.drained()) == (["gpu-0", "gpu-1", "gpu-2"], {})
-    assert said[-1].endswith("max_unready lets 1 be missing.")
+    assert reported[-1].endswith("max_unready lets 1 be missing.")
 
 
 def test_broken_pods_are_renewed_at_once_as_nothing_runs_in_them(model: Model) -> None:
@@ -206,10 +206,10 @@ def test_a_scale_down_while_it_is_half_done_leaves_new_nodes_in_service(model: M
 
 def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_there(model: Model) -> None:
     model.submit(seconds=200, limit_seconds=7200)
-    said = model.preview(3, template="b")
-    assert any("gpu: 3 nodes to be renewed: gpu-[0-2]" in line for line in said)
-    assert any("job 1 (alice, job1), ends by" in line for line in said)
-    assert said[-1] == "At most 1 at a time (rolling_update.max_unavailable): gpu-1, then gpu-2, then gpu-0."
+    reported = model.preview(3, template="b")
+    assert any("gpu: 3 nodes to be renewed: gpu-[0-2]" in line for line in reported)
+    assert any("job 1 (alice, job1), ends by" in line for line in reported)
+    assert reported[-1] == "At most 1 at a time (rolling_update.max_unavailable): gpu-1, then gpu-2, then gpu-0."
     assert model.drained() == {}
 
 
@@ -222,7 +222,7 @@ def test_a_preview_of_a_half_done_update_names_what_is_left(model: Model) -> Non
     model.kill_at(lambda: model.revisions().count("b") == 2)
     model.killed(3, template="b")
     assert model.differs()
-    assert any("1 node to be renewed: gpu-2" in line for line in model.world.said)
+    assert any("1 node to be renewed: gpu-2" in line for line in model.world.reported)
 
 
 def test_a_preview_counts_all_when_the_template_changes_again_in_a_half_done_update(model: Model) -> None:

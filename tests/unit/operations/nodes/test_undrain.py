@@ -89,7 +89,7 @@ def test_only_drains_of_ours_for_the_named_operations_are_put_back(bench: Bench)
     }
     for name, reason in reasons.items():
         bench.world.slurm.drain([name], reason)
-    assert bench.draining().put_back(NAMES, {Operation.SCALE_DOWN}) == {"gpu-0"}
+    assert bench.draining().undrain(NAMES, {Operation.SCALE_DOWN}) == {"gpu-0"}
     assert bench.reasons().keys() == {"gpu-1", "gpu-2", "gpu-3"}
 
 

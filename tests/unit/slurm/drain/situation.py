@@ -6,7 +6,7 @@ from typing import Any
 
 from soperator_pulumi.slurm.drain.plan import Plan, plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
@@ -60,10 +60,10 @@ def snapshot(
 
 def leaving(
     names: str = "gpu-1,gpu-2", *, staying: str = "gpu-0", never_started: str = "", renewed: bool = False, **policy: Any
-) -> Leaving:
+) -> DrainRequest:
     """Return a node set some of whose nodes leave, names joined by commas; `policy` as a user writes it."""
     going, rest = (tuple(filter(None, each.split(","))) for each in (names, staying))
-    return Leaving(
+    return DrainRequest(
         going[0].rpartition("-")[0],
         going,
         rest,
@@ -75,7 +75,7 @@ def leaving(
 
 
 def planned(
-    node_sets: Leaving | Iterable[Leaving],
+    node_sets: DrainRequest | Iterable[DrainRequest],
     nodes: Iterable[Node] = (),
     jobs: Iterable[Job] = (),
     reservations: Iterable[Reservation] = (),
@@ -88,7 +88,7 @@ def planned(
 ) -> Plan:
     """Return the plan of one look; `others` are the policies of other node sets, as a user writes them."""
     return plan(
-        [node_sets] if isinstance(node_sets, Leaving) else [*node_sets],
+        [node_sets] if isinstance(node_sets, DrainRequest) else [*node_sets],
         snapshot(nodes, jobs, reservations),
         marker,
         elapsed_seconds=elapsed,

@@ -1,6 +1,6 @@
 """What is done at one look: who is drained, who is free, who waits for whom."""
 
-from soperator_pulumi.slurm.drain.plan import put_back
+from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from tests.unit.slurm.drain.situation import (
     EARLIER,
@@ -96,7 +96,7 @@ def test_a_node_that_an_admin_has_failed_is_as_good_as_drained() -> None:
     assert later.drain == {}
     assert later.foreign == {"gpu-1": "bad fan", "gpu-2": str(RUN)}
     assert later.done
-    assert not put_back(["gpu-1", "gpu-2"], snapshot(nodes), OWNER, {*Operation})
+    assert not drained_for({*Operation}, ["gpu-1", "gpu-2"], snapshot(nodes), OWNER)
 
 
 def test_a_drain_that_somebody_is_lifting_is_judged_at_the_next_look() -> None:
@@ -207,4 +207,4 @@ def test_only_what_we_drained_for_the_operation_is_put_back() -> None:
     }
     said = snapshot(node(name, state, reason) for name, (state, reason) in nodes.items())
 
-    assert put_back([*nodes, "unknown"], said, OWNER, {Operation.SCALE_DOWN}) == {"ours", "down"}
+    assert drained_for({Operation.SCALE_DOWN}, [*nodes, "unknown"], said, OWNER) == {"ours", "down"}

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.slurm.drain.plan import Plan, plan, put_back
+from soperator_pulumi.slurm.drain.plan import Plan, drained_for, plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.unit.slurm.drain.situation import EARLIER, HOUR, NOW, OWNER, RUN, job, reservation, snapshot
@@ -65,7 +65,7 @@ policies = st.builds(
 node_sets = st.tuples(
     *(
         st.builds(
-            Leaving,
+            DrainRequest,
             st.just(node_set),
             st.just(tuple(f"{node_set}-{ordinal}" for ordinal in (2, 3))),
             st.just(tuple(f"{node_set}-{ordinal}" for ordinal in (0, 1))),
@@ -79,7 +79,7 @@ node_sets = st.tuples(
 )
 
 
-def planned(sets: tuple[Leaving, ...], now: Snapshot, hours: float, treated: frozenset[int] = frozenset()) -> Plan:
+def planned(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float, treated: frozenset[int] = frozenset()) -> Plan:
     return plan(sets, now, RUN, elapsed_seconds=hours * HOUR, now=NOW, treated=dict.fromkeys(treated, 10.0))
 
 
@@ -98,7 +98,7 @@ def foreign(node: Node) -> bool:
 
 
 @given(node_sets, said, HOURS)
-def test_a_free_node_is_drained_and_holds_no_job(sets: tuple[Leaving, ...], now: Snapshot, hours: float) -> None:
+def test_a_free_node_is_drained_and_holds_no_job(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
     never = frozenset().union(*(each.never_started for each in sets))
     for name in planned(sets, now, hours).free:
         assert not [each for each in now.jobs if each.active and name in each.node_names]
@@ -112,7 +112,7 @@ def test_a_free_node_is_drained_and_holds_no_job(sets: tuple[Leaving, ...], now:
 
 @given(node_sets, said, HOURS)
 def test_every_leaving_node_is_free_or_waited_for_and_no_other_is_touched(
-    sets: tuple[Leaving, ...], now: Snapshot, hours: float
+    sets: tuple[DrainRequest, ...], now: Snapshot, hours: float
 ) -> None:
     made = planned(sets, now, hours)
     leaving = {name for each in sets for name in each.names}
@@ -123,23 +123,23 @@ def test_every_leaving_node_is_free_or_waited_for_and_no_other_is_touched(
 
 
 @given(node_sets, said, HOURS)
-def test_no_plan_touches_a_drain_of_somebody_else(sets: tuple[Leaving, ...], now: Snapshot, hours: float) -> None:
+def test_no_plan_touches_a_drain_of_somebody_else(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
     after = drained(now, planned(sets, now, hours))
     others = {name for name, node in now.nodes.items() if foreign(node)}
 
     assert {name: after.nodes[name] for name in others} == {name: now.nodes[name] for name in others}
-    assert not put_back(NAMES, after, OWNER, {*Operation}) & others
+    assert not drained_for({*Operation}, NAMES, after, OWNER) & others
 
 
 @given(node_sets, said, HOURS)
 def test_putting_back_finds_exactly_what_was_drained_and_the_reason_of_before(
-    sets: tuple[Leaving, ...], now: Snapshot, hours: float
+    sets: tuple[DrainRequest, ...], now: Snapshot, hours: float
 ) -> None:
     fresh = replace(now, nodes={name: node for name, node in now.nodes.items() if not node.state & {"DRAIN", "FAIL"}})
     made = planned(sets, fresh, hours)
     after = drained(fresh, made)
 
-    back = put_back(NAMES, after, OWNER, {RUN.operation})
+    back = drained_for({RUN.operation}, NAMES, after, OWNER)
 
     assert back == {name for names in made.drain.values() for name in names}
     for name in back:
@@ -150,7 +150,7 @@ def test_putting_back_finds_exactly_what_was_drained_and_the_reason_of_before(
 
 
 @given(node_sets, said, HOURS)
-def test_what_is_drained_once_is_not_drained_again(sets: tuple[Leaving, ...], now: Snapshot, hours: float) -> None:
+def test_what_is_drained_once_is_not_drained_again(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
     """Target 6: no oscillation."""
     after = drained(now, planned(sets, now, hours))
 
@@ -158,7 +158,7 @@ def test_what_is_drained_once_is_not_drained_again(sets: tuple[Leaving, ...], no
 
 
 @given(node_sets, said, HOURS)
-def test_who_stops_does_nothing_else(sets: tuple[Leaving, ...], now: Snapshot, hours: float) -> None:
+def test_who_stops_does_nothing_else(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
     made = planned(sets, now, hours)
 
     assert not made.stop or (made.drain, made.requeue, made.cancel, made.done) == ({}, (), (), False)
@@ -166,7 +166,7 @@ def test_who_stops_does_nothing_else(sets: tuple[Leaving, ...], now: Snapshot, h
 
 @given(node_sets, said, HOURS, st.frozensets(st.integers(1, 9)))
 def test_no_job_is_treated_that_a_policy_protects(
-    sets: tuple[Leaving, ...], now: Snapshot, hours: float, treated: frozenset[int]
+    sets: tuple[DrainRequest, ...], now: Snapshot, hours: float, treated: frozenset[int]
 ) -> None:
     made = planned(sets, now, hours, treated)
     by_id = {each.job_id: each for each in now.jobs}
@@ -184,7 +184,7 @@ def test_no_job_is_treated_that_a_policy_protects(
 
 @given(node_sets, said, HOURS, st.data())
 def test_the_order_of_slurm_s_answer_does_not_matter(
-    sets: tuple[Leaving, ...], now: Snapshot, hours: float, data: st.DataObject
+    sets: tuple[DrainRequest, ...], now: Snapshot, hours: float, data: st.DataObject
 ) -> None:
     shuffled = replace(now, jobs=tuple(data.draw(st.permutations(now.jobs))))
     one, other = planned(sets, now, hours), planned(sets, shuffled, hours)
@@ -195,7 +195,7 @@ def test_the_order_of_slurm_s_answer_does_not_matter(
 
 @given(st.lists(jobs, max_size=3), st.lists(reservations, max_size=1))
 def test_idle_nodes_take_two_looks(jobs_elsewhere: list[Job], reserved: list[Reservation]) -> None:
-    sets = (Leaving("gpu", ("gpu-9",), (), DrainSpec(), 1, 0),)
+    sets = (DrainRequest("gpu", ("gpu-9",), (), DrainSpec(), 1, 0),)
     now = snapshot([Node("gpu-9", frozenset({"IDLE"}), frozenset())], jobs_elsewhere, reserved)
     first = planned(sets, now, 0)
 

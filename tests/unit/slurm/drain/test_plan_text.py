@@ -6,20 +6,20 @@ from typing import Any
 
 from soperator_pulumi.slurm.drain.plan import plan
 from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
 from tests.unit.slurm.drain.situation import EARLIER, HOUR, NOW, RUN, job, leaving, node, reservation, snapshot
 
 TO_1420 = 80 * 60
 
 
-def gpu(*names: int, **more: Any) -> Leaving:
+def gpu(*names: int, **more: Any) -> DrainRequest:
     return leaving(
         ",".join(f"gpu-{each}" for each in names), staying=",".join(f"gpu-{each}" for each in range(names[0])), **more
     )
 
 
-def previewed(node_sets: Leaving, said: Snapshot) -> list[str]:
+def previewed(node_sets: DrainRequest, said: Snapshot) -> list[str]:
     now = plan([node_sets], said, RUN, elapsed_seconds=0, now=NOW)
     return preview(now, [node_sets], said, NOW, cluster="hpc", zone=UTC)
 
@@ -198,7 +198,12 @@ def test_of_many_jobs_the_line_names_those_that_end_last() -> None:
 
 
 def stopped(
-    node_set: Leaving, nodes: list[Node], jobs: list[Job], *, kept: dict[str, str] | None = None, elapsed: float = HOUR
+    node_set: DrainRequest,
+    nodes: list[Node],
+    jobs: list[Job],
+    *,
+    kept: dict[str, str] | None = None,
+    elapsed: float = HOUR,
 ) -> str:
     """Return the error after the time is up and all nodes have been drained."""
     drained = [replace(each, state=each.state | {"DRAIN"}, reason=str(RUN)) for each in nodes]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.slurm.drain.plan import Plan
-from soperator_pulumi.slurm.drain.request import Leaving
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import SETTLE_SECONDS, TREATED_SECONDS, longest_wait_seconds
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec
@@ -180,7 +180,7 @@ def test_whatever_jobs_do_there_is_an_end(on_timeout: str) -> None:
     assert after(hours, [job(each, "gpu-1") for each in range(3)], on_timeout=on_timeout).stop
 
 
-def two(*policies: Leaving, jobs: list[Job], hours: float) -> Plan:
+def two(*policies: DrainRequest, jobs: list[Job], hours: float) -> Plan:
     """Return the plan of node sets with one leaving node each, drained and with jobs."""
     return planned(
         policies,

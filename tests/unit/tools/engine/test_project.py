@@ -12,7 +12,8 @@ from pulumi.runtime.proto import resource_pb2
 
 from tools import engine
 from tools.console import UserError
-from tools.engine import monitor, project
+from tools.engine import project
+from tools.engine.local import monitor
 from tools.engine.protocol import Target
 
 

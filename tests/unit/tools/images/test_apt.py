@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools.images.apt import BuildApt, prepare
-from tools.images.mirror import Source
+from tools.images.mirror import AptSource
 
 SETTINGS = """\
 APT "";
@@ -36,7 +36,7 @@ def machine(tmp_path: Path) -> Path:
 @pytest.fixture
 def prepared(machine: Path) -> BuildApt:
     settings = SETTINGS.format(certificate=machine / "client.pem")
-    source = Source("https://mirror.example.org/debian", "trixie", machine / "mirror.gpg")
+    source = AptSource("https://mirror.example.org/debian", "trixie", machine / "mirror.gpg")
     return prepare(machine / "build", [source], settings, machine / "apt")
 
 

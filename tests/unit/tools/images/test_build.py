@@ -9,9 +9,9 @@ from tools.images.apt import BuildApt
 from tools.images.bootstrap import default_sources_arguments, interesting_line, keyring, mmdebstrap_arguments
 from tools.images.buildah import interesting_step, tls_verify
 from tools.images.builder import build_missing, to_build
-from tools.images.mirror import Source
-from tools.images.process import shortened
+from tools.images.mirror import AptSource
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
+from tools.images.runner import shortened
 from tools.images.store import Store
 
 
@@ -60,8 +60,8 @@ def test_building_without_root_is_refused_with_what_to_do(tmp_path: Path, monkey
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str]:
     sources = [
-        Source("http://mirror.example.org/debian", "trixie", Path("/keys/debian.gpg")),
-        Source("http://mirror.example.org/debian-security", "trixie-security"),
+        AptSource("http://mirror.example.org/debian", "trixie", Path("/keys/debian.gpg")),
+        AptSource("http://mirror.example.org/debian-security", "trixie-security"),
     ]
     return mmdebstrap_arguments(Path("/build/base.tar"), Path("/images/dpkg.cfg"), BuildApt(tmp_path, sources))
 

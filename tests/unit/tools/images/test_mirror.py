@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.images.mirror import Source, configured, derive, parse_deb822, parse_list, sources
+from tools.images.mirror import AptSource, configured, derive, parse_deb822, parse_list, sources
 
 BOOKWORM = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
 MIRROR = "http://mirror.example.org/debian"
@@ -41,17 +41,17 @@ deb {SECURITY} bookworm-security main
 
 def test_paragraphs_are_read_with_their_comments_and_folded_lines() -> None:
     assert list(parse_deb822(DEB822)) == [
-        Source(MIRROR, "bookworm", KEY),
-        Source(MIRROR, "bookworm-updates", KEY),
-        Source(SECURITY, "bookworm-security", KEY),
+        AptSource(MIRROR, "bookworm", KEY),
+        AptSource(MIRROR, "bookworm-updates", KEY),
+        AptSource(SECURITY, "bookworm-security", KEY),
     ]
 
 
 def test_lines_are_read_with_their_options_and_comments() -> None:
     assert list(parse_list(LIST)) == [
-        Source(MIRROR, "bookworm", KEY),
-        Source(MIRROR, "bookworm-updates"),
-        Source(SECURITY, "bookworm-security"),
+        AptSource(MIRROR, "bookworm", KEY),
+        AptSource(MIRROR, "bookworm-updates"),
+        AptSource(SECURITY, "bookworm-security"),
     ]
 
 
@@ -72,40 +72,40 @@ def test_what_gives_no_packages_of_main_is_left_out(text: str) -> None:
 def test_a_key_that_is_written_in_place_is_left_to_apt() -> None:
     text = f"Types: deb\nURIs: {MIRROR}\nSuites: trixie\nComponents: main\nSigned-By:\n -----BEGIN PGP\n .\n x\n"
 
-    assert list(parse_deb822(text)) == [Source(MIRROR, "trixie")]
+    assert list(parse_deb822(text)) == [AptSource(MIRROR, "trixie")]
 
 
 def test_the_suites_of_the_machine_become_those_of_the_images() -> None:
     assert derive(parse_deb822(DEB822), BOOKWORM) == [
-        Source(MIRROR, "trixie", KEY),
-        Source(MIRROR, "trixie-updates", KEY),
-        Source(SECURITY, "trixie-security", KEY),
+        AptSource(MIRROR, "trixie", KEY),
+        AptSource(MIRROR, "trixie-updates", KEY),
+        AptSource(SECURITY, "trixie-security", KEY),
     ]
 
 
 @pytest.mark.parametrize("suite", ["bookworm", "stable", "oldstable"])
 def test_a_release_may_be_called_by_its_name_or_its_age(suite: str) -> None:
-    assert derive([Source(MIRROR, suite)], BOOKWORM) == [Source(MIRROR, "trixie")]
+    assert derive([AptSource(MIRROR, suite)], BOOKWORM) == [AptSource(MIRROR, "trixie")]
 
 
 def test_other_repositories_of_the_machine_are_none_of_the_images_business() -> None:
     others = [
-        Source("http://apt.example.org/tool", "tool-stable"),
-        Source(MIRROR, "bookworm-backports"),
-        Source("file:/srv/debian", "bookworm"),
-        Source(MIRROR, "bookworm"),
+        AptSource("http://apt.example.org/tool", "tool-stable"),
+        AptSource(MIRROR, "bookworm-backports"),
+        AptSource("file:/srv/debian", "bookworm"),
+        AptSource(MIRROR, "bookworm"),
     ]
 
-    assert derive(others, BOOKWORM) == [Source(MIRROR, "trixie")]
+    assert derive(others, BOOKWORM) == [AptSource(MIRROR, "trixie")]
 
 
 @pytest.mark.parametrize("system", [{"ID": "ubuntu", "VERSION_CODENAME": "noble"}, {}], ids=["Ubuntu", "unknown"])
 def test_nothing_is_derived_on_another_system(system: dict[str, str]) -> None:
-    assert derive([Source("http://archive.example.org/ubuntu", "noble")], system) == []
+    assert derive([AptSource("http://archive.example.org/ubuntu", "noble")], system) == []
 
 
 def test_updates_alone_are_no_mirror() -> None:
-    assert derive([Source(SECURITY, "bookworm-security")], BOOKWORM) == []
+    assert derive([AptSource(SECURITY, "bookworm-security")], BOOKWORM) == []
 
 
 @pytest.fixture
@@ -122,14 +122,14 @@ def test_the_machines_own_files_are_read(machine: tuple[Path, Path]) -> None:
     (machine[0] / "sources.list").write_text(LIST)
 
     assert {source.uri for source in configured(machine[0])} == {MIRROR, SECURITY}
-    assert Source(MIRROR, "trixie", KEY) in sources(None, *machine)
+    assert AptSource(MIRROR, "trixie", KEY) in sources(None, *machine)
 
 
 def test_a_given_mirror_takes_the_place_of_the_machines(machine: tuple[Path, Path]) -> None:
     assert sources("http://other.example.org/debian", *machine) == [
-        Source("http://other.example.org/debian", "trixie"),
-        Source("http://other.example.org/debian", "trixie-updates"),
-        Source(SECURITY, "trixie-security", KEY),
+        AptSource("http://other.example.org/debian", "trixie"),
+        AptSource("http://other.example.org/debian", "trixie-updates"),
+        AptSource(SECURITY, "trixie-security", KEY),
     ]
 
 

@@ -136,7 +136,7 @@ def test_the_date_of_packages_is_the_time_of_files(recipe: Recipe) -> None:
 def test_a_date_that_is_none_is_refused_with_what_is_allowed(recipe: Recipe) -> None:
     (recipe.folder / "AS_OF").write_text("soon\n")
 
-    with pytest.raises(UserError, match=r'AS_OF holds "soon"\. It must be a date like 2026-11-21'):
+    with pytest.raises(UserError, match=r'AS_OF holds "soon"\. Write a date like 2026-11-21'):
         recipe.tags()
 
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from threading import Thread
 
-from tools.kube.cgroups import layout, processes
+from tools.kube.cgroups import hierarchies, processes
 
 V1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
@@ -17,32 +17,32 @@ V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime 0 0\n"
 
 
 def test_v1_has_a_hierarchy_for_each_mount() -> None:
-    found = layout(V1)
+    found = hierarchies(V1)
     assert not found.unified
-    assert len(found.hierarchies) == 3
+    assert len(found.folders) == 3
     assert {"cpu", "cpuacct", "pids"} <= found.controllers
 
 
 def test_the_hybrid_form_is_v1_with_one_more_hierarchy() -> None:
-    found = layout(HYBRID)
+    found = hierarchies(HYBRID)
     assert not found.unified
-    assert found.hierarchies[-1] == Path("/sys/fs/cgroup/unified")
+    assert found.folders[-1] == Path("/sys/fs/cgroup/unified")
 
 
 def test_servers_are_marked_in_a_hierarchy_that_does_not_change_how_they_run() -> None:
-    assert layout(HYBRID).marking == Path("/sys/fs/cgroup/pids")
+    assert hierarchies(HYBRID).marking == Path("/sys/fs/cgroup/pids")
 
 
 def test_v2_has_one_hierarchy_whose_controllers_the_kernel_names() -> None:
-    found = layout(V2, "cpuset cpu io memory pids\n")
+    found = hierarchies(V2, "cpuset cpu io memory pids\n")
     assert found.unified
-    assert found.hierarchies == (Path("/sys/fs/cgroup"),)
+    assert found.folders == (Path("/sys/fs/cgroup"),)
     assert found.marking == Path("/sys/fs/cgroup")
     assert found.controllers == {"cpuset", "cpu", "io", "memory", "pids"}
 
 
 def test_a_machine_without_cgroups_has_no_controllers() -> None:
-    assert layout("proc /proc proc rw 0 0\n", "").controllers == frozenset()
+    assert hierarchies("proc /proc proc rw 0 0\n", "").controllers == frozenset()
 
 
 def test_processes_are_counted_while_cgroups_of_pods_come_and_go(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_folders_that_are_empty_then_are_removed_too(places: dict[str, Path], tm
 
 def test_cgroups_of_slurm_that_were_there_before_are_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hierarchy = tmp_path / "cgroup"
-    monkeypatch.setattr(cleanup, "_cgroups_at_the_top", lambda: sorted(hierarchy.glob("slurm_*")))
+    monkeypatch.setattr(cleanup, "_top_level_cgroups", lambda: sorted(hierarchy.glob("slurm_*")))
     (hierarchy / "slurm_host").mkdir(parents=True)
     cleanup.remember(tmp_path / "memory")
     (hierarchy / "slurm_worker-0" / "uid_0").mkdir(parents=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.kube import listeners, machine
 from tools.kube.machine import Route
-from tools.kube.settings import Ports, Settings
+from tools.kube.settings import ServerPorts, Settings
 
 ROUTES = """\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
@@ -41,7 +41,7 @@ def test_the_file_system_of_a_folder_that_is_not_there_yet_is_its_parents(tmp_pa
 def test_a_port_of_ours_that_another_has_is_found_with_its_program() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        (taken,) = machine.taken(Settings(ports=Ports(etcd=port)), own_listeners(port), ours=())
+        (taken,) = machine.taken(Settings(ports=ServerPorts(etcd=port)), own_listeners(port), ours=())
     assert (taken.port, taken.wanted_by, taken.pid) == (port, "etcd", os.getpid())
     assert taken.program
 
@@ -49,7 +49,7 @@ def test_a_port_of_ours_that_another_has_is_found_with_its_program() -> None:
 def test_ports_of_our_own_servers_are_not_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as own:
         port = own.getsockname()[1]
-        assert not machine.taken(Settings(ports=Ports(etcd=port)), own_listeners(port), ours={os.getpid()})
+        assert not machine.taken(Settings(ports=ServerPorts(etcd=port)), own_listeners(port), ours={os.getpid()})
 
 
 def own_listeners(port: int) -> list[listeners.Listener]:

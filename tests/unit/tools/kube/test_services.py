@@ -6,26 +6,26 @@ import pytest
 
 from tools.kube import debs, services
 from tools.kube.debs import Tool
-from tools.kube.services import Programs
+from tools.kube.services import ProgramFolders
 from tools.kube.settings import Settings
-from tools.kube.supervisor import Part
+from tools.kube.supervisor import Server
 
 SETTINGS = Settings()
-PROGRAMS = Programs(kubernetes=Path("/k"), etcd=Path("/e"), coredns=Path("/c"), node=Path("/n"))
+PROGRAMS = ProgramFolders(kubernetes=Path("/k"), etcd=Path("/e"), coredns=Path("/c"), node=Path("/n"))
 
 
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
+def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
     libraries = {"LD_LIBRARY_PATH": "/debs/usr/lib", "PERL5LIB": "/debs/perl", "PATH": "/debs/usr/bin:/home/me/bin"}
     monkeypatch.setattr(services, "tool", lambda name: Tool(name, Path("/debs/usr/sbin") / name, libraries))
     return {part.name: part for wave in services.waves(SETTINGS, PROGRAMS) for part in wave}
 
 
-def arguments(part: Part) -> list[str]:
+def arguments(part: Server) -> list[str]:
     return [str(word) for word in part.command]
 
 
-def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Part]) -> None:
+def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Server]) -> None:
     flags = arguments(servers["etcd"])
     assert {"--client-cert-auth", "--peer-client-cert-auth"} <= set(flags)
     urls = [flag.partition("=")[2] for flag in flags if "-urls=" in flag]
@@ -42,11 +42,11 @@ def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Part]) -> 
         ("node-agent", "--health=127.0.0.1:10255"),
     ],
 )
-def test_servers_are_told_where_to_listen(servers: dict[str, Part], name: str, flag: str) -> None:
+def test_servers_are_told_where_to_listen(servers: dict[str, Server], name: str, flag: str) -> None:
     assert flag in arguments(servers[name])
 
 
-def test_every_kubeconfig_is_somebodys(servers: dict[str, Part]) -> None:
+def test_every_kubeconfig_is_somebodys(servers: dict[str, Server]) -> None:
     assert servers
     assert set(services.KUBECONFIGS) <= set(services.identities(SETTINGS))
 
@@ -57,7 +57,7 @@ def test_the_api_server_has_the_names_by_which_pods_call_it() -> None:
 
 
 def test_servers_get_nothing_of_the_shell_that_starts_them(
-    servers: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+    servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {name: part.environment for name, part in servers.items()}
     monkeypatch.setenv("PATH", "/somewhere/else")
@@ -66,13 +66,13 @@ def test_servers_get_nothing_of_the_shell_that_starts_them(
     assert all("/home/me" not in value for environment in again.values() for value in environment.values())
 
 
-def test_the_container_runtime_finds_its_shim_and_runc(servers: dict[str, Part]) -> None:
+def test_the_container_runtime_finds_its_shim_and_runc(servers: dict[str, Server]) -> None:
     environment = servers["containerd"].environment
     assert environment["PATH"].startswith("/debs/usr/sbin:")
     assert environment["LD_LIBRARY_PATH"] == "/debs/usr/lib"
 
 
-def test_no_secret_is_in_a_command(servers: dict[str, Part]) -> None:
+def test_no_secret_is_in_a_command(servers: dict[str, Server]) -> None:
     words = [word for part in servers.values() for word in arguments(part)]
     assert not [word for word in words if "PRIVATE" in word or "token=" in word]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import wait_until
 from tools.console import UserError
-from tools.kube.supervisor import Part, Process, Supervisor
+from tools.kube.supervisor import Process, Server, Supervisor
 
 PATH = {"PATH": os.defpath}
 
@@ -27,7 +27,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def a_part(script: str = "exec sleep 60", **changes: Any) -> Part:
+def a_part(script: str = "exec sleep 60", **changes: Any) -> Server:
     """Return a part that is well at once, and is asked to end for a short time only."""
     defaults: dict[str, Any] = {
         "name": "server",
@@ -37,7 +37,7 @@ def a_part(script: str = "exec sleep 60", **changes: Any) -> Part:
         "start_seconds": 60,
         "stop_seconds": 5,
     }
-    return Part(**{**defaults, **changes})
+    return Server(**{**defaults, **changes})
 
 
 def when(file: Path) -> Callable[[], str | None]:
@@ -120,7 +120,7 @@ def test_a_part_is_well_when_it_says_so(supervisor: Supervisor, tmp_path: Path) 
     assert ready.exists()
 
 
-def start(supervisor: Supervisor, part: Part) -> None:
+def start(supervisor: Supervisor, part: Server) -> None:
     supervisor.ensure(part)
     supervisor.wait(part)
 

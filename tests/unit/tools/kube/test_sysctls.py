@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "sys"
 
 
-def test_what_was_there_before_the_first_start_is_put_back(root: Path, tmp_path: Path) -> None:
+def test_what_was_there_before_the_first_start_is_restore(root: Path, tmp_path: Path) -> None:
     (root / BRIDGE_CALLS).write_text("1\n")
     sysctls = Sysctls(tmp_path / "memory.json", root)
     for _ in range(2):  # as two `up` in a row
@@ -25,7 +25,7 @@ def test_what_was_there_before_the_first_start_is_put_back(root: Path, tmp_path:
         sysctls.set_needed()
         (root / "kernel/panic").write_text("10\n")
     assert (root / FORWARDING).read_text() == "1"
-    assert sorted(sysctls.put_back()) == ["kernel.panic = 0", "net.ipv4.ip_forward = 0"]
+    assert sorted(sysctls.restore()) == ["kernel.panic = 0", "net.ipv4.ip_forward = 0"]
     assert (root / FORWARDING).read_text() == "0"
     assert (root / BRIDGE_CALLS).read_text() == "1\n"
 
@@ -35,11 +35,11 @@ def test_what_is_not_in_the_kernel_is_passed_over(root: Path, tmp_path: Path) ->
     sysctls = Sysctls(tmp_path / "memory.json", root)
     sysctls.remember()
     assert sysctls.before("vm/panic_on_oom") is None
-    assert sysctls.put_back() == []
+    assert sysctls.restore() == []
 
 
-def test_without_memory_nothing_is_put_back(root: Path, tmp_path: Path) -> None:
-    assert Sysctls(tmp_path / "memory.json", root).put_back() == []
+def test_without_memory_nothing_is_restore(root: Path, tmp_path: Path) -> None:
+    assert Sysctls(tmp_path / "memory.json", root).restore() == []
 
 
 def test_one_that_cannot_be_set_is_named(root: Path, tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+# shellcheck shell=sh
+# Closes what jobs and users may write to, so that they can neither run nor change anything outside of the jail.
+
+# How volumes are mounted in the worker: also what is mounted inside a directory of the machine.
+CLOSED=nosuid=recursive,nodev=recursive,noexec=recursive
+
+# close OPTIONS PATH
+close() {
+    mount -o "remount,bind,$1" "$2" && return
+    echo "slurmd is not started, as users could run programs in $2 outside of the jail, or change it." \
+        "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
+    exit 1
+}
+
+# slurmd gives away, as root, the files into which it writes for a user (sbcast), so what everybody may write to is
+# read-only here: devices, which stay usable, with those that the runtime has laid over files of /proc. The file that
+# Kubernetes reads at the container's end is root's alone.
+close_devices() {
+    devices=$(mountpoint -d /dev)
+    while read -r _ _ device _ place _; do
+        case $place in "$SHARED_MEMORY_DIR" | "$SHARED_MEMORY_DIR"/* | "$MESSAGE_QUEUES") continue ;; esac
+        case $device:$place in "$devices":* | *:/dev/*) close ro "$place" ;; esac
+    done < "$PROC/self/mountinfo"
+    chmod go= "$LAST_WORDS"
+    : < "$OPEN_AS_USER" # fails where slurmd could wait in a user's pipe
+}
+
+# close_volumes PATH[:ro]...
+close_volumes() {
+    for volume; do
+        case $volume in
+            *:ro) close "ro=recursive,$CLOSED" "${volume%:ro}" ;;
+            *) close "$CLOSED" "$volume" ;;
+        esac
+    done
+}

@@ -1,0 +1,29 @@
+# shellcheck shell=sh disable=SC2154 # each script that sources this sets $node
+# The record that slurmctld has of $node.
+
+# Asks slurmctld; sets $shown, and on success $state and $reason.
+#
+# slurmctld appends words of its own to the reason of a drained node whose slurmd has been gone for SlurmdTimeout.
+ask() {
+    shown=$(scontrol show node "$node" 2>&1) || return
+    state=$(printf '%s\n' "$shown" | sed -n 's/^ *State=\([^ ]*\).*/\1/p')
+    reason=$(printf '%s\n' "$shown" | sed -n 's/^ *Reason=\(.*\) \[[^]]*\]$/\1/p')
+    reason=${reason% : Not responding}
+}
+
+# Succeeds when slurmctld has answered that it does not know the node.
+unknown() {
+    case $shown in *"not found"*) return 0 ;; *) return 1 ;; esac
+}
+
+# Undrains the node if its drain has exactly this reason: undrain REASON
+#
+# The state that an admin gave the node besides stays: `resume` would lift it as well. Slurm 24.11 keeps a reason that is
+# not replaced.
+undrain() {
+    [ "$reason" = "$1" ] || return 0
+    case $state in
+        *+FAIL*) ;;
+        *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
+    esac
+}

@@ -1,0 +1,82 @@
+"""Surroundings of every operation on a cluster's nodes, found once and handed on unchanged."""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.drain_override import policy_of
+from soperator_pulumi.operations.nodes.lease import ClusterLease
+from soperator_pulumi.operations.nodes.live_node_set import find_policies
+from soperator_pulumi.operations.pods import find_pods
+from soperator_pulumi.operations.progress import Clock, Report
+from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.scontrol import ScontrolClient
+from soperator_pulumi.spec.drain import DrainSpec
+
+
+@dataclass(frozen=True)
+class DrainContext:
+    """The cluster's slurmctld, and all else that an operation on its nodes asks or shows."""
+
+    slurm: SlurmClient
+    owner: str
+    """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
+    cluster: str
+    """The cluster's name, for messages."""
+    show: Report
+    clock: Clock
+    standing: Callable[[], Collection[str]] = tuple
+    """Returns the nodes whose pods are there and are not being stopped. By default nothing is known of pods."""
+    policies: Callable[[], Mapping[str, DrainSpec]] = dict
+    """Returns the drain policies of the cluster's node sets, by name, which count for jobs on nodes of several. By
+    default none is known, and no such job is requeued or cancelled."""
+
+    lease: ClusterLease | None = None
+    """Lease that keeps other planners from the nodes. By default there is no other one."""
+
+    @classmethod
+    def at(
+        cls, kube: Kube, ref: ClusterRef, report: Report, clock: Clock, slurm: SlurmClient | None = None
+    ) -> "DrainContext":
+        """Return the context of the cluster at `ref`, with `slurm` where it is given, or a client of its own."""
+
+        def standing() -> list[str]:
+            return [pod.name for pod in find_pods(kube, ref.namespace, ref.selector) if not pod.going]
+
+        def policies() -> dict[str, DrainSpec]:
+            return {name: _policy(ref.cluster, recorded) for name, recorded in find_policies(kube, ref).items()}
+
+        client = slurm or slurm_of(kube, ref, clock)
+        lease = ClusterLease(kube, ref.namespace, ref.cluster, report, clock)
+        return cls(client, ref.owner, ref.cluster, report, clock, standing, policies, lease)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other planners from the cluster's nodes; wait while one drains.
+
+        Raises:
+            DrainError: another planner still drains after ten minutes.
+            KubernetesError: the cluster's Lease cannot be read or written.
+        """
+        return nullcontext() if self.lease is None else self.lease.held()
+
+    def report(self, text: str) -> None:
+        """Show a line about the cluster."""
+        self.show(f"{self.cluster}: {text}")
+
+
+def slurm_of(kube: Kube, ref: ClusterRef, clock: Clock) -> SlurmClient:
+    """Return the slurmctld of the cluster at `ref`."""
+    return ScontrolClient(kube.transport(ref.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER), pause=clock.sleep)
+
+
+def _policy(cluster: str, recorded: Mapping[str, Any]) -> DrainSpec:
+    """Return the policy of a node set that loses no node; the default one when somebody has made its own unreadable."""
+    try:
+        return policy_of(cluster, recorded)
+    except SpecError:
+        return policy_of(cluster, None)

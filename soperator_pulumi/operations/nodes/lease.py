@@ -1,0 +1,181 @@
+"""Lease of a cluster's nodes: one planner drains and undrains at a time, be it a deployment, an agent or a command.
+
+A Kubernetes Lease in the cluster's namespace names the holder. The holder renews it while it works; a holder that was
+killed loses it once it has not renewed for the Lease's duration, as a waiting planner sees by its own clock.
+"""
+
+import getpass
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.progress import Clock, Report, until
+
+LEASE = "soperator-pulumi"
+"""Name of the Lease."""
+
+DURATION_SECONDS = 30
+"""Time without a renewal after which the Lease is free. A drain run looks, and renews, every five seconds."""
+
+WAIT_SECONDS = 600
+"""Longest wait for another holder: an operation of a deployment holds one of the SDK's four threads."""
+
+_RENEW_SECONDS = 10.0
+_REPORT_SECONDS = 60.0
+
+_held: dict[tuple[str, str], int] = {}
+"""Operations of this process that work under a Lease, by API server and namespace: they share it."""
+_lock = Lock()
+
+
+@dataclass
+class ClusterLease:
+    """The Lease of one cluster, for one operation after the other."""
+
+    kube: Kube
+    namespace: str
+    cluster: str
+    """The cluster's name, for messages."""
+    report: Report
+    clock: Clock
+    _seen: tuple[object, float] = (None, 0.0)
+    """Another holder's last renewal, and when it was seen first."""
+    _renewed_at: float = field(default=float("-inf"))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the Lease; wait, with a line that names the holder, while another planner does.
+
+        Raises:
+            DrainError: the other one still holds it after ten minutes.
+            KubernetesError: the Lease cannot be read or written.
+        """
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def keep(self) -> None:
+        """Renew the Lease if that is due. Without an answer the next call renews: no other may act meanwhile either.
+
+        Raises:
+            DrainError: another planner holds it now.
+        """
+        now = self.clock.now()
+        if now - self._renewed_at < _RENEW_SECONDS:
+            return
+        with suppress(KubernetesError):
+            if other := self._take():
+                raise DrainError(f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing.")
+            self._renewed_at = now
+
+    def _acquire(self) -> None:
+        reported_at = float("-inf")
+        for left in until(self.clock.now() + WAIT_SECONDS, self.clock, longest=5.0):
+            with _lock:
+                if not (other := "" if _held.get(self._key) else self._take()):
+                    _held[self._key] = _held.get(self._key, 0) + 1
+                    self._renewed_at = self.clock.now()
+                    return
+            if not left:
+                raise DrainError(
+                    f"{self.cluster}: no node is drained: {other} has been draining nodes for {WAIT_SECONDS} s. Run "
+                    "again when it has ended."
+                )
+            if self.clock.now() - reported_at >= _REPORT_SECONDS:
+                reported_at = self.clock.now()
+                self.report(f"{self.cluster}: waits for {other}, which drains nodes, {left:.0f} s at most")
+
+    def _release(self) -> None:
+        with _lock:
+            _held[self._key] -= 1
+            if not _held[self._key]:
+                del _held[self._key]
+                with suppress(KubernetesError):  # it expires by itself
+                    found = self._read()
+                    if _holder(found) == me():
+                        self._write(found, {"holderIdentity": None, "renewTime": None})
+
+    def _take(self) -> str:
+        """Hold the Lease, or renew it; return the holder where another planner holds it."""
+        found = self._read()
+        holder = _holder(found)
+        if holder not in {"", me()} and not self._is_over(found):
+            return holder
+        now = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat(timespec="microseconds")
+        times = {"renewTime": now.replace("+00:00", "Z")}
+        try:
+            self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
+        except KubernetesError:
+            # Another planner was quicker, or the answer was lost after the change.
+            holder = _holder(self._read())
+            if holder == me():
+                return ""
+            if holder:
+                return holder
+            raise
+        return ""
+
+    def _is_over(self, found: Json) -> bool:
+        """Return True for a holder that has ended, or has not renewed for the Lease's duration."""
+        spec = found.get("spec") or {}
+        renewal = (spec.get("holderIdentity"), spec.get("renewTime"))
+        if renewal != self._seen[0]:
+            self._seen = (renewal, self.clock.now())
+        quiet_seconds = self.clock.now() - self._seen[1]
+        return _has_ended(_holder(found)) or quiet_seconds >= int(spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+
+    @property
+    def _path(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/{LEASE}"
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return str(self.kube), self.namespace
+
+    def _read(self) -> Json:
+        """Return the Lease; without a holder where there was none."""
+        metadata = {"name": LEASE, "namespace": self.namespace}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+        return self.kube.get(self._path) or self.kube.apply(self._path, body)
+
+    def _write(self, found: Json, spec: dict[str, Any]) -> None:
+        """Change the Lease as it was found: Kubernetes refuses where somebody else has changed it since."""
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        self.kube.merge(self._path, {"metadata": version, "spec": spec})
+
+
+def me() -> str:
+    """Return this process as a holder: for people, and for `_has_ended` on the same machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{_machine()} process {os.getpid()}"
+
+
+def _machine() -> str:
+    """Return the machine's name, with its boot where the kernel gives one: a container has a name of its own."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()}/{boot.read_text()[:8]}" if boot.exists() else socket.gethostname()
+
+
+def _has_ended(holder: str) -> bool:
+    """Return True for a process of this machine that has ended."""
+    who, _, process = holder.rpartition(" process ")
+    if who.rpartition("@")[2] != _machine() or not process.isdecimal():
+        return False
+    return not Path("/proc", process).exists() if Path("/proc/self").exists() else False
+
+
+def _holder(lease: Json) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")

@@ -1,0 +1,168 @@
+"""The client of slurmctld by Slurm's own programs (scontrol, squeue, scancel), run over a transport."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from soperator_pulumi.errors import NodesNotDeletedError, TransportError
+from soperator_pulumi.slurm.hostlist import compress, in_order
+from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_nodes, read_reservations, read_table_time
+from soperator_pulumi.slurm.refusals import job_refusals, refusal
+from soperator_pulumi.slurm.transport import Answer, Transport
+
+_READ_PAUSES_SECONDS = (1.0, 3.0)
+"""Before the second and the third attempt at reading."""
+
+_ARGUMENT_CHARACTERS = 4000
+"""An exec's command travels in the request's first line, which proxies limit to 8 KiB; some characters need three."""
+
+
+_DELETE_SECONDS = 60
+_JOBS_SECONDS = 60
+"""Each job of a list is a request of its own, some milliseconds."""
+
+
+class ScontrolClient:
+    """A `SlurmClient` that runs commands. A read is attempted three times when its answer does not arrive."""
+
+    def __init__(self, transport: Transport, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """Prepare.
+
+        Args:
+            transport: How commands reach Slurm.
+            pause: Waits for a number of seconds.
+        """
+        self._transport = transport
+        self._pause = pause
+
+    def is_up(self) -> bool:
+        """Return True where slurmctld answers."""
+        try:
+            return self._transport.run(["scontrol", "ping"], timeout_seconds=10).returncode == 0
+        except TransportError:
+            return False
+
+    def reconfigure(self) -> None:
+        """Have slurmctld and all slurmds read their files again."""
+        self._run(["scontrol", "reconfigure"], timeout_seconds=60)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return all nodes that slurmctld knows."""
+        return read_nodes(self._nodes())
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
+        return _not_ended(self._jobs())
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Return the reservations of now and of later."""
+        return read_reservations(self._read(["scontrol", "show", "reservations", "--json"]))
+
+    def snapshot(self, *, reservations: bool = True) -> Snapshot:
+        """Return all of it, the nodes read before the jobs."""
+        nodes = self._nodes()
+        jobs = self._jobs()
+        return Snapshot(
+            nodes={node.name: node for node in read_nodes(nodes)},
+            jobs=_not_ended(jobs),
+            reservations=self.reservations() if reservations else (),
+            node_table_time=read_table_time(nodes),
+            job_table_time=read_table_time(jobs),
+        )
+
+    def drain(self, names: Collection[str], reason: str) -> None:
+        """Drain nodes."""
+        for some in _portions(names):
+            self._run(["scontrol", "update", f"nodename={some}", "state=drain", f"reason={reason}"])
+
+    def undrain(self, names: Collection[str], reason: str = "") -> None:
+        """Undrain nodes."""
+        # Not state=resume: that would also lift an admin's DOWN. Slurm 24.11 cannot be told to forget a reason.
+        for some in _portions(names):
+            self._run(["scontrol", "update", f"nodename={some}", "state=undrain", f"reason={reason or NO_REASON}"])
+
+    def delete_nodes(self, names: Collection[str]) -> None:
+        """Delete the records of nodes."""
+        refused: list[NodesNotDeletedError] = []
+        for some in _portions(names):
+            try:
+                self._run(["scontrol", "delete", f"nodename={some}"], timeout_seconds=_DELETE_SECONDS)
+            except NodesNotDeletedError as error:
+                refused.append(error)
+        if refused:
+            left = frozenset[str]().union(*(error.left for error in refused))
+            raise NodesNotDeletedError("\n".join(map(str, refused)), left)
+
+    def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
+        """Put jobs back into the queue."""
+        failures: dict[int, str] = {}
+        active = self._active(job_ids)
+        for some in _parted(list(active), "%2C"):
+            # Without "Incomplete" a job that has just ended would run once more.
+            command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
+            failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
+        return failures
+
+    def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
+        """Cancel jobs."""
+        failures: dict[int, str] = {}
+        active = self._active(job_ids)
+        for some in _parted(list(active), "&command="):  # as the words of a command stand in an exec's request
+            failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
+        return failures
+
+    def _active(self, job_ids: Collection[int]) -> dict[str, int]:
+        """Return by the name that commands take those of the jobs that hold nodes now."""
+        wanted = frozenset(job_ids)
+        return (
+            {job.reference: job.job_id for job in self.jobs() if job.job_id in wanted and job.active} if wanted else {}
+        )
+
+    def _nodes(self) -> str:
+        return self._read(["scontrol", "show", "nodes", "--json"])
+
+    def _jobs(self) -> str:
+        return self._read(["squeue", "--json", "--all"])
+
+    def _read(self, command: Sequence[str]) -> str:
+        for pause_seconds in _READ_PAUSES_SECONDS:
+            try:
+                return self._run(command).stdout
+            except TransportError:
+                self._pause(pause_seconds)
+        return self._run(command).stdout
+
+    def _ask(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        answer = self._transport.run(command, timeout_seconds=timeout_seconds)
+        if answer.timed_out:
+            raise TransportError(f"`{' '.join(command[:2])}` did not end in {timeout_seconds} s.")
+        return answer
+
+    def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
+        answer = self._ask(command, timeout_seconds=timeout_seconds)
+        if answer.returncode != 0:
+            raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
+        return answer
+
+
+def _not_ended(jobs: str) -> tuple[Job, ...]:
+    """Read jobs without those that slurmctld only remembers, for some minutes (MinJobAge) after they have ended."""
+    return tuple(job for job in read_jobs(jobs) if job.active or job.pending)
+
+
+def _portions(names: Iterable[str]) -> list[str]:
+    """Return hostlist expressions for the names, each short enough for one call: one, as a rule."""
+    every = in_order(set(names))
+    expression = compress(every)
+    if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
+        return [expression] if expression else []
+    half = len(every) // 2
+    return [*_portions(every[:half]), *_portions(every[half:])]
+
+
+def _parted(words: list[str], separator: str) -> list[list[str]]:
+    """Return the words in lists, each short enough for one call: one, as a rule; none for none."""
+    if len(separator.join(words)) <= _ARGUMENT_CHARACTERS or len(words) == 1:
+        return [words] if words else []
+    half = len(words) // 2
+    return [*_parted(words[:half], separator), *_parted(words[half:], separator)]

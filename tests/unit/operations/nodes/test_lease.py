@@ -1,0 +1,191 @@
+"""The Lease: one planner drains at a time, a waiting one names it, and a killed one does not hold it for ever."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.operations.nodes import lease
+from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.spec.drain import DrainSpec
+from tests.unit.faults.kubernetes import LEASES, Json, Kubernetes
+from tests.unit.faults.slurmctld import Slurmctld
+from tests.unit.lifecycle.model import a_model
+from tests.unit.lifecycle.world import FakeClock
+
+AGENT = "agent@pod-7 process 1"
+
+
+@dataclass(eq=False)
+class Api(Kubernetes):
+    """The API server of one namespace, with what is to happen at its next change."""
+
+    slurm: Slurmctld = field(default_factory=Slurmctld)
+    refuses: str = ""
+
+    def __str__(self) -> str:
+        return "https://api"
+
+    def merge(self, path: str, body: Json) -> Json | None:
+        if self.refuses:
+            raise KubernetesError(self.refuses)
+        return super().merge(path, body)
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    lease._held.clear()
+    yield Api()
+    lease._held.clear()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def a_lease(api: Api, clock: FakeClock, lines: list[str] | None = None) -> ClusterLease:
+    return ClusterLease(api, "hpc", "hpc", [].append if lines is None else lines.append, clock)  # type: ignore[arg-type] # of its verbs a Lease uses three
+
+
+def holder(api: Api) -> str:
+    return str((api.lease or {}).get("spec", {}).get("holderIdentity", ""))
+
+
+def take(api: Api, who: str, renewed: str = "2026-01-01T00:00:00.000000Z") -> None:
+    """Hold the Lease as another planner."""
+    found = api.apply(f"{LEASES}/{LEASE}", {"metadata": {"name": LEASE}})
+    spec = {"holderIdentity": who, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed}
+    assert Kubernetes.merge(api, f"{LEASES}/{LEASE}", {"metadata": found["metadata"], "spec": spec})
+
+
+def test_it_names_who_works_and_is_free_afterwards(api: Api, clock: FakeClock) -> None:
+    with a_lease(api, clock).held():
+        assert holder(api) == lease.me()
+        assert f"process {os.getpid()}" in lease.me()
+    assert holder(api) == ""
+
+
+def test_operations_of_one_process_share_it_until_the_last_has_ended(api: Api, clock: FakeClock) -> None:
+    with a_lease(api, clock).held():
+        with a_lease(api, clock).held():
+            assert holder(api) == lease.me()
+        assert holder(api) == lease.me()
+    assert holder(api) == ""
+
+
+def test_who_waits_is_told_for_whom_and_continues_when_that_one_has_ended(api: Api, clock: FakeClock) -> None:
+    take(api, AGENT)
+    for second in range(5, 100, 5):
+        clock.after(second, lambda second=second: take(api, AGENT, f"2026-01-01T00:00:{second:02}.000000Z"))  # type: ignore[misc] # a default
+    clock.after(99, lambda: take(api, ""))
+    lines: list[str] = []
+    with a_lease(api, clock, lines).held():
+        assert 99 <= clock.time <= 106
+    assert lines[0] == f"hpc: waits for {AGENT}, which drains nodes, {WAIT_SECONDS} s at most"
+    assert len(lines) == 2, "again after a minute"
+
+
+def test_a_planner_that_was_killed_elsewhere_loses_it_when_it_has_not_renewed(api: Api, clock: FakeClock) -> None:
+    take(api, AGENT)
+    with a_lease(api, clock).held():
+        assert DURATION_SECONDS <= clock.time <= DURATION_SECONDS + 6
+        assert holder(api) == lease.me()
+
+
+def test_a_planner_that_was_killed_on_this_machine_loses_it_at_once(api: Api, clock: FakeClock) -> None:
+    gone = next(number for number in range(2**22, 2, -1) if not os.path.exists(f"/proc/{number}"))  # noqa: PTH110 a number
+    take(api, lease.me().replace(f"process {os.getpid()}", f"process {gone}"))
+    with a_lease(api, clock).held():
+        assert clock.time == 0
+
+
+def test_a_planner_that_renews_is_waited_for_ten_minutes_and_then_nothing_is_drained(
+    api: Api, clock: FakeClock
+) -> None:
+    take(api, AGENT)
+
+    def renew() -> None:
+        take(api, AGENT, f"at {clock.time}")
+        clock.after(5, renew)
+
+    clock.after(5, renew)
+    with pytest.raises(DrainError, match=f"no node is drained: {AGENT} has been draining nodes for 600 s"):
+        a_lease(api, clock).held().__enter__()
+    assert clock.time >= WAIT_SECONDS
+    assert holder(api) == AGENT
+
+
+def test_it_is_renewed_while_it_is_held(api: Api, clock: FakeClock) -> None:
+    own = a_lease(api, clock)
+    with own.held():
+        assert api.lease is not None
+        before = api.lease["spec"]["renewTime"]
+        clock.sleep(5)
+        own.keep()
+        assert api.lease["spec"]["renewTime"] == before
+        clock.sleep(10)
+        own.keep()
+        assert api.lease["spec"]["renewTime"] > before
+
+
+def test_a_run_that_has_lost_it_ends(api: Api, clock: FakeClock) -> None:
+    own = a_lease(api, clock)
+    with own.held():
+        take(api, AGENT)
+        clock.sleep(60)
+        with pytest.raises(DrainError, match=f"{AGENT} drains nodes now, so this run ends"):
+            own.keep()
+    assert holder(api) == AGENT, "it is another one's, and stays so"
+
+
+def test_an_api_that_is_not_reached_ends_no_run_that_holds_it(api: Api, clock: FakeClock) -> None:
+    own = a_lease(api, clock)
+    with own.held():
+        api.refuses = "The Kubernetes API is not reached"
+        clock.sleep(60)
+        own.keep()
+        api.refuses = ""
+        own.keep()
+        assert holder(api) == lease.me()
+
+
+def test_a_lease_that_may_not_be_written_is_an_error_before_anything_is_drained(api: Api, clock: FakeClock) -> None:
+    api.refuses = "leases.coordination.k8s.io is forbidden"
+    with pytest.raises(KubernetesError, match="forbidden"):
+        a_lease(api, clock).held().__enter__()
+
+
+def test_of_two_at_the_same_moment_one_waits(api: Api, clock: FakeClock) -> None:
+    take(api, "")
+
+    class Quicker(Api):
+        def merge(self, path: str, body: Json) -> Json | None:
+            if self.lease is not None and not holder(self):
+                take(self, AGENT)
+            return super().merge(path, body)
+
+    other = Quicker(lease=api.lease)
+    lines: list[str] = []
+    clock.after(10, lambda: take(other, lease.me()))
+    with a_lease(other, clock, lines).held():
+        assert clock.time >= 10
+    assert AGENT in lines[0]
+
+
+def test_a_scale_down_waits_for_an_agent_and_then_looks_again() -> None:
+    with a_model() as model:
+        model.up(3)
+        kubernetes, world = model.world.kubernetes, model.world
+        assert kubernetes.lease is not None
+        kubernetes.lease["spec"] = {"holderIdentity": AGENT, "leaseDurationSeconds": 30, "renewTime": "1"}
+        job = model.submit(seconds=20, required=frozenset({"gpu-2"}))
+        lines = model.up(2, policy=DrainSpec.model_validate({"timeout": "60s"}))
+        assert any(line.startswith(f"hpc: waits for {AGENT}") for line in lines)
+        assert job.state == "COMPLETED"
+        assert world.time > 30
+        assert sorted(model.pods) == ["gpu-0", "gpu-1"]
+        assert not [each for each in model.drained().values() if str(Operation.SCALE_DOWN) in each]

@@ -1,0 +1,1 @@
+"""Drives the Pulumi CLI through the Automation API."""

@@ -1,0 +1,171 @@
+"""Deploys with the Pulumi CLI, through the Automation API, without writing into the source tree."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pulumi import automation
+from pulumi.automation.errors import CommandError
+
+from tools import locks
+from tools.console import UserError
+from tools.engine import encryption, project
+from tools.engine.cli.events import Events, is_default_provider
+from tools.engine.cli.recovery import recover, refuse_while_locked, restore_checkpoint
+from tools.engine.display import Display, Say, failed
+from tools.engine.protocol import HIDDEN, Changes, DeployError, ResourceState, Result, Target, protected_error
+from tools.engine.values import SIGNATURE
+
+
+def environment(state: Path) -> dict[str, str]:
+    """Return the variables with which a plain `pulumi` works on the state in this folder.
+
+    A backend and a passphrase of the user are left alone.
+    """
+    given = os.environ
+    own: dict[str, str] = {}
+    if not given.get("PULUMI_BACKEND_URL"):
+        (state / "pulumi").mkdir(parents=True, exist_ok=True, mode=0o700)
+        own["PULUMI_BACKEND_URL"] = f"file://{state / 'pulumi'}"
+    if not given.get("PULUMI_CONFIG_PASSPHRASE"):
+        own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(encryption.passphrase_file(state))
+    return own
+
+
+class CliDeployer:
+    """Deploys with the CLI on PATH."""
+
+    def __init__(self, target: Target, say: Say) -> None:
+        self._target = target
+        self._say = say
+
+    def preview(self) -> Changes:
+        """Return the changes that `up` would make."""
+        result = self._run("preview", lambda stack, options: stack.preview(**options))
+        return Changes(changes=result.changes, messages=result.messages)
+
+    def up(self) -> Result:
+        """Create, update and delete resources as the program asks."""
+        return self._run("up", lambda stack, options: stack.up(show_secrets=False, **options))
+
+    def refresh(self) -> Result:
+        """Record the resources as they are in the state."""
+        return self._run("refresh", lambda stack, options: stack.refresh(show_secrets=False, **options))
+
+    def destroy(self, *, exclude_protected: bool = False) -> Result:
+        """Delete everything in the state, or what is not protected."""
+
+        def work(stack: automation.Stack, options: dict[str, Any]) -> None:
+            protected = [r.name for r in _resources(stack) if r.protect]
+            if protected and not exclude_protected:
+                raise protected_error(protected)
+            stack.destroy(show_secrets=False, exclude_protected=exclude_protected, **options)
+
+        return self._run("destroy", work)
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs."""
+        return {name: output.value for name, output in self._stack().outputs().items()}
+
+    def state(self) -> list[ResourceState]:
+        """Return the resources in the state, without the CLI's own providers."""
+        return _resources(self._stack())
+
+    @property
+    def _folder(self) -> Path:
+        """Folder of the stack for the CLI, outside the source tree, into which the CLI would write a salt."""
+        return self._target.state / "pulumi-project" / project.name_of(self._target) / self._target.stack
+
+    @property
+    def _config(self) -> Path:
+        return self._folder / "config.yaml"
+
+    def _workspace(self, folder: Path) -> automation.LocalWorkspace:
+        variables = {
+            **environment(self._target.state),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+            **self._target.environment,
+        }
+        if not project.virtualenv(self._target):
+            variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return automation.LocalWorkspace(work_dir=str(folder), env_vars=variables)
+
+    def _stack(self) -> automation.Stack:
+        """Return the stack, made if missing, with its configuration in our own file."""
+        name, folder = self._target.stack, self._folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        settings = project.stack_settings(self._target)
+        file = folder / f"Pulumi.{name}.yaml"
+        try:
+            if not file.exists():
+                (folder / "Pulumi.yaml").write_text(
+                    yaml.safe_dump({"name": project.name_of(self._target), "runtime": "python"})
+                )
+                file.write_text(yaml.safe_dump({k: v for k, v in settings.items() if k != "config"}))
+                automation.Stack.create_or_select(name, self._workspace(folder))
+            made = yaml.safe_load(file.read_text()) or {}
+            self._config.touch(mode=0o600)
+            self._config.write_text(yaml.safe_dump({**made, **settings}))
+            return automation.Stack.select(name, self._workspace(self._target.project))
+        except CommandError as error:
+            raise UserError(f"the Pulumi CLI: {_gist(error)}") from None
+
+    def _run(self, command: str, work: Callable[[automation.Stack, dict[str, Any]], object]) -> Result:
+        display = Display(self._say, preview=command == "preview")
+        lock = self._folder / "lock"
+        seconds = self._target.lock_timeout_seconds
+        with locks.held(lock, f"{command} of {self._target.stack}", wait_seconds=seconds, say=self._say):
+            restore_checkpoint(self._target, self._say)
+            stack = self._stack()
+            try:
+                refuse_while_locked(stack, self._target, self._say)
+                recover(stack, self._target, display.say)
+                work(stack, {"config_file": str(self._config), "color": "never", "on_event": Events(display)})
+            except CommandError as error:
+                if not display.failures:
+                    display.fail("", _gist(error))
+        display.summary()
+        result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)
+        if display.failures:
+            raise DeployError(failed(command, display.failures), failures=display.failures, result=result)
+        return result
+
+
+def _gist(error: CommandError) -> str:
+    """Return the CLI's own error messages."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return "\n".join(errors) or str(error).strip()
+
+
+def _resources(stack: automation.Stack) -> list[ResourceState]:
+    deployment = stack.export_stack().deployment or {}
+    return [
+        ResourceState(
+            urn=r["urn"],
+            type=r["type"],
+            name=r["urn"].rpartition("::")[2],
+            id=r.get("id", ""),
+            protect=bool(r.get("protect")) and not r.get("delete"),
+            inputs=_hide(r.get("inputs", {})),
+            outputs=_hide(r.get("outputs", {})),
+        )
+        for r in deployment.get("resources") or []
+        if not is_default_provider(r["urn"])
+    ]
+
+
+def _hide(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return HIDDEN if SIGNATURE in value else {key: _hide(item) for key, item in value.items()}
+    return [_hide(item) for item in value] if isinstance(value, list) else value
+
+
+def is_installed() -> bool:
+    """Return whether the CLI is on PATH."""
+    return shutil.which("pulumi") is not None

@@ -1,0 +1,1 @@
+"""Plays the engine itself, where the Pulumi CLI is not installed."""

@@ -1,0 +1,114 @@
+"""Pods' network on this machine: bridge, NAT, and rules that keep others out."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.console import UserError
+from tools.kube import host_files, nftables
+from tools.kube.debs import Tool, tool
+from tools.kube.settings import Settings
+
+DEFAULT_MTU = 1500
+_INTERFACES = Path("/sys/class/net")
+
+
+def table(settings: Settings, *, not_routed: Sequence[str] = ()) -> str:
+    """Return our nft table as a script that replaces it in one step.
+
+    Packets of pods leave the machine under its own address. Outside packets reach neither pods nor the node's address,
+    though the kernel would take them on any interface. Interfaces in `not_routed` get no packets from each other: a
+    machine that did not forward before it had pods does not become a router.
+    """
+    name = f"ip {settings.table}"
+    bridge = settings.bridge
+    guard = ""
+    if not_routed:
+        listed = ", ".join(f'"{interface}"' for interface in not_routed)
+        guard = f"""\
+  chain forward {{
+    type filter hook forward priority filter; policy accept;
+    iifname {{ {listed} }} oifname {{ {listed} }} counter drop
+  }}
+"""
+    return f"""\
+table {name} {{}}
+delete table {name}
+table {name} {{
+  chain prerouting {{
+    type filter hook prerouting priority raw; policy accept;
+    iifname != {{ "lo", "{bridge}" }} ip daddr {{ {settings.pods}, {settings.services} }} counter drop
+  }}
+{guard}  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {settings.pods} ip daddr != {settings.pods} oifname != "{bridge}" masquerade
+  }}
+}}
+"""
+
+
+def is_up(settings: Settings) -> bool:
+    """Return whether the bridge exists and is this cluster's."""
+    return owner(settings) == str(settings.state)
+
+
+def owner(settings: Settings) -> str | None:
+    """Return the state folder of the bridge's cluster; None if there is no bridge, or no cluster owns it."""
+    alias = _INTERFACES / settings.bridge / "ifalias"
+    return (alias.read_text().strip() if alias.exists() else "") or None
+
+
+def up(settings: Settings, *, routed_before: bool) -> None:
+    """Make bridge and table, if missing or different."""
+    ip = tool("ip")
+    if not (_INTERFACES / settings.bridge).exists():
+        ip.run("link", "add", settings.bridge, "type", "bridge")
+    if not is_up(settings):
+        ip.run("link", "set", settings.bridge, "alias", str(settings.state))
+    shown = json.loads(ip.run("-json", "-4", "address", "show", "dev", settings.bridge))
+    addresses = [address.get("local") for link in shown for address in link.get("addr_info", [])]
+    if settings.address not in addresses or "UP" not in shown[0]["flags"]:
+        ip.run("address", "replace", f"{settings.address}/{settings.node_pods.prefixlen}", "dev", settings.bridge)
+        ip.run("link", "set", settings.bridge, "up")
+    script = table(settings, not_routed=() if routed_before else hardware())
+    changed = host_files.write(settings.config / "network.nft", script)
+    if changed or ("ip", settings.table) not in nftables.tables():
+        nftables.apply([script], "making our nft table")
+
+
+def down(settings: Settings) -> list[str]:
+    """Remove bridge, its ports and our nft tables, unless they are another cluster's; return a line for each."""
+    removed: list[str] = []
+    if owner(settings) not in {None, str(settings.state)}:
+        return removed
+    if (_INTERFACES / settings.bridge).exists():
+        ip = tool("ip")
+        ports = [path.name for path in (_INTERFACES / settings.bridge / "brif").iterdir()]
+        for link in [*ports, settings.bridge]:
+            _delete_link(ip, link)
+        removed.append(f"bridge {settings.bridge} and {len(ports)} links of pods")
+    present = nftables.tables()
+    ours = [f"table {family} {name}" for family, name in nftables.own_tables(settings) if (family, name) in present]
+    nftables.apply([f"delete {table}" for table in ours], "removing our nft tables")
+    return removed + [f"nft {table}" for table in ours]
+
+
+def _delete_link(ip: Tool, link: str) -> None:
+    """Delete an interface, unless the kernel has: one end of a pod's pair goes with the pod's network."""
+    try:
+        ip.run("link", "delete", link)
+    except UserError:
+        if (_INTERFACES / link).exists():
+            raise
+
+
+def mtu() -> int:
+    """Return the MTU of the default route's interface: larger packets of pods would not get out."""
+    for route in json.loads(tool("ip").run("-json", "-4", "route", "show", "default") or "[]"):
+        return int((_INTERFACES / route["dev"] / "mtu").read_text())
+    return DEFAULT_MTU
+
+
+def hardware(interfaces: Path = _INTERFACES) -> list[str]:
+    """Return the machine's own interfaces, without bridges, tunnels and the like."""
+    return sorted(path.name for path in interfaces.iterdir() if (path / "device").exists())
