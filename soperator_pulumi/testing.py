@@ -1,4 +1,4 @@
-"""Helpers for tests of programs that use this package: deploy under recorded mocks, then look at everything.
+"""Helpers for tests of programs that use this package: deploy under mocks, then inspect all registrations.
 
 Example::
 
@@ -30,7 +30,7 @@ STACK = "test"
 _STACK_TYPE = "pulumi:pulumi:Stack"
 
 Outputs = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
-"""From type, name and inputs of a resource to what its provider adds to the inputs as outputs."""
+"""Function from type, name and inputs of a resource to outputs that its provider adds."""
 
 
 @dataclass(frozen=True)
@@ -42,35 +42,35 @@ class Secret:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A resource as the program registered it."""
+    """A registered resource."""
 
     type: str
     name: str
     parent: str
-    """Logical name of the parent; empty for the stack."""
+    """Logical name of the parent. Empty for the stack."""
     inputs: Mapping[str, Any]
-    """Keys as the provider gets them, camelCase for Kubernetes. What is secret is a `Secret`."""
+    """Inputs by the provider's keys, camelCase for Kubernetes. A secret value is a `Secret`."""
     request: resource_pb2.RegisterResourceRequest
-    """All that was sent, options included."""
+    """The registration as sent, with its options."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Everything that a program registered, in the order in which it did."""
+    """Registrations of a program, in their order."""
 
     recorded: tuple[Recorded, ...]
     exports: Mapping[str, Any]
-    """What the program exported. What is secret is a `Secret`."""
+    """Exports of the program. A secret value is a `Secret`."""
 
     def resources(self, type_: str = "") -> tuple[Recorded, ...]:
         """Return all resources, or those whose type ends with `type_`."""
         return tuple(each for each in self.recorded if each.type.endswith(type_))
 
     def one(self, name: str, type_: str = "") -> Recorded:
-        """Return the resource of this logical name, and of this type if it is given.
+        """Return the resource of a logical name, and of a type if given.
 
         Raises:
-            LookupError: there is none, or more than one; with the names that there are.
+            LookupError: None, or more than one. The message lists the names.
         """
         found = [each for each in self.resources(type_) if each.name == name]
         if len(found) != 1:
@@ -79,11 +79,11 @@ class Deployment:
         return found[0]
 
     def request(self, name: str, type_: str = "") -> resource_pb2.RegisterResourceRequest:
-        """Return a resource's registration with its options: protect, dependencies, aliases and so on."""
+        """Return a resource's registration, with its options: protect, dependencies, aliases and so on."""
         return self.one(name, type_).request
 
     def waits_for(self, resource: Recorded) -> tuple[Recorded, ...]:
-        """Return all resources that are created before `resource` and deleted after it, directly or through others."""
+        """Return the resources created before `resource` and deleted after it, directly or through others."""
         known = {(each.type, each.name): each for each in self.recorded}
         found: dict[tuple[str, str], Recorded] = {}
         looked_at = [resource]
@@ -98,7 +98,7 @@ class Deployment:
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer for RandomBytes of pulumi-random, always the same bytes for the same name; add nothing elsewhere."""
+    """Answer for RandomBytes of pulumi-random, with the same bytes for the same name. Add nothing elsewhere."""
     if type_ != "random:index/randomBytes:RandomBytes":
         return {}
     value = hashlib.shake_256(name.encode()).digest(int(inputs["length"]))
@@ -112,16 +112,16 @@ def deploy(
     preview: bool = False,
     config: Mapping[str, str] | None = None,
 ) -> Deployment:
-    """Run `program` as Pulumi would, against mocks that create nothing, and return what it registered.
+    """Run `program` as Pulumi would, against mocks that create nothing, and return its registrations.
 
     Args:
-        program: Creates resources. What it returns is ignored.
-        outputs: What providers would answer besides the inputs. Default: generated keys, and no more.
-        preview: Whether the program is told that it runs in a preview.
+        program: Creates resources. Its return value is ignored.
+        outputs: Outputs of providers besides the inputs. Default: generated keys.
+        preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
 
     Raises:
-        Exception: whatever the program raised.
+        Exception: Any exception of the program.
     """
     monitor = _Monitor(_Mocks(outputs))
 
@@ -129,16 +129,16 @@ def deploy(
         with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
             settings.configure(_settings(monitor, preview=preview))
-            # Outputs that were made outside of any deployment wait for loops that are long closed.
+            # Outputs from outside of any deployment wait for loops that are closed.
             settings.SETTINGS.outputs = set()
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
 
-    contextvars.copy_context().run(run)  # Pulumi's settings live in the context: nothing is left behind
+    contextvars.copy_context().run(run)  # Pulumi's settings live in the context, which ends here
     return Deployment(tuple(monitor.recorded), monitor.exports)
 
 
 def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
-    """Return what `pulumi.runtime.set_mocks` would set, without the stack that it creates: exports need their own."""
+    """Return the settings of `pulumi.runtime.set_mocks`, without its stack: exports need one of their own."""
     features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
@@ -153,26 +153,26 @@ def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
 
 
 def _discard(_result: object) -> None:
-    """Forget what a program returns: Pulumi would take an awaitable for its continuation."""
+    """Discard a program's return value: Pulumi would take an awaitable for its continuation."""
 
 
 class _Mocks(mocks.Mocks):
-    """Answers as a provider that keeps what it is given."""
+    """Provider that returns its inputs."""
 
     def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        """Answer no call: the package makes none."""
+        """Refuse calls, of which the package makes none."""
         raise LookupError(f"no answer is known for the call {args.token}")
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        """Return the inputs as outputs, with what the test adds."""
+        """Return the inputs as outputs, with the test's additions."""
         return f"{args.name}-id", {**args.inputs, **self._outputs(args.typ, args.name, args.inputs)}
 
 
 class _Monitor(mocks.MockMonitor):
-    """Keeps the raw requests: mocks never see a resource's options."""
+    """Monitor that keeps the raw requests: mocks never see a resource's options."""
 
     def __init__(self, answers: mocks.Mocks) -> None:
         super().__init__(answers)
@@ -202,7 +202,7 @@ class _Monitor(mocks.MockMonitor):
 
 @contextmanager
 def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
-    """Give this thread an event loop and close it again: Pulumi's mocks would make one in every thread and leave it."""
+    """Give this thread an event loop, and close it: Pulumi's mocks would leave one open in every thread."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -213,7 +213,7 @@ def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with Pulumi's marks of secrets replaced by `Secret`."""
+    """Return a tree of values with `Secret` for Pulumi's marks of secrets."""
     if rpc.is_rpc_secret(value):
         return Secret(_plain(rpc.unwrap_rpc_secret(value)))
     if isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""From a spec to the text of files: pure functions, the same text for the same spec."""
+"""Text of files from a spec: pure functions, with the same text for the same spec."""

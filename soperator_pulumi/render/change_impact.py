@@ -1,12 +1,12 @@
-"""What a change of Slurm's files takes: a reconfigure, a restart of slurmctld, or the end of jobs.
+"""Impact of a change of Slurm's files: a reconfigure, a restart of slurmctld, or the loss of jobs.
 
-Since 23.11 `scontrol reconfigure` has slurmctld and every slurmd start anew from the new files without touching jobs
-(scontrol(1)), so everything takes effect by it "unless otherwise noted" (slurm.conf(5) of 24.11). The table holds what
-is noted there, and what was measured with 24.11.5: a running and a waiting job, the change, a reconfigure, then
-whether both are still there, whether the running one can be cancelled and leaves no process, and whether a new one
-runs. That went well for KillWait, MaxNodeCount (raised), NodeSet, Nodes of a partition, SelectTypeParameters,
-ProctrackType, TaskPlugin, JobAcctGatherType and cgroup.conf (both ways of `slurm.constrain`), PriorityType,
-PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize and SlurmctldParameters.
+Since 23.11 `scontrol reconfigure` restarts slurmctld and every slurmd from the new files without touching jobs
+(scontrol(1)), so every change takes effect by it "unless otherwise noted" (slurm.conf(5) of 24.11). The table holds the
+notes, and measurements with 24.11.5: a running and a pending job, the change, a reconfigure; then both jobs are still
+there, the running one can be cancelled and leaves no process, and a new one runs. That held for KillWait, MaxNodeCount
+(raised), NodeSet, Nodes of a partition, SelectTypeParameters, ProctrackType, TaskPlugin, JobAcctGatherType and
+cgroup.conf (both ways of `slurm.constrain`), PriorityType, PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize
+and SlurmctldParameters.
 """
 
 import re
@@ -23,28 +23,28 @@ _ROWS = ("NodeSet", "PartitionName", "NodeName", "DownNodes")
 _SPELLING = {name.lower(): name for name in PARAMETERS}
 
 Row = Mapping[str, str]
-"""The pairs of one line, without the first."""
+"""Pairs of one line, without the first."""
 
 
 @dataclass(frozen=True)
 class SlurmConf:
-    """What a slurm.conf says."""
+    """A slurm.conf, parsed as far as rendered files need."""
 
     parameters: Mapping[str, str]
-    """Parameters of which there is one, in Slurm's spelling. Of a parameter that comes twice the last counts."""
+    """Parameters in Slurm's spelling. The last of a repeated one counts."""
     lines: Mapping[str, Mapping[str, Row]]
-    """Lines of which there are several: kind, then name."""
+    """Lines that may repeat, by kind and name."""
 
     def rows(self, kind: str) -> Mapping[str, Row]:
-        """Return the lines that begin with a key, by the name they give."""
+        """Return the lines that begin with a key, by name."""
         return self.lines.get(kind, {})
 
 
 def parse_conf(text: str) -> SlurmConf:
-    """Return what a slurm.conf says.
+    """Return a parsed slurm.conf.
 
     Raises:
-        ValueError: a line is no list of `key=value`.
+        ValueError: A line is no list of `key=value`.
     """
     parameters: dict[str, str] = {}
     lines: dict[str, dict[str, Row]] = {}
@@ -75,38 +75,38 @@ def _pairs(content: str) -> list[tuple[str, str]]:
 
 
 class Effect(IntEnum):
-    """What a change takes, from the mildest."""
+    """Impact of a change, from the mildest."""
 
     RELOAD = 0
     """`scontrol reconfigure`."""
     RESTART = 1
-    """A restart of slurmctld. Jobs go on."""
+    """A restart of slurmctld. Jobs keep running."""
     LOSES_JOBS = 2
-    """`scontrol reconfigure`, and jobs are lost, running and waiting: not while there are any."""
+    """`scontrol reconfigure`, with the loss of running and pending jobs: refused while there are any."""
     IMPOSSIBLE = 3
-    """A running cluster cannot take it at all."""
+    """None: a running cluster cannot take the change."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is different between two versions of the files."""
+    """One difference between two versions of the files."""
 
     what: str
     """The parameter (`KillWait`), the line (`PartitionName=gpu`) or the file (`cgroup.conf`)."""
     effect: Effect
-    """What it takes."""
+    """Impact of the change."""
     reason: str
-    """Why, as the end of a sentence; for a reload, empty."""
+    """Reason, as the end of a sentence. Empty for a reload."""
     partition: str | None = None
-    """With LOSES_JOBS: the partition whose jobs are lost. None: those of any."""
+    """With LOSES_JOBS: the partition whose jobs are lost. None: those of all partitions."""
 
 
-_EVERY_DAEMON = "slurmctld and every slurmd have to start anew at the same time, which ends jobs"
+_EVERY_DAEMON = "slurmctld and every slurmd must restart at the same time, which ends jobs"
 
 PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "ClusterName": (Effect.IMPOSSIBLE, 'slurmctld ends with "CLUSTER NAME MISMATCH" (measured): make a new cluster'),
     "SelectType": (Effect.IMPOSSIBLE, "slurmctld cannot read the jobs of another plugin (slurm.conf(5))"),
-    "StateSaveLocation": (Effect.IMPOSSIBLE, "slurmctld would begin with no node and no job (measured)"),
+    "StateSaveLocation": (Effect.IMPOSSIBLE, "slurmctld would start without nodes and jobs (measured)"),
     "CommunicationParameters": (Effect.RESTART, "a reconfigure keeps the sockets on which slurmctld listens"),
     "SlurmctldPort": (Effect.LOSES_JOBS, f"the slurmctld that runs keeps its old port (measured): {_EVERY_DAEMON}"),
     "SlurmdPort": (Effect.LOSES_JOBS, f"a slurmd that runs keeps its old port (scontrol(1)): {_EVERY_DAEMON}"),
@@ -116,21 +116,21 @@ PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "SlurmdSpoolDir": (Effect.LOSES_JOBS, "slurmd no longer finds the steps that run"),
     "SwitchType": (Effect.LOSES_JOBS, "records of all jobs may be lost (slurm.conf(5))"),
 }
-"""Parameters of slurm.conf whose change takes more than a reconfigure, and why."""
+"""Parameters of slurm.conf whose change takes more than a reconfigure, with the reason."""
 
 _LOWERED: Mapping[str, tuple[int, str]] = {
     "MaxNodeCount": (0, "nodes that no longer fit vanish with their jobs (measured)"),
     "MaxJobCount": (10_000, "jobs that no longer fit are dropped when slurmctld reads its state (measured)"),
 }
-"""Parameters that lose jobs when they get smaller: Slurm's default, and why."""
+"""Parameters that lose jobs when they are lowered: Slurm's default, and the reason."""
 
 
 def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return what is different between two versions of Slurm's files, the hardest first.
+    """Return the differences between two versions of Slurm's files, the hardest first.
 
     Args:
         old: Texts of the files in force, by name.
-        new: Texts of those that shall be.
+        new: Texts of the new files.
     """
     found = [
         *_conf_changes(old.get("slurm.conf", ""), new.get("slurm.conf", "")),

@@ -1,7 +1,7 @@
-"""Egress of the pods of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
+"""Egress of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
 
-NetworkPolicies only allow. What is closed is left out of what is allowed: an address by a hole in a range
-(`ipBlock.except`), a port by the ranges before and after it (`endPort`).
+NetworkPolicies only allow, so an allowed range leaves out closed addresses (`ipBlock.except`), and ranges of ports end
+before closed ports and begin after them (`endPort`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc
 """RFC 1918, RFC 6598 and RFC 4193."""
 
 LINK_LOCAL = ("169.254.0.0/16", "fe80::/10")
-"""RFC 3927 and RFC 4291: where most clouds have their metadata services, and nodes their agents."""
+"""RFC 3927 and RFC 4291: metadata services of most clouds, agents of nodes."""
 
 METADATA = (
     "100.100.100.200/32",  # Alibaba Cloud
@@ -33,28 +33,28 @@ METADATA = (
 """Metadata services at addresses that are not link-local, by their providers' manuals."""
 
 DNS_PORTS = (53, 5353)
-"""Of name servers. Policies see the port of the pod behind a Service: 5353 in OpenShift."""
+"""Ports of name servers. Policies see the port of the pod behind a Service: 5353 in OpenShift."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A range of addresses, and what of it is closed besides the Kubernetes API."""
+    """A range of addresses, and its closed part besides the Kubernetes API."""
 
     cidr: str
     closed: tuple[str, ...]
     by_word: bool
-    """Opened by a word, and not by a CIDR of the user's: what is closed stays closed also where it is all of it."""
+    """Opened by a word, not by a CIDR of the user: closed addresses stay closed even if they are the whole range."""
 
     def holes(self, api_servers: Sequence[str]) -> tuple[str, ...]:
-        """Return all that is closed of it, with the addresses of the Kubernetes API, in CIDR notation."""
+        """Return the closed addresses in the range, the Kubernetes API's among them, in CIDR notation."""
         whole = ip_network(self.cidr)
         if self.by_word and any(_lies_in(whole, ip_network(each)) for each in api_servers):
-            return tuple(str(half) for half in whole.subnets())  # Kubernetes takes no hole as large as its range
+            return tuple(str(half) for half in whole.subnets())  # Kubernetes refuses a hole as large as its range
         return holes(self.cidr, [*self.closed, *api_servers])
 
 
 def blocks(egress: Sequence[str]) -> list[Block]:
-    """Return the ranges of addresses that the words and CIDRs of `network.egress` open."""
+    """Return the ranges of addresses that words and CIDRs of `network.egress` open."""
     opened: list[Block] = []
     services = (*LINK_LOCAL, *METADATA)
     if Destination.INTERNET in egress:
@@ -67,7 +67,7 @@ def blocks(egress: Sequence[str]) -> list[Block]:
 
 
 def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the `closed` ranges that lie in a range and are smaller: Kubernetes takes no others.
+    """Return the `closed` ranges inside a larger range: Kubernetes refuses others.
 
     So a CIDR that names a closed range, or a part of one, opens it.
     """
@@ -78,7 +78,7 @@ def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
 
 
 def open_ports(closed: Iterable[Ports]) -> list[Ports]:
-    """Return the ranges of ports that are left between those that are closed."""
+    """Return the ranges of ports between closed ones."""
     left: list[Ports] = []
     start = 1
     for each in sorted(closed):

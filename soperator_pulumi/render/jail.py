@@ -1,4 +1,4 @@
-"""The jail as files and arguments: which tree, and what of the node is seen in it."""
+"""The jail as files and arguments: trees, mounts of a view, plugstack.conf and job_submit.lua."""
 
 import hashlib
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from soperator_pulumi.spec.types.paths import UNREACHABLE, holds
 _ID_DIGITS = 12
 
 ALWAYS_BOUND = (layout.SHARED_MEMORY_DIR, layout.HOMES_DIR, layout.TEMPORARY_DIR)
-"""Places that every jail shares with the node's own root, as whatever volumes."""
+"""Paths that every view shares with the node's own root, whatever their volumes."""
 
 
 def source_name(spec: ClusterSpec) -> str:
-    """Return what the jail is filled from, as people and `tree_id` know it: `image:<reference>`, `tarball:<sha256>`."""
+    """Return the name of the jail's source, for people and `tree_id`: `image:<reference>`, `tarball:<sha256>`."""
     source = spec.jail.source
     if source is not None and source.tarball is not None:
         return f"tarball:{source.tarball.sha256}"
@@ -25,24 +25,24 @@ def source_name(spec: ClusterSpec) -> str:
 
 
 def tree_id(spec: ClusterSpec) -> str:
-    """Return the id of the tree that the jail's source fills: the same text as source, the same tree."""
+    """Return the id of the source's tree: the same text of the source, the same tree."""
     return hashlib.sha256(source_name(spec).encode()).hexdigest()[:_ID_DIGITS]
 
 
 def active_tree(spec: ClusterSpec) -> str:
-    """Return the id of the tree that new sessions and jobs shall enter."""
+    """Return the id of the tree for new sessions and jobs."""
     return spec.jail.active or tree_id(spec)
 
 
 def submounts(spec: ClusterSpec, role: SubmountRole) -> tuple[SubmountSpec, ...]:
-    """Return the submounts that the pods of a role have, by their path."""
+    """Return the submounts of a role's pods, in the order of their paths."""
     return tuple(sorted((each for each in spec.jail.submounts if role in each.roles), key=lambda each: each.path))
 
 
 def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
-    """Return what of a pod is bound over a tree, as arguments of the plugin and of `jail-login`.
+    """Return the paths of a pod bound over a tree, as arguments of the plugin and of `jail-login`.
 
-    slurmd's spool is not among it: of that a job sees its own part alone.
+    slurmd's spool is not among them: a job sees its own part alone.
     """
     own = {each.path: each.read_only for each in submounts(spec, role) if each.path != layout.SPOOL_DIR}
     bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
@@ -50,16 +50,16 @@ def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
 
 
 def login_arguments(spec: ClusterSpec) -> list[str]:
-    """Return the arguments of `jail-login`: what sessions see."""
+    """Return the arguments of `jail-login`, for the view of sessions."""
     welcome = f"bind={layout.WELCOME}:ro"
     return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN), welcome, *_user_namespaces(spec)]
 
 
 def plugstack_conf(spec: ClusterSpec) -> str:
-    """Return plugstack.conf. The plugin is required: where it fails, no task starts.
+    """Return plugstack.conf. The plugin is required: if it fails, no task starts.
 
-    What is bound is a file of the worker's pod: a new submount is in the spec and in this file at once, but in a pod
-    only when that is replaced, which waits for its jobs.
+    The list of bound paths is a file of the worker's pod, not part of this one: a new submount reaches a pod only when
+    the pod is recreated, after its jobs.
     """
     isolation = spec.jail.isolation
     namespaces = ",".join(name for name in ("pid", "ipc") if getattr(isolation, name))
@@ -76,9 +76,9 @@ _SCRIPT = resources.files(__package__).joinpath("job_submit.lua").read_text()
 
 
 def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
-    """Return the directories that are at the same path in the jail and on a worker's own root, and which are read-only.
+    """Return the directories with the same path in the jail and on a worker's root: True for read-only ones.
 
-    Of the worker's own, users may enter nothing else.
+    Users may enter no other directory of the worker.
     """
     own = {
         each.path: each.read_only
@@ -89,7 +89,10 @@ def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
 
 
 def job_submit_lua(spec: ClusterSpec) -> str:
-    """Return job_submit.lua, which slurmctld reads from the folder of slurm.conf."""
+    """Return job_submit.lua, by which slurmctld refuses jobs whose directories and files are not in the jail.
+
+    slurmctld reads it from the folder of slurm.conf.
+    """
     shared = sorted(shared_directories(spec).items())
     return lines(
         f"--{HEADER.removeprefix('#')}",
@@ -102,5 +105,5 @@ def job_submit_lua(spec: ClusterSpec) -> str:
 
 
 def _list(paths: Iterable[str]) -> str:
-    """Return a Lua list; paths of a spec have no character that means something in a Lua string."""
+    """Return a Lua list. Paths of a spec have no special character of a Lua string."""
     return "{" + ", ".join(f'"{path}"' for path in paths) + "}"

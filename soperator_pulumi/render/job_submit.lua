@@ -1,7 +1,7 @@
--- slurmd opens a job's working directory and files as the user on the node's own root, before the job is in the jail.
--- What is not at the same path there would fail on the node, or be somewhere else: it is refused here, by its name.
--- A symbolic link that leads out is not seen here. slurmd follows it on that root, with the rights of the user, and the
--- plugin refuses the task before its program starts (spank-plugin/descriptors.h).
+-- Refusal of jobs whose working directory or files are not at the same path in the jail and on the node's own root.
+-- slurmd opens them there as the user, before the job is in the jail: they would fail, or be other ones. A symbolic link
+-- that leads out passes here. slurmd follows it with the rights of the user, and the plugin refuses the task before its
+-- program starts (spank-plugin/descriptors.h).
 
 local FILES = {
    { field = "std_out", what = "output file", option = "--output", written = true },
@@ -9,7 +9,7 @@ local FILES = {
    { field = "std_in", what = "input file", option = "--input", written = false },
 }
 
--- Where the output of a batch job goes that says nothing (sbatch(1)); the name of an array's file is as harmless.
+-- Default output of a batch job (sbatch(1)). The file of an array is as harmless.
 local DEFAULT_OUTPUT = "slurm-%j.out"
 
 local function is_empty(text)
@@ -42,9 +42,8 @@ local function root_of(path, roots)
    return nil
 end
 
--- The file that slurmd opens, as fname_create makes it (src/slurmd/common/fname.c): a backslash anywhere takes the
--- meaning from every '%', and a path with one is joined to the directory without a '/'. Only %x, the job's name, can
--- bring a '/' in.
+-- The file that slurmd opens, as in fname_create (src/slurmd/common/fname.c): with a backslash anywhere, '%' has no
+-- meaning, and the path is joined to the directory without a '/'. Only %x, the job's name, can add a '/'.
 local function file_of(given, work_dir, job_name)
    local escaped = given:find("\\", 1, true) ~= nil
    local path
@@ -89,8 +88,7 @@ local function file_problem(file, path)
       .. table.concat(roots, ", ") .. ", and /dev/null."
 end
 
--- The first thing that is wrong with a job, or nil. `value` returns a field of it; `concerns` tells whether a field,
--- given what is in it, is to be looked at.
+-- The first problem of a job, or nil. `value` returns a field of the job; `concerns` is true for a field to check.
 local function problem(value, concerns)
    local work_dir = value("work_dir")
    if concerns("work_dir", work_dir) then
@@ -111,7 +109,7 @@ local function problem(value, concerns)
    return nil
 end
 
--- Returns what slurmctld is to do. An error in here refuses the job: slurmctld itself would accept it.
+-- Returns the answer to slurmctld. An error in here refuses the job: slurmctld itself would accept it.
 local function answer(look)
    local ran, found = pcall(look)
    if ran and found == nil then
@@ -119,7 +117,7 @@ local function answer(look)
    end
    if not ran then
       slurm.log_error("%s", "job_submit.lua: " .. tostring(found))
-      found = "the job's paths could not be checked. Please tell the administrator; the log of slurmctld says why."
+      found = "the job's paths could not be checked. Report it to the administrator; the reason is in slurmctld's log."
    end
    slurm.log_user("%s", found)
    return slurm.ESLURM_ACCESS_DENIED
@@ -151,7 +149,7 @@ function slurm_job_modify(job_desc, job_rec, _, _)
          end
          return given
       end
-      -- What the change leaves as it is may be older than today's rules.
+      -- Unchanged fields may be older than the rules of today.
       local function concerns(field, given)
          if job_desc[field] ~= nil then
             return true

@@ -1,19 +1,19 @@
-"""Names, ports and paths on which the files, the pods and the images agree."""
+"""Names, ports and paths that files, pods and images share, and the form of rendered files."""
 
 from soperator_pulumi.spec.types import paths
 
 CONTROLLER_HOST = "controller-0"
-"""Host name of the pod that runs slurmctld."""
+"""Host name of slurmctld's pod."""
 
 SLURMCTLD_PORT = 6817
 SLURMD_PORT = 6818
 
 SRUN_PORTS = (60001, 63000)
-"""First and last port on which srun, on login and worker nodes, listens for its tasks' output: bounded, so that a
-NetworkPolicy can open them. srun takes a few at a time, so a login node has room for several hundred at once."""
+"""First and last port of srun on login and worker nodes, for its tasks' output. A NetworkPolicy opens this range. One
+srun takes a few ports: a login node has room for several hundred."""
 
 SSH_PORT = 2222
-"""sshd's port: above 1024, so that it needs no capability for it."""
+"""Port of sshd, above 1024, which needs no capability."""
 
 STATE_DIR = "/var/spool/slurmctld"
 SPOOL_DIR = paths.SPOOL
@@ -23,72 +23,72 @@ SSH_HOST_KEY = "/etc/ssh-host/ssh_host_ed25519_key"
 SSH_KEYS_DIR = "/etc/ssh-keys"
 
 SLURM_UID = 64030
-"""uid and gid of slurm in all images, Debian's own."""
+"""uid and gid of slurm in all images: Debian's."""
 
 HOMES_DIR = paths.HOMES
 SHARED_MEMORY_DIR = paths.SHARED_MEMORY
 TEMPORARY_DIR = paths.TEMPORARY
 
 JAIL_DIR = "/jail"
-"""Where worker and login containers see the jail's volume as a whole."""
+"""Mount point of the jail's volume in worker and login containers."""
 
 HOMES_IN_JAIL = "home"
 """Directory of the jail's volume with the homes."""
 
 TREES_IN_JAIL = "trees"
-"""Directory of the jail's volume with the trees, root filesystems."""
+"""Directory of the jail's volume with the trees."""
 
 JAIL_VIEWS = "/run/jail"
-"""Where a login container makes what its sessions see of each tree."""
+"""Directory of a login container with the views of trees."""
 
 ACTIVE_VIEW = f"{JAIL_VIEWS}/active"
-"""What new sessions enter."""
+"""View of new sessions."""
 
 CLIENT_DIR = "/opt/slurm"
-"""Slurm's client programs with all that they need, in images and in the jail."""
+"""Slurm's client programs and their libraries, in images and in the jail."""
 
 SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
-"""What moves a job into the jail."""
+"""SPANK plugin that moves a job into the jail."""
 
 OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
-"""Library by which slurmd opens files of users: loaded into it before all others."""
+"""Library with which slurmd opens files of users, by LD_PRELOAD."""
 
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
-"""What a worker's pod has to be seen in the jail, an argument of the plugin a line, written by the pod itself."""
+"""Mounts of a worker's pod for the jail, one argument of the plugin a line, written by the pod."""
 
 JAIL_OWN = f"{RUN_DIR}/jail-own"
-"""The directories of a worker's pod that are its own: what a user has left in them goes with the user's last job."""
+"""List of a worker pod's own directories, cleared of a user's files after the user's last job."""
 
 JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
-"""What a job sees at /sys/fs/cgroup where the machine's cgroups are there in a worker's container."""
+"""View of a job at /sys/fs/cgroup, where a worker's container has the machine's cgroups."""
 
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
-"""What makes the view of a tree for sshd."""
+"""Program that makes the view of a tree for sshd."""
 
 WELCOME = "/etc/profile.d/soperator.sh"
-"""The message of the day, in the image of the login nodes and in the jail of their sessions."""
+"""Message of the day, in the image of the login nodes and in their sessions."""
 
 USER_FILES = "/var/lib/extrausers"
-"""The user database that libnss-extrausers reads: passwd, group and shadow."""
+"""User database of libnss-extrausers: passwd, group and shadow."""
 
 DECLARED_USERS = "/etc/users"
-"""Where the container that merges users sees those of the spec."""
+"""Users of the spec in the container that merges users."""
 
 JAIL_TOOLS_DIR = "/.jail-tools"
-"""Our Python, brought into whatever image the jail is filled from."""
+"""Our Python, installed in the image from which the jail is filled."""
 
 JAIL_TOOLS = (f"{JAIL_TOOLS_DIR}/bin/python3", "-I", "-m", "jail_tools")
-"""The command whose subcommands fill, switch and look after the jail."""
+"""Command whose subcommands fill and switch trees, merge users and run the admin shell."""
 
 JAIL_BEING_FILLED = "/.jail"
-"""Where the container that fills a tree sees the jail's volume: a place that no image has."""
+"""Mount point of the jail's volume in the container that fills a tree: a path that no image has."""
 
 ADMIN_TREE = "/.tree"
-"""Where the admin shell sees the active tree as a whole."""
+"""Mount point of the whole active tree in the admin shell."""
 
 
 HEADER = "# Rendered by soperator-pulumi from the cluster's spec: a change by hand is undone by the next deployment."
-"""First line of every rendered file that has comments. It has no time: the same spec gives the same file."""
+"""First line of every rendered file with comments. Without a time, as the same spec gives the same file."""
 
 
 def lines(*each: str) -> str:

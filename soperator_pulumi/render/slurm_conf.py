@@ -1,6 +1,6 @@
-"""slurm.conf: dynamic nodes, configless, a node set's nodes found by their feature.
+"""slurm.conf: configless, with dynamic nodes, which NodeSets find by feature.
 
-Nothing in it depends on how many nodes there are, so scaling changes no file.
+No line depends on the number of nodes, so scaling changes no file.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
 _MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": "", "JobSubmitPlugins": "lua"}
-"""Comma-separated lists of which we need an entry: the user's entries are added to it."""
+"""Comma-separated lists with an entry of ours, to which the user's entries are added."""
 
 _CONSTRAIN = {
     Constrain.CGROUP: {
@@ -39,17 +39,17 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
     "KillWait": ("30", "seconds between SIGTERM and SIGKILL at the time limit"),
     "UnkillableStepTimeout": ("180", "at least 5 times MessageTimeout, else nodes are drained for nothing"),
     "EnforcePartLimits": ("ALL", "a job that can never run is refused when it is submitted"),
-    "PropagateResourceLimits": ("NONE", "the limits of a login pod say nothing about workers"),
+    "PropagateResourceLimits": ("NONE", "the limits of a login pod are not those of workers"),
     "SelectTypeParameters": ("CR_Core_Memory", "cores and memory are what jobs get"),
     "MailProg": (
         "/usr/bin/true",
         "the images have no mail program, and slurmctld logs an error for one that is missing",
     ),
 }
-"""Our defaults where they differ from Slurm's or are worth saying, with the reason. `slurm.extra` replaces them."""
+"""Defaults that differ from Slurm's or need a reason, with the reason. `slurm.extra` replaces them."""
 
 MPI: Mapping[str, str] = {"24.11": "pmix", "26.05": "pmi2"}
-"""By version, the plugin with which srun starts the ranks of MPI programs as one: Debian's 26.05 has no pmix."""
+"""Plugin, by version, with which srun starts all ranks of an MPI program. Debian's 26.05 has no pmix."""
 
 
 def slurm_conf(spec: ClusterSpec) -> str:
@@ -80,7 +80,7 @@ def slurm_conf(spec: ClusterSpec) -> str:
 
 
 def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
-    """Return what a node of a set registers with: the value of slurmd's `--conf`."""
+    """Return the registration of a node set's nodes: the value of slurmd's `--conf`."""
     if node_set not in spec.node_sets:
         raise ValueError(f"{node_set.name} is not a node set of {spec.name}")
     features = ",".join((node_set.name, *node_set.features))
@@ -88,7 +88,7 @@ def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
 
 
 def quoted(value: str) -> str:
-    """Return a value as slurm.conf takes it: in quotes when it has a blank."""
+    """Return a value in the form of slurm.conf: in quotes if it has a blank."""
     return f'"{value}"' if " " in value else value
 
 
@@ -117,17 +117,17 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
 
 
 def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
-    """Return the lists of which we need entries, and take them out of `extra`."""
+    """Return the lists with entries of ours, and remove them from `extra`."""
     ours = dict(_MERGED)
     if any(_is_smaller(node_set) for node_set in spec.node_sets):
-        # Slurm is to believe the spec, not the machine, which may be smaller than what it schedules.
+        # Slurm schedules by the spec. The machine may be smaller.
         ours["SlurmdParameters"] = "config_overrides"
     every = {name: [*own.split(","), *extra.pop(name, "").split(",")] for name, own in ours.items()}
     return {name: ",".join(filter(None, dict.fromkeys(entries))) for name, entries in every.items() if any(entries)}
 
 
 def _is_smaller(node_set: NodeSetSpec) -> bool:
-    """Whether the pods of a set may have less than what Slurm schedules on them."""
+    """Return True if the pods of a set may have less than Slurm schedules on them."""
     if node_set.pod_resources is None:
         return False
     asked = node_set.pod_resources.requests
@@ -136,7 +136,7 @@ def _is_smaller(node_set: NodeSetSpec) -> bool:
 
 
 def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> str:
-    """Return a partition's line. A job that asks for no memory gets its share by CPU: else it would get all."""
+    """Return a partition's line. A job that requests no memory gets a share by CPU; without it, all."""
     members = [node_set for node_set in node_sets if partition.name in node_set.partitions]
     share = min(max(1, node_set.memory_mib // node_set.cpus) for node_set in members)
     options = {

@@ -8,7 +8,7 @@ from soperator_pulumi.spec.slurm import Constrain
 
 
 def slurm_files(spec: ClusterSpec) -> dict[str, str]:
-    """Return the files of /etc/slurm on the controller, from where all nodes take those that they read."""
+    """Return the files of /etc/slurm on the controller, from which all nodes fetch theirs."""
     return {
         "slurm.conf": slurm_conf(spec),
         "cgroup.conf": cgroup_conf(spec),
@@ -19,7 +19,7 @@ def slurm_files(spec: ClusterSpec) -> dict[str, str]:
 
 
 def cgroup_conf(spec: ClusterSpec) -> str:
-    """Return cgroup.conf: what the kernel holds jobs to, as `slurm.constrain` says."""
+    """Return cgroup.conf, for `slurm.constrain`."""
     if spec.slurm.constrain is Constrain.NONE:
         return lines(HEADER, "CgroupPlugin=disabled")
     return lines(
@@ -36,6 +36,6 @@ def cgroup_conf(spec: ClusterSpec) -> str:
 
 
 def gres_conf(spec: ClusterSpec) -> str:
-    """Return gres.conf: no node set has GPUs, and slurmd is not to look for any."""
+    """Return gres.conf: without GPUs in node sets, slurmd looks for none."""
     del spec  # the same for every cluster so far
     return lines(HEADER, "AutoDetect=off")

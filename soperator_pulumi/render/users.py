@@ -1,6 +1,6 @@
-"""The user database that libnss-extrausers reads in all pods, and the users' public keys.
+"""User database of libnss-extrausers in all pods, and the users' public keys.
 
-Order is by id, so that listing users in another order changes nothing.
+Sorted by id, so that the order in a spec changes no file.
 """
 
 from soperator_pulumi.render import layout
@@ -8,11 +8,11 @@ from soperator_pulumi.render.layout import lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 _LAST_CHANGE = 19_000
-"""Day of the last password change since 1970 in shadow: any day in the past, as there is no password."""
+"""Day of the last password change since 1970: any past day, as no account has a password."""
 
 
 def passwd(spec: ClusterSpec) -> str:
-    """Return passwd: SlurmUser, which every client must be able to look up, and the users."""
+    """Return passwd: SlurmUser, which every client looks up, and the users."""
     slurm = layout.SLURM_UID
     return lines(
         f"slurm:x:{slurm}:{slurm}::/nonexistent:/usr/sbin/nologin",
@@ -24,7 +24,7 @@ def passwd(spec: ClusterSpec) -> str:
 
 
 def group(spec: ClusterSpec) -> str:
-    """Return group: slurm's, the declared ones with their members, and an own one of each user who needs it."""
+    """Return group: slurm's, declared groups with their members, and users' own groups."""
     declared = {each.gid for each in spec.groups}
     rows = [(each.gid, each.name, [u.name for u in spec.users if each.name in u.groups]) for each in spec.groups]
     rows += [(user.gid, user.name, []) for user in spec.users if user.gid not in declared]
@@ -35,7 +35,7 @@ def group(spec: ClusterSpec) -> str:
 
 
 def shadow(spec: ClusterSpec) -> str:
-    """Return shadow: no password opens any account, and none expires. Holds no secret."""
+    """Return shadow, without passwords and expiry. It holds no secret."""
     users = sorted(spec.users, key=lambda user: user.uid)
     return lines(*(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in ("slurm", *(user.name for user in users))))
 

@@ -1,4 +1,4 @@
-"""Models of what a user may say about a cluster: frozen, documented, checked. No resource is created here.
+"""Models of a cluster's description: frozen, documented, checked. No module here creates a resource.
 
-The server of dynamic resources needs a few of the models, and would load all of them if they were imported here.
+This module imports no model, as the server of dynamic resources needs few of them.
 """

@@ -1,7 +1,7 @@
-"""A cluster's description as plain dictionaries, for editors and type checkers.
+"""Description of a cluster as typed dictionaries, for editors and type checkers.
 
-The keys are those of the models beside it, which check and document the values; a test keeps both in step. A value
-that may be an Output is a `pulumi.Input` here and a `Maybe` there.
+The models beside this module check and document the values; a test compares the keys. A value that may be an Output is
+a `pulumi.Input` here and a `Maybe` there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -243,7 +243,7 @@ class SecretsArgs(TypedDict, total=False):
 
 
 class ClusterArgs(TypedDict, total=False):
-    """See `spec.ClusterSpec`. `name`, `node_sets` and `images` have no default; a component gives the `name`."""
+    """See `spec.ClusterSpec`. Required: `name` (a component has a default), `node_sets` and `images`."""
 
     name: str
     namespace: str

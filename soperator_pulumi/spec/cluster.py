@@ -1,4 +1,4 @@
-"""The whole cluster."""
+"""Spec of the whole cluster, and the rules between its fields."""
 
 from collections.abc import Iterator
 
@@ -31,18 +31,19 @@ class ClusterSpec(Model):
     name: ClusterName
     """Slurm's name of the cluster: lower case letters, digits and '-', at most 40 characters."""
     namespace: DnsLabel = Field(default_factory=lambda fields: str(fields["name"]))
-    """Namespace of the cluster, which holds no other SlurmCluster. Default: the cluster's name."""
+    """Namespace of the cluster, without another SlurmCluster. Default: the cluster's name."""
     owner: Owner | None = None
-    """By what the cluster's objects and drains are known as its own. Default: project, stack and component, with dots
-    between. Set it to what it was when one of them is renamed."""
+    """Mark of the cluster's own objects and drains. Default: `<project>.<stack>.<component>`. When you rename one of
+    them, set the owner to its former value."""
     create_namespace: StrictBool = True
-    """Whether the namespace is made, or exists already."""
+    """Create the namespace. With false, it must exist."""
     cluster_domain: ObjectName = "cluster.local"
-    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods find each other."""
+    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve each
+    other."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels of all objects besides our own."""
+    """Further labels of all objects."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)
-    """Annotations of all objects besides our own."""
+    """Further annotations of all objects."""
     slurm: SlurmSpec = SlurmSpec()
     """Slurm itself."""
     controller: ControllerSpec = ControllerSpec()
@@ -52,25 +53,25 @@ class ClusterSpec(Model):
     node_sets: tuple[NodeSetSpec, ...]
     """The worker nodes: at least one node set."""
     partitions: tuple[PartitionSpec, ...] = ()
-    """Partitions with settings of their own. Others are made with defaults where node sets name them."""
+    """Partitions with settings of their own. A partition that only a node set names has defaults."""
     users: tuple[UserSpec, ...] = ()
     """People who may log in and run jobs."""
     groups: tuple[GroupSpec, ...] = ()
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
-    """The root filesystem of all sessions and jobs, and the volume with it and the homes."""
+    """The root filesystem of all sessions and jobs, on one volume with the homes."""
     network: NetworkSpec = NetworkSpec()
-    """Destinations that jobs and sessions may reach."""
+    """Network destinations of jobs and sessions."""
     storage: StorageSpec = StorageSpec()
-    """The volume for slurmctld's state, and whether volumes are kept."""
+    """The volume of slurmctld's state, and the protection of volumes."""
     images: ImagesSpec
     """Container images."""
     secrets: SecretsSpec = SecretsSpec()
-    """The cluster's keys, when they are not to be generated."""
+    """Secrets with keys of your own. Default: generated keys."""
 
     @property
     def all_partitions(self) -> tuple[PartitionSpec, ...]:
-        """The partitions in Slurm's order, exactly one of them the default."""
+        """Partitions in Slurm's order, exactly one of them the default."""
         return partition.all_partitions(self.partitions, self.node_sets)
 
     @model_validator(mode="after")
@@ -82,23 +83,23 @@ class ClusterSpec(Model):
 
 
 def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
-    """Return the spec that `data` describes: a mapping as from a stack's configuration, or a spec already made.
+    """Return the spec of a description.
 
     Args:
-        data: mappings, lists and plain values; Outputs where a field takes them.
-        where: how the error calls it: a configuration key, or a component.
+        data: A mapping as from a stack's configuration, with Outputs where a field takes them; or a checked spec.
+        where: Origin of the data in an error: a configuration key, or a component.
 
     Raises:
-        SpecError: with all problems at once.
+        SpecError: All problems at once.
     """
     return parse(ClusterSpec, data, where, "a cluster", rule_problems)
 
 
 def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
-    """Yield all problems between the fields of a spec, of which some may be unknown."""
+    """Yield the problems between fields of a spec, some of which may be unknown."""
     yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
     if known(spec.node_sets) and not spec.node_sets:
-        yield Problem("node_sets", "empty: a cluster needs at least one node set.")
+        yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
     yield from login.problems(spec.login)
@@ -122,13 +123,13 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
 
 
 def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:
-    """Yield a namespace that is not the cluster's own, and labels that would hide its objects from it."""
+    """Yield problems of a namespace of Kubernetes, and of labels that would hide the cluster's objects."""
     if known(spec.namespace) and (spec.namespace.startswith("kube-") or spec.namespace == "default"):
         yield Problem(
             "namespace",
-            f'got "{spec.namespace}", which belongs to Kubernetes. A cluster has one of its own: choose another name.',
+            f'got "{spec.namespace}", which belongs to Kubernetes. A cluster needs its own: choose another name.',
         )
     for field, keys in (("labels", spec.labels), ("annotations", spec.annotations)):
         for key in keys:
             if key.startswith(_OUR_PREFIXES):
-                yield Problem(f"{field}.{key}", "is ours: we find our objects by it. Remove it.")
+                yield Problem(f"{field}.{key}", "is reserved: it selects the cluster's objects. Remove it.")

@@ -1,4 +1,4 @@
-"""How nodes leave: what happens to the jobs on them before Kubernetes takes their pods away."""
+"""Policies of a drain: the jobs on leaving nodes, before Kubernetes deletes the pods."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,62 +18,63 @@ _YEAR = timedelta(days=365)
 
 
 class OnTimeout(StrEnum):
-    """What happens when nodes are not free in time."""
+    """Reaction when nodes are not free in time."""
 
     ABORT = "abort"
-    """Everything is put back: the nodes are in service again, no pod is taken away, the deployment fails."""
+    """Undrain all nodes, delete no pod, and fail."""
     REQUEUE = "requeue"
-    """The jobs that are left go back to the queue and start again elsewhere."""
+    """Requeue the jobs that are left."""
     CANCEL = "cancel"
-    """The jobs that are left are cancelled."""
+    """Cancel the jobs that are left."""
     WAIT = "wait"
-    """The deployment goes on waiting, until `max_wait`; then everything is put back and it fails."""
+    """Wait on, until `max_wait`; then abort."""
 
 
 class NotRequeueable(StrEnum):
-    """What happens to a job that cannot be requeued: an interactive one, or one submitted with `--no-requeue`."""
+    """Treatment of a job that cannot be requeued: an interactive one, or one submitted with `--no-requeue`."""
 
     ABORT = "abort"
-    """No job is touched, everything is put back, and the deployment fails."""
+    """Touch no job, undrain all nodes, and fail."""
     CANCEL = "cancel"
-    """It is cancelled."""
+    """Cancel the job."""
 
 
 class Reaction(StrEnum):
-    """What follows when something counts on a node that is to leave."""
+    """Reaction to a reservation or a pending job that names a leaving node."""
 
     REPORT = "report"
-    """It is shown, and the node leaves."""
+    """Report it, and drain."""
     REFUSE = "refuse"
-    """Nothing is drained, and the deployment fails."""
+    """Drain nothing, and fail."""
 
 
 class DrainSpec(Model):
-    """How nodes are freed of jobs before their pods are taken away."""
+    """Drain of nodes before their pods are deleted."""
 
     timeout: Annotated[Duration, lasting(timedelta(), _YEAR)] = timedelta(hours=2)
-    """How long running jobs may go on, before `on_timeout` says what follows: `90s`, `10m`, `2h`, `7d`, `1h30m`.
-    `0s` gives them no time."""
+    """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. `0s` gives them
+    none."""
     on_timeout: OnTimeout = OnTimeout.ABORT
-    """What happens then. `abort`: everything is put back and the deployment fails. `requeue` and `cancel` are done to
-    the jobs that are left. `wait` goes on to `max_wait`."""
+    """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: treat the jobs that are
+    left. `wait`: wait on until `max_wait`."""
     max_wait: Annotated[Duration, lasting(timedelta(seconds=1), _YEAR)] = timedelta(days=7)
-    """With `on_timeout: wait`, how long the deployment waits in all; then it aborts."""
+    """With `on_timeout: wait`, time in all before the deployment aborts."""
     not_requeueable: NotRequeueable = NotRequeueable.ABORT
-    """With `on_timeout: requeue`, what happens to jobs that cannot be requeued (interactive ones, `--no-requeue`).
-    `abort`: no job is touched and everything is put back."""
+    """With `on_timeout: requeue`, treatment of jobs that cannot be requeued (interactive ones, `--no-requeue`).
+    `abort`: touch no job, and undrain all nodes."""
     reservations: Reaction = Reaction.REPORT
-    """Whether nodes that a reservation names may leave: `report` shows it, `refuse` drains nothing and fails."""
+    """Reaction to a reservation that names a leaving node. `report`: report it, and drain. `refuse`: drain nothing, and
+    fail."""
     pending_jobs: Reaction = Reaction.REPORT
-    """The same for nodes that a pending job asks for by name."""
+    """The same for a pending job that requests a leaving node by name."""
     wait: StrictBool = True
-    """Whether a deployment waits for the jobs. If not, it drains the nodes and ends well; those that are not free stay,
-    and a later deployment goes on. `timeout` and `on_timeout` count for nothing then."""
+    """Wait for the jobs. With false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
+    later deployment, and `timeout` and `on_timeout` have no effect."""
     grace: Annotated[Duration, lasting(timedelta(seconds=30), _YEAR, why="slurmd needs time to stop its jobs.")] = (
         timedelta(minutes=5)
     )
-    """How long a worker pod that somebody deletes behind Pulumi's back goes on for its jobs; Kubernetes kills it then
-    (`terminationGracePeriodSeconds`). A changed value restarts the workers as any change of their pods does."""
+    """Time for the jobs of a worker pod that is deleted beside Pulumi, before Kubernetes kills it
+    (`terminationGracePeriodSeconds`). A changed value recreates the workers, as any change of their pods does."""
 
     @model_validator(mode="after")
     def _follow_the_rules(self) -> "DrainSpec":
@@ -85,37 +86,36 @@ class DrainSpec(Model):
 
 def _some(share: Share) -> Share:
     if share.amount == 0:
-        raise refused("needs at least 1 node or 1%: with none, no node could ever be renewed.")
+        raise refused("needs at least 1 node or 1%: with none, no node could ever be recreated.")
     return share
 
 
 class RollingUpdateSpec(Model):
-    """How workers are renewed when their pods have changed."""
+    """Recreation of workers whose pods have changed."""
 
     max_unavailable: Annotated[Share, AfterValidator(_some)] = Share(10, percent=True)
-    """How many nodes may be out of service for it at a time: a number, or a percentage of the node set, rounded down.
-    One always may."""
+    """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one."""
 
 
 def parse_drain(data: object, where: str) -> DrainSpec:
-    """Return the drain policy that `data` describes: a mapping as under `drain` of a node set.
+    """Return the drain policy of a mapping as under `drain` of a node set.
 
     Args:
-        data: the mapping.
-        where: how the error calls it.
+        data: The mapping.
+        where: Origin of the data in an error.
 
     Raises:
-        SpecError: with all problems at once.
+        SpecError: All problems at once.
     """
-    return parse(DrainSpec, data, where, "how nodes are drained", problems)
+    return parse(DrainSpec, data, where, "a drain policy", problems)
 
 
 def problems(drain: DrainSpec, path: str = "") -> Iterator[Problem]:
-    """Yield what is wrong between the fields of `drain`; `path` is where it stands, with a '.' at its end."""
+    """Yield problems between the fields of `drain`, which is at `path`, with a '.' at its end."""
     longest, timeout = drain.max_wait, drain.timeout
     if known(drain.on_timeout, longest, timeout) and drain.on_timeout is OnTimeout.WAIT and longest < timeout:
         yield Problem(
             f"{path}max_wait",
-            f'"{duration_text(longest)}" is shorter than {path}timeout = "{duration_text(timeout)}", after which it '
-            "goes on. Raise it, or lower the timeout.",
+            f'"{duration_text(longest)}" is shorter than {path}timeout = "{duration_text(timeout)}", after which the '
+            "wait continues. Raise max_wait, or lower the timeout.",
         )

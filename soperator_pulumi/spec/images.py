@@ -20,7 +20,7 @@ ImageReference = Annotated[
 
 
 class PullPolicy(StrEnum):
-    """When a machine pulls an image."""
+    """Time of an image's pull."""
 
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
@@ -39,11 +39,11 @@ class ImagesSpec(Model):
     munge: Maybe[ImageReference]
     """munged, beside each of the others."""
     jail_tools: Maybe[ImageReference]
-    """What fills, switches and looks after the jail."""
+    """Programs that fill and switch trees, merge users, and run the admin shell."""
     jail: ImageReference | None = None
-    """The root filesystem that sessions and jobs run in. Needed where jail.source is not given; plain, as the name of
-    the tree is made of it."""
+    """The root filesystem of sessions and jobs. Required without jail.source. A plain value, as the tree's id is made
+    of it."""
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
-    """When machines pull. Default: once, as the tags are hashes of the content."""
+    """Time of pulls. Default: once, as tags are hashes of the content."""
     pull_secrets: tuple[Maybe[ObjectName], ...] = ()
     """Names of Secrets in the namespace with the registry's credentials."""

@@ -1,4 +1,4 @@
-"""The jail: the one root filesystem in which all sessions and jobs run, whatever images the daemons have."""
+"""The jail: one root filesystem of all sessions and jobs, whatever images the daemons have."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,7 +17,7 @@ from soperator_pulumi.spec.validation.base import Matches, Model, whole
 from soperator_pulumi.spec.validation.partial import known
 
 TreeId = Annotated[str, Matches(r"[0-9a-f]{12}", "needs the id of a tree: 12 digits from 0-9a-f, an output of `up`.")]
-"""Name of a tree in the jail's volume: the beginning of a hash of what it was filled from."""
+"""Name of a tree in the jail's volume: the beginning of a hash of its source."""
 
 TarballUrl = Annotated[
     str,
@@ -28,7 +28,7 @@ TarballUrl = Annotated[
         2048,
     ),
 ]
-"""Where a tarball is downloaded from."""
+"""Address of a tarball."""
 
 Sha256 = Annotated[
     str, Matches(r"[0-9a-f]{64}", "needs the SHA-256 of the tarball: 64 digits from 0-9a-f, as `sha256sum` prints it.")
@@ -39,94 +39,93 @@ class TarballSource(Model):
     """A tarball of a root filesystem; plain or compressed by gzip, xz, bzip2 or zstd."""
 
     url: Maybe[TarballUrl]
-    """Where it is: http or https, reachable from the cluster, without credentials in the address."""
+    """Address of the tarball: http or https, reachable from the cluster, without credentials."""
     sha256: Sha256
-    """SHA-256 of the tarball, in hex. A tree is complete only if it is right."""
+    """SHA-256 of the tarball, in hex. A tree with another sum is never complete."""
 
 
 class JailSource(Model):
-    """What the jail is filled from: exactly one of image and tarball."""
+    """Source of the jail: exactly one of image and tarball."""
 
     image: ImageReference | None = None
-    """A container image of any distribution, with or without Slurm. A tag that moves is not noticed, as the tree is
-    known by this text: give a digest, or a new tag for new content."""
+    """A container image of any distribution, with or without Slurm. The tree's id is made of this text, so a moved tag
+    changes nothing: give a digest, or a new tag for new content."""
     tarball: TarballSource | None = None
     """A tarball of a root filesystem."""
 
 
 class Changes(StrEnum):
-    """What becomes of what users changed in a tree (installed packages) when another one takes its place."""
+    """Treatment of users' changes of a tree (installed packages) when another tree becomes active."""
 
     REFUSE = "refuse"
-    """Nothing is switched; the changes are listed."""
+    """List the changes, and do not switch."""
     CARRY_OVER = "carry_over"
-    """The changes are made in the new tree as well; what was changed in both is listed, and nothing is switched."""
+    """Make the changes in the new tree as well. If both trees changed a file, list it, and do not switch."""
     LEAVE_BEHIND = "leave_behind"
-    """They stay in the old tree, and are listed. Users and groups that were added are taken along all the same."""
+    """List the changes, and leave them in the old tree. Added users and groups come along all the same."""
 
 
 class JailIsolation(Model):
-    """How far jobs on a node are kept apart, besides by their users."""
+    """Isolation of jobs on a node from each other, besides by their users."""
 
     pid: StrictBool = False
-    """Whether the tasks of a step see and reach the step's own processes alone. Without it they see all of their own
-    user's on the node; those of other users never."""
+    """Limit the tasks of a step to the step's own processes. Without it they see all processes of their user on the
+    node, and never those of other users."""
     ipc: StrictBool = False
-    """Whether System V IPC and POSIX message queues belong to the tasks of a step on a node. Default: to the node;
-    files in /dev/shm, which modes guard, always do."""
+    """Give the tasks of a step System V IPC and POSIX message queues of their own. Default: those of the node, as
+    always for files in /dev/shm, which modes guard."""
     user_namespaces: StrictBool = False
-    """Whether jobs may make user namespaces, as rootless containers in a job do. They open more of the kernel to
-    everybody who may run a job."""
+    """Let jobs create user namespaces, as rootless containers do. These open more of the kernel to everybody who may
+    run a job."""
 
 
 class PopulateSpec(Scheduled):
     """The Job that fills a tree."""
 
     limit_mib_per_second: Annotated[int, whole(1, 1_000_000)] | None = None
-    """How fast it writes at most, in MiB/s, to spare a volume that is in use. Default: as fast as it can."""
+    """Limit of writes in MiB/s, to spare a volume that is in use. Default: none."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="1", memory="512Mi"), limits=ResourceAmounts(memory="2Gi")
     )
-    """What its container asks for. Default: one CPU and 512 MiB, at most 2 GiB of memory."""
+    """Resources of the Job's container. Default: one CPU and 512 MiB, at most 2 GiB of memory."""
 
 
 class JailSpec(Model):
     """The root filesystem of all sessions and jobs."""
 
     source: JailSource | None = None
-    """What it is filled from. A changed source fills a second tree beside the first, then takes its place: sessions
-    and jobs that run stay where they began. Default: images.jail."""
+    """Source of the root filesystem. A changed source fills a second tree beside the first, then switches to it;
+    running sessions and jobs keep their tree. Default: images.jail."""
     active: TreeId | None = None
     """Id of an older tree to switch back to. Default: the tree of the source."""
     keep_trees: Annotated[int, whole(1, 100)] = 2
-    """How many complete trees are kept, the active one among them. A tree that a job or a session uses is kept
-    besides. Default: 2, so that one can switch back."""
+    """Complete trees to keep, the active one among them, besides trees that a job or a session uses. Default: 2, for a
+    switch back."""
     changes: Changes = Changes.REFUSE
-    """What becomes of what users changed in the old tree when another one takes its place. Default: it is listed, and
-    nothing is switched."""
+    """Treatment of users' changes of the old tree in a switch. Default: list the changes, and do not switch."""
     storage: JailVolume = JailVolume()
     """The shared volume (ReadWriteMany) with the trees and, outside of them, the home directories."""
     submounts: tuple[SubmountSpec, ...] = ()
     """Other volumes inside the jail."""
     isolation: JailIsolation = JailIsolation()
-    """How far jobs on a node are kept apart."""
+    """Isolation of jobs on a node from each other."""
     populate: PopulateSpec = PopulateSpec()
     """The Job that fills a tree."""
     admin_shell: StrictBool = False
-    """Whether the admin shell's pod runs all the time. Default: no; `make admin` starts it for one session."""
+    """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
     app_armor: Literal["unconfined"] | None = None
-    """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting on
-    machines that have AppArmor: there say "unconfined"."""
+    """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting.
+    Machines with AppArmor need "unconfined"."""
 
 
 def problems(jail: JailSpec, images: ImagesSpec) -> Iterator[Problem]:
-    """Yield what is wrong with what the jail is filled from."""
+    """Yield problems of the jail's source."""
     source = jail.source
     if not known(source):
         return
     if source is None:
         if known(images) and images.jail is None:
-            yield Problem("images.jail", "missing, and jail.source is not given: the jail has no content. Give one.")
+            yield Problem("images.jail", "missing, and jail.source is not given: the jail has no source. Give either.")
         return
     if known(source.image, source.tarball) and (source.image is None) == (source.tarball is None):
         text = "empty" if source.image is None else "has both image and tarball"

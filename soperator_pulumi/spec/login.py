@@ -1,4 +1,4 @@
-"""Login nodes: where people come in by ssh."""
+"""Login nodes: the ssh sessions of users."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -16,14 +16,14 @@ from soperator_pulumi.spec.validation.partial import known
 
 
 class ServiceType(StrEnum):
-    """How ssh is reached."""
+    """Access to ssh."""
 
     CLUSTER_IP = "ClusterIP"
     """From inside the Kubernetes cluster, and by `kubectl port-forward`."""
     NODE_PORT = "NodePort"
     """On a port of every machine."""
     LOAD_BALANCER = "LoadBalancer"
-    """At an address of its own that the platform gives."""
+    """At an address of its own, from the platform."""
 
 
 Url = Annotated[
@@ -34,36 +34,36 @@ Url = Annotated[
         255,
     ),
 ]
-"""A web address, of characters that mean nothing else in any file."""
+"""A web address, of characters without another meaning in any file."""
 
 
 class LoginSpec(Scheduled):
     """The pods that run sshd."""
 
     replicas: Annotated[int, whole(0, 64)] = 1
-    """Number of login pods. All have the same host key. 0 closes the door for a while."""
+    """Number of login pods, all with the same host key. 0 refuses all logins."""
     service: ServiceType = ServiceType.CLUSTER_IP
-    """How ssh is reached. Default: from inside the Kubernetes cluster only."""
+    """Access to ssh. Default: from inside the Kubernetes cluster only."""
     service_annotations: dict[LabelKey, str] = Field(default_factory=dict)
-    """Annotations of the login Service: how platforms are told about their load balancers."""
+    """Annotations of the login Service, for the platform's load balancers."""
     allowed_sources: tuple[Cidr, ...] = ()
-    """Addresses that may connect to sshd. Default: none but `kubectl port-forward`; NodePort and LoadBalancer need
-    at least one. `0.0.0.0/0` opens it to everybody."""
+    """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
+    one; `0.0.0.0/0` admits everybody."""
     docs: Url = "https://slurm.schedmd.com/quickstart.html"
-    """Where the users of the cluster find out how it is used, which they are told at login. Default: Slurm's own."""
+    """Address of the documents for users, shown at login. Default: Slurm's own."""
     max_processes: Annotated[int, whole(64, 4_194_304)] = 2048
-    """How many processes and threads a user may have in sessions on a login node (RLIMIT_NPROC). The kernel counts them
-    for all pods of a machine together: where login nodes and workers share machines, set more than the node sets'
-    `max_processes`, or who has large jobs there cannot log in."""
+    """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
+    machine together: where login nodes and workers share machines, set more than the node sets' `max_processes`, or
+    users with large jobs there cannot log in."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )
-    """What each sshd container asks for, for all sessions on it together. Default: half a CPU and 1 GiB, at most
-    8 GiB of memory."""
+    """Resources of each sshd container, for all of its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of
+    memory."""
 
 
 def problems(login: LoginSpec) -> Iterator[Problem]:
-    """Yield what is wrong between the fields of `login`."""
+    """Yield problems between the fields of `login`."""
     opened = login.service in {ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER}
     if known(login.allowed_sources) and opened and not login.allowed_sources:
         yield Problem(

@@ -1,4 +1,4 @@
-"""The network of jobs and sessions: what they may reach."""
+"""Network of jobs and sessions."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,12 +10,12 @@ from soperator_pulumi.spec.validation.base import Model
 
 
 class Destination(StrEnum):
-    """Words for what jobs and sessions may reach."""
+    """Words for destinations of jobs and sessions."""
 
     INTERNET = "internet"
     """All addresses that are not private."""
     PRIVATE = "private"
-    """The private ranges of RFC 1918, RFC 6598 and RFC 4193, in which a site's own servers are."""
+    """The private ranges of RFC 1918, RFC 6598 and RFC 4193, with a site's own servers."""
     CLUSTER = "cluster"
     """The pods of all namespaces of the Kubernetes cluster."""
 
@@ -28,16 +28,16 @@ def _destination(value: object) -> str:
 
 
 class NetworkSpec(Model):
-    """Destinations that login, worker and admin pods may reach besides the cluster's own pods and name servers."""
+    """Destinations of login, worker and admin pods, besides the cluster's own pods and name servers."""
 
     egress: tuple[Annotated[str, BeforeValidator(_destination)], ...] = tuple(map(str, Destination))
     """Destinations: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
     and RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
     addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""
     closed_ports: tuple[Ports, ...] = (Ports(2379, 2381), Ports(6443, 6443), Ports(10248, 10259))
-    """TCP ports that are closed at all of these addresses, but for the cluster's own pods. Default: those of etcd, the
-    Kubernetes API and the kubelet and its neighbours on every machine. An empty list closes none, for network plugins
-    that do not know ranges of ports (`endPort`)."""
+    """TCP ports closed at all of these addresses, except on the cluster's own pods. Default: those of etcd, the
+    Kubernetes API, the kubelet and its neighbours on every machine. An empty list closes none, for network plugins
+    without ranges of ports (`endPort`)."""
     api_servers: tuple[Cidr, ...] | None = None
-    """Addresses of the Kubernetes API, which are closed. Default: those that the Service `kubernetes` and its
-    EndpointSlices have in the namespace `default` when the cluster is deployed. Give ranges where they change."""
+    """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
+    namespace `default` at each deployment. Give ranges where they change."""

@@ -21,9 +21,10 @@ MIB_PER_GIB = 1024
 _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 
 MAX_NAME = 52
-"""Kubernetes labels each pod of a StatefulSet with `<name>-<hash of ten characters>`; a label has 63."""
+"""Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
 
 RESERVED = {
+    "admin": "the admin shell's pod has this name",
     "controller": "the controller's pods have this name",
     "login": "the login pods have this name",
     "nodes": "the Service of all Slurm pods has this name",
@@ -40,7 +41,7 @@ NodeSetName = Annotated[
 
 
 class NodeSetSpec(Scheduled):
-    """Worker pods that are all alike. Pod, host and Slurm node are `<name>-<ordinal>`."""
+    """Equal worker pods. Pod, host and Slurm node are `<name>-<ordinal>`."""
 
     name: NodeSetName
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
@@ -51,31 +52,30 @@ class NodeSetSpec(Scheduled):
     memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
     """Memory of a node that Slurm schedules, in GiB."""
     partitions: tuple[SlurmName, ...] = ("main",)
-    """Partitions that the nodes belong to. One that is not declared is made with defaults."""
+    """Partitions of the nodes. A partition that is not declared has defaults."""
     features: tuple[SlurmName, ...] = ()
     """Slurm features of the nodes besides the node set's name, for `--constraint`."""
     pod_resources: PodResources | None = None
-    """What the slurmd container asks for. Default: requests and limits of exactly `cpus` and `memory_gib`, which
-    makes the pod Guaranteed: of all that is on the machine, the kernel then takes slurmd last when memory is out."""
+    """Resources of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
+    Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
     max_processes: Annotated[int, whole(64, 4_194_304)] | None = None
-    """How many processes and threads a user may have in jobs on a node (RLIMIT_NPROC; the kernel counts them for all
-    pods of a machine together). Default: 256 a CPU, at least 4096."""
+    """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
+    together). Default: 256 a CPU, at least 4096."""
     lock_memory: StrictBool = False
-    """Whether jobs may lock as much memory as they have (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with
-    the capability SYS_RESOURCE, which it gives up before slurmd starts."""
+    """Let jobs lock all of their memory (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with the capability
+    SYS_RESOURCE, and gives it up before slurmd starts."""
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
-    """How long a deployment waits for new nodes to join Slurm, in seconds. Default: 10 minutes, which pulls a large
-    image and brings up a machine of most clouds."""
+    """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine of
+    most clouds."""
     max_unready: Share = Share(0)
-    """How many nodes a deployment does without after that time: a number, or a percentage of the node set, rounded
-    down. It names them and ends well. Default: none."""
+    """Nodes that may be missing after that time: a number, or a percentage of the node set, rounded down. The
+    deployment reports them and succeeds. Default: none."""
     wait_until_ready: StrictBool = True
-    """Whether a deployment waits for new nodes at all. Without, pods for which an autoscaler must find machines first
-    do not fail it."""
+    """Wait for new nodes. With false, pods that need a machine from an autoscaler first do not fail the deployment."""
     drain: DrainSpec = DrainSpec()
-    """How nodes are freed of jobs before their pods are taken away."""
+    """Drain of nodes before their pods are deleted."""
     rolling_update: RollingUpdateSpec = RollingUpdateSpec()
-    """How the nodes are renewed when their pods have changed."""
+    """Recreation of nodes whose pods have changed."""
 
     @property
     def process_limit(self) -> int:
@@ -91,7 +91,7 @@ class NodeSetSpec(Scheduled):
 
 
 def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Problem]:
-    """Yield what is wrong between node sets."""
+    """Yield problems between node sets."""
     first_with: dict[str, int] = {}
     for index, node_set in enumerate(node_sets):
         path = f"node_sets[{index}]"
@@ -119,26 +119,26 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
         )
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
-    if re.fullmatch(r"(controller|login)-\d+", name):
+    if re.fullmatch(r"(admin|controller|login)-\d+", name):
         yield Problem(path, f'got "{name}", which is the name of a {name.partition("-")[0]} pod. Choose another name.')
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
-    """Yield names that would be read as a node of another set, and features that would move nodes into one."""
+    """Yield names that are also a node of another set, and features that would move nodes to one."""
     if known(node_set.name):
         base, _, ordinal = node_set.name.rpartition("-")
         if ordinal.isdecimal() and base in first_with:
             yield Problem(
                 f"{path}.name",
-                f'got "{node_set.name}", which a node of node_sets[{first_with[base]}] ("{base}") has as well: '
-                "Slurm wants the names of node sets and nodes distinct. Choose another name.",
+                f'got "{node_set.name}", which is also a node of node_sets[{first_with[base]}] ("{base}"): '
+                "Slurm needs distinct names of node sets and nodes. Choose another name.",
             )
     for position, feature in enumerate(node_set.features):
         if known(feature) and feature in first_with:
             yield Problem(
                 f"{path}.features[{position}]",
-                f'got "{feature}", the name of node_sets[{first_with[feature]}]: these nodes would be taken for '
-                "nodes of it. A node has its own node set's name as a feature already; choose another one.",
+                f'got "{feature}", the name of node_sets[{first_with[feature]}]: Slurm would take '
+                "these nodes for nodes of that set. Choose another feature.",
             )
     for field, values in (("partitions", node_set.partitions), ("features", node_set.features)):
         ordered = sorted((value, position) for position, value in enumerate(values))

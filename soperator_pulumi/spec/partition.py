@@ -13,14 +13,14 @@ from soperator_pulumi.spec.validation.partial import known
 
 
 class PartitionSpec(Model):
-    """A queue. Its nodes are those of all node sets that name it."""
+    """A queue, of the nodes of all node sets that name it."""
 
     name: SlurmName
-    """Name of the partition, as users give it to `--partition`."""
+    """Name of the partition, for `--partition`."""
     default: StrictBool = False
-    """Whether jobs that name no partition go here. Default: the first partition is."""
+    """Partition of jobs that name none. Default: the first partition."""
     options: PartitionOptions = Field(default_factory=dict)
-    """More options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
+    """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
 
 
 def all_partitions(
@@ -28,7 +28,7 @@ def all_partitions(
 ) -> tuple[PartitionSpec, ...]:
     """Return the partitions in Slurm's order: the declared ones, then those that only node sets name.
 
-    Exactly one is the default: the one that says so, else the first.
+    Exactly one is the default: the declared one, else the first.
     """
     named = dict.fromkeys(name for node_set in node_sets for name in node_set.partitions)
     missing = named.keys() - {partition.name for partition in declared}
@@ -39,7 +39,7 @@ def all_partitions(
 
 
 def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield what is wrong between partitions and node sets."""
+    """Yield problems between partitions and node sets."""
     named_by_sets = [node_set.partitions for node_set in node_sets]
     reachable = {name for names in named_by_sets for name in names}
     first_with: dict[str, int] = {}
@@ -50,7 +50,7 @@ def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec
             if default_at is not None:
                 yield Problem(
                     f"{path}.default",
-                    f"partitions[{default_at}] is the default as well. Slurm has one: choose.",
+                    f"partitions[{default_at}] is the default as well. Slurm has one: choose one.",
                 )
             default_at = index if default_at is None else default_at
         if not known(partition.name):

@@ -1,4 +1,4 @@
-"""Where Kubernetes may put the pods of a role."""
+"""Placement of a role's pods by Kubernetes."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -16,16 +16,16 @@ _WHEN = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSched
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration is compared with a taint."""
+    """Comparison of a toleration with a taint."""
 
     EQUAL = "Equal"
-    """Key and value are the taint's."""
+    """Same key and value."""
     EXISTS = "Exists"
-    """The key is the taint's, whatever its value."""
+    """Same key, any value."""
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it."""
+    """Effect of a taint on pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -33,12 +33,12 @@ class TaintEffect(StrEnum):
 
 
 class Toleration(Model):
-    """A taint of machines that the pods put up with, as in a pod's `tolerations`."""
+    """A taint of machines that the pods tolerate, as in a pod's `tolerations`."""
 
     key: LabelKey | None = None
     """The taint's key. Left out, with operator Exists: every taint."""
     operator: TolerationOperator = TolerationOperator.EQUAL
-    """How key and value are compared."""
+    """Comparison of key and value."""
     value: LabelValue | None = None
     """The taint's value, with operator Equal."""
     effect: TaintEffect | None = None
@@ -48,12 +48,12 @@ class Toleration(Model):
 
 
 def problems(scheduled: "Scheduled", path: str) -> Iterator[Problem]:
-    """Yield tolerations that Kubernetes would refuse."""
+    """Yield problems of tolerations that Kubernetes would refuse."""
     for index, toleration in enumerate(scheduled.tolerations):
         where = f"{path}.tolerations[{index}]"
         exists = toleration.operator is TolerationOperator.EXISTS
         if exists and known(toleration.value) and toleration.value:
-            yield Problem(f"{where}.value", "given with the operator Exists, which looks at the key only. Remove one.")
+            yield Problem(f"{where}.value", "given with the operator Exists, which compares the key only. Remove one.")
         if toleration.operator is TolerationOperator.EQUAL and toleration.key is None:
             yield Problem(f"{where}.key", 'missing. Give it, or tolerate every taint by the operator "Exists".')
         seconds, effect = toleration.toleration_seconds, toleration.effect
@@ -64,7 +64,7 @@ def problems(scheduled: "Scheduled", path: str) -> Iterator[Problem]:
 
 
 def _affinity(value: object) -> dict[str, Any]:
-    """Check the outer shape; what is in the terms is Kubernetes' to check."""
+    """Check the outer shape. Kubernetes checks the terms."""
     wanted = f"needs a mapping as in a pod's `affinity`, with the keys {', '.join(_AFFINITIES)}"
     if not isinstance(value, Mapping):
         raise refused(f"{wanted}.")
@@ -87,13 +87,13 @@ Affinity = Annotated[dict[str, Any], BeforeValidator(_affinity)]
 
 
 class Scheduled(Model):
-    """Fields of every role: where its pods may run, and what gives way to them."""
+    """Placement and priority of every role's pods."""
 
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels that a machine must have. Default: any machine."""
+    """Required labels of a machine. Default: any machine."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints that the pods put up with. Default: none."""
+    """Taints that the pods tolerate. Default: none."""
     affinity: Affinity | None = None
-    """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase. Default: what the role sets itself."""
+    """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase. Default: the role's own."""
     priority_class: ObjectName | None = None
     """Name of an existing PriorityClass. Default: the cluster's own default priority."""

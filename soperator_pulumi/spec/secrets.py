@@ -1,4 +1,4 @@
-"""Keys of the cluster: generated, unless Secrets that exist are named. No value of a secret is part of a spec."""
+"""Keys of the cluster: generated, or in existing Secrets. No value of a secret is part of a spec."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ SecretKey = Annotated[
 
 
 class SecretRef(Model):
-    """A key of a Secret that exists in the cluster's namespace."""
+    """A key of an existing Secret in the cluster's namespace."""
 
     secret: Maybe[ObjectName]
     """Name of the Secret."""
@@ -35,9 +35,9 @@ class SshHostKeyRef(SecretRef):
 
 
 class SecretsSpec(Model):
-    """Where the cluster's keys come from."""
+    """Sources of the cluster's keys."""
 
     munge_key: MungeKeyRef | None = None
-    """Key by which the Slurm daemons know each other. Default: generated, 128 random bytes."""
+    """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random bytes."""
     ssh_host_key: SshHostKeyRef | None = None
     """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""

@@ -1,15 +1,15 @@
-"""The parameters of slurm.conf that Slurm 24.11 knows, and which of them are ours to set.
+"""Parameters of slurm.conf in Slurm 24.11, and those that a spec may not set.
 
-A parameter is listed when slurm.conf(5) of 24.11.5 documents it and the parser of that version takes it
-(`slurm_conf_options` and `_parse_partitionname` in src/common/read_config.c, whose types these are). Slurm
-compares names without regard to case; this is its spelling.
+Listed are parameters that slurm.conf(5) of 24.11.5 documents and its parser takes (`slurm_conf_options` and
+`_parse_partitionname` in src/common/read_config.c), with the parser's types. Slurm ignores the case of names; the
+spelling is Slurm's.
 """
 
 from enum import Enum
 
 
 class Kind(Enum):
-    """What Slurm's parser takes as a value."""
+    """Values that Slurm's parser takes."""
 
     NUMBER = "a whole number without a unit, or UNLIMITED"
     BOOLEAN = "YES or NO"
@@ -62,7 +62,7 @@ PARAMETERS = _table(
     X11Parameters
     """,
 )
-"""Parameters of slurm.conf and what they take."""
+"""Parameters of slurm.conf, with their kinds."""
 
 PARTITION_OPTIONS = _table(
     numbers="""
@@ -77,7 +77,7 @@ PARTITION_OPTIONS = _table(
     """,
     times="DefaultTime MaxTime",
 )
-"""Options of a PartitionName line and what they take."""
+"""Options of a PartitionName line, with their kinds."""
 
 
 def _reasons(names_by_reason: dict[str, str]) -> dict[str, str]:
@@ -137,7 +137,7 @@ OWNED_PARAMETERS = _reasons(
         "must not be set: a pod cannot reboot; delete it instead": "RebootProgram",
     }
 )
-"""Parameters that `slurm.extra` must not set, in lower case, and why."""
+"""Parameters that `slurm.extra` may not set, in lower case, with the reason."""
 
 FORBIDDEN_ENTRIES = {
     "launchparameters": {
@@ -145,7 +145,7 @@ FORBIDDEN_ENTRIES = {
     },
     "prologflags": {"x11": _X11},
 }
-"""Entries that a list in `slurm.extra` must not have, all in lower case, and why."""
+"""Entries that a list in `slurm.extra` may not have, in lower case, with the reason."""
 
 OWNED_PARTITION_OPTIONS = _reasons(
     {
@@ -157,4 +157,4 @@ OWNED_PARTITION_OPTIONS = _reasons(
         _POWER: "PowerDownOnIdle ResumeTimeout SuspendTime SuspendTimeout",
     }
 )
-"""Options that a partition's `options` must not set, in lower case, and why."""
+"""Options that a partition's `options` may not set, in lower case, with the reason."""

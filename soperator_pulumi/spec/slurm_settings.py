@@ -1,4 +1,4 @@
-"""Settings of slurm.conf that the user writes: names and values are checked against what Slurm knows."""
+"""Settings of slurm.conf in a spec, with names and values checked against Slurm's own."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _MAX_VALUE = 4096
 
 
 def _as_text(value: object) -> object:
-    """Return numbers and booleans of YAML as Slurm writes them."""
+    """Return a setting as text: numbers and booleans in Slurm's form."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
@@ -40,7 +40,7 @@ def _as_text(value: object) -> object:
 def settings_problems(
     settings: Mapping[str, object], table: Mapping[str, Kind], owned: Mapping[str, str]
 ) -> list[Problem]:
-    """Return what is wrong with settings, each with its key as path: never a value, as it may be a password."""
+    """Return the problems of settings, each with its key as path, without values: one may be a password."""
     spelling = {name.lower(): name for name in table}
     seen: dict[str, str] = {}
     found = []
@@ -50,10 +50,10 @@ def settings_problems(
             found.append(Problem(key, f"{owned[name]}. Remove it."))
         elif name not in spelling:
             near = get_close_matches(name, spelling, n=1, cutoff=0.75)
-            hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for those it has."
+            hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for its settings."
             found.append(Problem(key, f"Slurm 24.11 has no such setting. {hint}"))
         elif name in seen:
-            found.append(Problem(key, f'is "{seen[name]}" again: Slurm does not tell case apart. Remove one.'))
+            found.append(Problem(key, f'is "{seen[name]}" again: Slurm ignores case. Remove one.'))
         else:
             text = _value_problem(_as_text(value), table[spelling[name]]) or _entry_problem(name, value)
             found.extend([Problem(key, text)] if text else [])
@@ -65,7 +65,7 @@ def _value_problem(value: object, kind: Kind) -> str | None:
     if not isinstance(value, str):
         return "needs text or a number."
     if not value.strip():
-        return "empty. Give a value, or remove the key: Slurm's default then holds."
+        return "empty. Give a value, or remove the key for Slurm's default."
     if not value.isprintable() or len(value) > _MAX_VALUE:
         return f"needs one line of at most {_MAX_VALUE} printable characters."
     unsafe = [f"{character} {reason}" for character, reason in _UNSAFE.items() if character in value]
@@ -75,7 +75,7 @@ def _value_problem(value: object, kind: Kind) -> str | None:
 
 
 def _entry_problem(name: str, value: object) -> str | None:
-    """Return why one entry of a comma-separated list is refused."""
+    """Return the problem of an entry of a comma-separated list, or None."""
     forbidden = FORBIDDEN_ENTRIES.get(name, {})
     for entry in str(value).split(","):
         word = entry.partition("=")[0].strip().lower()
@@ -99,7 +99,7 @@ def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeVali
 
 
 SlurmConfExtra = Annotated[dict[str, str], _settings(PARAMETERS, OWNED_PARAMETERS)]
-"""Parameters of slurm.conf, in Slurm's spelling. Numbers and booleans are taken as well."""
+"""Parameters of slurm.conf, in Slurm's spelling. Takes numbers and booleans as well."""
 
 PartitionOptions = Annotated[dict[str, str], _settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
-"""Options of a partition line, in Slurm's spelling. Numbers and booleans are taken as well."""
+"""Options of a partition line, in Slurm's spelling. Takes numbers and booleans as well."""

@@ -50,11 +50,11 @@ _HOST_FORBIDDEN = {
     "/var/lib/kubelet": "volumes and tokens of all pods",
     "/var/run": "sockets of the container runtime",
 }
-"""Directories of a machine that no job may see, and what is in them."""
+"""Directories of a machine closed to all jobs, with their content."""
 
 
 class SubmountRole(StrEnum):
-    """Pods in which a submount is seen."""
+    """Pods with a submount."""
 
     LOGIN = "login"
     """ssh sessions."""
@@ -66,23 +66,23 @@ class SubmountSpec(Model):
     """A volume at a path inside the jail: exactly one of existing_claim, host_path, scratch_gib and memory_gib."""
 
     path: AbsolutePath
-    """Where sessions and jobs see it, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
-    replace what is there by default. Below `/opt` and `/usr/local` it is for programs: no working directory or
-    output of a job can be there, as slurmd cannot enter these as the user."""
+    """Path in sessions and jobs, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
+    replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these as the
+    user, so no working directory or output of a job can be there."""
     roles: tuple[SubmountRole, ...] = (SubmountRole.LOGIN, SubmountRole.WORKER)
-    """Where it is seen. Default: in ssh sessions and in jobs."""
+    """Pods with the submount. Default: ssh sessions and jobs."""
     read_only: StrictBool = False
-    """Whether nobody can write to it."""
+    """Refuse all writes."""
     existing_claim: Maybe[ObjectName] | None = None
     """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, as many pods mount it."""
     sub_path: SubPath | None = None
     """Directory of the claim to mount. Default: the whole claim."""
     host_path: AbsolutePath | None = None
-    """Directory of the machine, which must exist there: a local disk, or a filesystem that all machines mount."""
+    """Existing directory of the machine: a local disk, or a filesystem that all machines mount."""
     scratch_gib: Annotated[int, whole(1, MAX_GIB)] | None = None
     """An empty directory on the machine's disk for each pod, of this size in GiB, gone with the pod."""
     memory_gib: Annotated[float, number(0.001, 1_000_000, what="a number of GiB without a unit")] | None = None
-    """An empty directory in memory for each pod, of this size in GiB, gone with the pod. What is in it counts as
+    """An empty directory in memory for each pod, of this size in GiB, gone with the pod. Its content counts as
     memory of the pod."""
 
 
@@ -99,7 +99,7 @@ _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 
 def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
-    """Yield what is wrong with submounts, each by itself and between them."""
+    """Yield problems of single submounts, and between them."""
     length = sum(len(each.path) for each in submounts if known(each.path))
     if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
         yield Problem(
@@ -123,7 +123,7 @@ def _path_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
 
 
 def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> Iterator[Problem]:
-    """Yield the first submount before this one that is in its way in the same pods."""
+    """Yield the first earlier submount of the same pods that collides with this one."""
     own = submounts[index]
     for other_index, other in enumerate(submounts[:index]):
         if not known(other.path, own.roles, other.roles) or not set(own.roles) & set(other.roles):
@@ -137,7 +137,7 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
             yield Problem(
                 f"{path}.path",
                 f'"{own.path}" lies {inner} "{other.path}" of {where}: one would hide or depend on the other. '
-                "Put them beside each other.",
+                "Choose paths beside each other.",
             )
             return
 
@@ -147,17 +147,15 @@ def _role_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
     if not known(roles):
         return
     if not roles:
-        yield Problem(
-            f"{path}.roles", "empty: nobody would see it. Name login, worker or both, or remove the submount."
-        )
+        yield Problem(f"{path}.roles", "empty: no pod has it. Name login, worker or both, or remove the submount.")
     elif len(set(roles)) != len(roles):
         yield Problem(f"{path}.roles", "names a role twice. Remove one.")
     elif submount.path == HOMES and len(roles) == 1:
         yield Problem(
-            f"{path}.roles", f"{HOMES} has to be the same in sessions and in jobs. Name both, or leave it out."
+            f"{path}.roles", f"{HOMES} must be the same in sessions and in jobs. Name both roles, or leave roles out."
         )
     elif submount.path == SPOOL and roles != (SubmountRole.WORKER,):
-        yield Problem(f"{path}.roles", f"{SPOOL} belongs to slurmd, which runs on workers only. Say [worker].")
+        yield Problem(f"{path}.roles", f"{SPOOL} belongs to slurmd, which runs on workers only. Set [worker].")
 
 
 def _source_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
@@ -174,9 +172,9 @@ def _source_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
 
 
 def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Problem]:
-    """Yield what does not go together with the one kind of volume that a submount has."""
+    """Yield fields that do not fit the one kind of volume of a submount."""
     if kind != "existing_claim" and known(submount.sub_path) and submount.sub_path is not None:
-        yield Problem(f"{path}.sub_path", f"given together with {kind}; only a claim has one. Remove it.")
+        yield Problem(f"{path}.sub_path", f"given together with {kind}; it is for claims only. Remove it.")
     allowed = {
         HOMES: ("existing_claim", "host_path"),
         SHARED_MEMORY: ("memory_gib",),
@@ -184,15 +182,15 @@ def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Pro
     }.get(submount.path, SOURCES)
     if known(submount.path) and kind not in allowed:
         reason = {
-            HOMES: "has to be the same on all nodes and to stay",
+            HOMES: "must be the same on all nodes and outlive pods",
             SHARED_MEMORY: "is memory",
             SPOOL: "is each node's own",
         }[submount.path]
         yield Problem(f"{path}.{kind}", f"does not fit {submount.path}, which {reason}. Give {' or '.join(allowed)}.")
     elif submount.read_only and kind in {"scratch_gib", "memory_gib"}:
-        yield Problem(f"{path}.read_only", f"given together with {kind}: it would stay empty. Remove one.")
+        yield Problem(f"{path}.read_only", f"given together with {kind}, which would stay empty. Remove one.")
     elif submount.read_only and submount.path in {HOMES, TEMPORARY}:
-        yield Problem(f"{path}.read_only", f"does not fit {submount.path}, to which people write. Remove it.")
+        yield Problem(f"{path}.read_only", f"does not fit {submount.path}, to which users write. Remove it.")
     if kind == "host_path":
         yield from _host_path_problems(str(submount.host_path), f"{path}.host_path")
 
@@ -203,17 +201,17 @@ def _host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
             yield Problem(
                 path,
                 f'got "{host_path}", which shows {forbidden} ({content}) to every job. '
-                'Give a directory that is there for jobs, such as "/mnt/local".',
+                'Give a directory made for jobs, such as "/mnt/local".',
             )
             return
 
 
 _OURS_IN_THE_CLAIM = ("active", "home", "jobs", "meta", "trees")
-"""What the jail's volume holds besides what submounts bring."""
+"""Directories of ours in the jail's volume."""
 
 
 def claim_problems(submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, state: VolumeSpec) -> Iterator[Problem]:
-    """Yield submounts that would show what the jail's volume or slurmctld's has in it."""
+    """Yield submounts that would show our directories in the jail's volume, or slurmctld's state."""
     for index, submount in enumerate(submounts):
         claim, where = submount.existing_claim, f"jail.submounts[{index}]"
         if not isinstance(claim, str):
@@ -221,7 +219,7 @@ def claim_problems(submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, state:
         if claim == state.existing_claim:
             yield Problem(
                 f"{where}.existing_claim",
-                f'"{claim}" is also the claim of storage.state: users could write slurmctld\'s state. Use another one.',
+                f'"{claim}" is also the claim of storage.state: users could write slurmctld\'s state. Choose another.',
             )
         top = str(submount.sub_path or "").partition("/")[0]
         if claim == jail.existing_claim and known(submount.sub_path) and (not top or top in _OURS_IN_THE_CLAIM):
@@ -235,7 +233,7 @@ def claim_problems(submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, state:
 def memory_problems(
     submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
 ) -> Iterator[Problem]:
-    """Yield volumes in memory that a pod has no room for: what is in them counts as memory of the pod."""
+    """Yield volumes in memory that are too large for a pod, as whose memory they count."""
     room = [
         (SubmountRole.WORKER, node_set.memory_gib, f"a node of node_sets[{index}]", f"node_sets[{index}].memory_gib")
         for index, node_set in enumerate(node_sets)
@@ -244,17 +242,17 @@ def memory_problems(
     limit = login.pod_resources.limits.memory
     if known(limit) and limit is not None:
         room.append((SubmountRole.LOGIN, float(amount(limit)) / _GIB, "a login pod", "login.pod_resources.limits"))
-    told: set[SubmountRole] = set()
+    reported: set[SubmountRole] = set()
     for role, pod_gib, pod, field in room:
         sizes = {
             index: each.memory_gib
             for index, each in enumerate(submounts)
             if known(each.memory_gib, each.roles) and each.memory_gib is not None and role in each.roles
         }
-        if sum(sizes.values()) >= pod_gib and role not in told:
-            told.add(role)
+        if sum(sizes.values()) >= pod_gib and role not in reported:
+            reported.add(role)
             yield Problem(
                 f"jail.submounts[{max(sizes)}].memory_gib",
-                f"{sum(sizes.values()):g} GiB in memory in all where the role is {role}, but {pod} has {pod_gib:g} GiB "
-                f"for that and for everything else ({field}). Lower it, or raise that.",
+                f"{sum(sizes.values()):g} GiB in memory for the role {role}, but {pod} has {pod_gib:g} GiB "
+                f"for these and everything else. Lower memory_gib of the submounts, or raise {field}.",
             )

@@ -1,4 +1,4 @@
-"""People who use the cluster, and their groups."""
+"""Users of the cluster, and their groups."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -11,8 +11,8 @@ from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
 
 _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
-"""Debian's policy (9.2.2) for ids of people: from 1000; 65534 is nobody, 65535 and 4294967295 are -1 of 16 and of
-32 bits, 4294967294 is nobody elsewhere."""
+"""Ids of people by Debian's policy (9.2.2): from 1000. 65534 is nobody, 65535 and 4294967295 are -1 of 16 and 32 bits,
+4294967294 is nobody elsewhere."""
 
 _TAKEN_IDS = {64030: "slurm", 64031: "munge"}
 """Ids of our own in all images; 64030 is Debian's for slurm."""
@@ -41,7 +41,7 @@ AccountName = Annotated[
     Matches(r"[a-z_][a-z0-9_-]*", "needs lower case letters, digits, '_' and '-', a letter or '_' first.", 32),
     AfterValidator(_no_system_name),
 ]
-"""A user's or group's name as Debian's useradd and groupadd take it: 32 characters at most."""
+"""Name of a user or group that Debian's useradd and groupadd take: 32 characters at most."""
 
 Shell = Annotated[
     str,
@@ -59,24 +59,24 @@ class GroupSpec(Model):
 
 
 class UserSpec(Model):
-    """A person who may log in and run jobs. The home directory is `/home/<name>`, made at the first login."""
+    """A person who may log in and run jobs, with the home directory `/home/<name>`, made at the first login."""
 
     name: AccountName
     """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
     uid: AccountId
     """Id of the user, the same on all nodes, and owner of the files in the home directory: never change it."""
     gid: AccountId = Field(default_factory=lambda fields: int(fields["uid"]))
-    """Id of the user's own group. Default: the uid. A group of this name is made unless `groups` has the id."""
+    """Id of the user's own group, named after the user unless `groups` has the id. Default: the uid."""
     groups: tuple[AccountName, ...] = ()
     """Names of more groups, each declared in the cluster's `groups`."""
     ssh_keys: tuple[SshPublicKey, ...] = ()
-    """Public keys that open the door, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
     shell: Shell = "/bin/bash"
     """Login shell."""
 
 
 def problems(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iterator[Problem]:
-    """Yield what is wrong between users and groups."""
+    """Yield problems between users and groups."""
     yield from _twice("users", [(user.name, user.uid) for user in users], ("name", "uid"), "Users")
     yield from _twice("groups", [(group.name, group.gid) for group in groups], ("name", "gid"), "Groups")
     declared_names = [group.name for group in groups]
@@ -107,7 +107,7 @@ def _twice(what: str, rows: list[tuple[str, int]], fields: tuple[str, str], plur
 
 
 def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iterator[Problem]:
-    """Yield clashes of the groups that users bring along with each other and with declared ones."""
+    """Yield collisions of users' own groups with each other and with declared ones."""
     gids = [group.gid for group in groups]
     names = {group.name: index for index, group in enumerate(groups)}
     owners: dict[int, int] = {}
@@ -121,7 +121,7 @@ def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) 
             yield Problem(
                 f"users[{index}].gid",
                 f"{user.gid} is also the gid of users[{owners[user.gid]}]. "
-                "Give each user one of their own, or declare it in the groups of the cluster.",
+                "Give each user another one, or declare it in the groups of the cluster.",
             )
         owners.setdefault(user.gid, index)
         if known(user.name) and user.name in names:
@@ -140,4 +140,5 @@ SYSTEM_NAMES = frozenset(
     www-data
     """.split()  # noqa: SIM905 one name a line would be a screen of nothing
 )
-"""Users and groups: a user's own group has the user's name, so they are one set."""
+"""Users and groups of Debian 13's base-passwd and of the packages in the images, which hide those of a spec. One set,
+as a user's own group has the user's name."""

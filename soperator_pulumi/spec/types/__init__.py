@@ -1,1 +1,1 @@
-"""Types of fields: text that people write, checked and understood."""
+"""Types of fields: text, checked and parsed."""

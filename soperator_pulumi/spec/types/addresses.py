@@ -1,4 +1,4 @@
-"""Ranges of addresses, as annotated types."""
+"""Ranges of addresses (`10.0.0.0/8`) and of ports (`6443`, `2379-2381`)."""
 
 import ipaddress
 import re
@@ -14,10 +14,10 @@ WANTED = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/
 
 
 def cidr(value: object, wanted: str = WANTED) -> str:
-    """Return a range of addresses in its usual form; `wanted` says in an error what is allowed.
+    """Return a range of addresses in canonical form. `wanted` names the allowed values in an error.
 
     Raises:
-        PydanticCustomError: it is none, or names an address that is not its first.
+        PydanticCustomError: Not a range, or not with its first address.
     """
     if not isinstance(value, str):
         raise refused(wanted)
@@ -56,7 +56,7 @@ class Ports:
         return cls(1, LAST_PORT)
 
     def written(self) -> int | str:
-        """Return it as a spec has it: `6443` or `"2379-2381"`."""
+        """Return the form in a spec: `6443` or `"2379-2381"`."""
         return self.first if self.first == self.last else str(self)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Ports:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read a number or a range; dumped, it is the same again."""
+        """Read a number or a range, and dump the same."""
         return core_schema.no_info_plain_validator_function(
             cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
         )

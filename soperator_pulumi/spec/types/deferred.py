@@ -1,8 +1,7 @@
-"""`Maybe[T]`: a value that may be known only after another resource exists.
+"""`Maybe[T]`: a value, or an Output that is known only after another resource exists.
 
-Every field of the spec is one of two kinds. A field that decides which resources exist, their names or the
-structure of a file is plain. A field that only flows into a resource's inputs (an image, a storage class)
-may also be a `pulumi.Output`: it is then checked when it resolves.
+A field that decides which resources exist, their names or the structure of a file is plain. A field that only flows
+into a resource's inputs (an image, a storage class) may be a `pulumi.Output`, which is checked when it resolves.
 """
 
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Deferred:
-    """Check a plain value at once, and an Output's value when it is known (an unknown one of a preview is not)."""
+    """Check a plain value at once, and an Output's value once it is known, which in a preview it may not be."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         plain, _ = get_args(source)
@@ -34,7 +33,7 @@ class _Deferred:
                     return adapter.validate_python(resolved)
                 except ValidationError as error:
                     problems = [Problem(field, problem_text(each)) for each in error.errors()]
-                    raise SpecError("An Output given to the spec", problems) from None
+                    raise SpecError("An Output in the spec", problems) from None
 
             return value.apply(when_known)
 
@@ -42,4 +41,4 @@ class _Deferred:
 
 
 Maybe: TypeAlias = Annotated[T | Output[T], _Deferred()]
-"""A `T`, or a `pulumi.Output[T]`. Never compare, format or branch on one: pass it on."""
+"""A `T`, or a `pulumi.Output[T]`. Pass it on; never compare, format or branch on it."""

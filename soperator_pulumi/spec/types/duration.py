@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: `90s`, `10m`, `2h`, `7d`, `1h30m`."""
+"""Lengths of time: `90s`, `10m`, `2h`, `7d`, `1h30m`."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _WANTED = 'needs a length of time with its unit, such as "90s", "10m", "2h", "7d
 
 
 def duration_text(duration: timedelta) -> str:
-    """Return a length of time as it is written: whole seconds, the largest units first, `0s` for none."""
+    """Return the form in a spec: whole seconds, the largest units first, `0s` for none."""
     left = int(duration.total_seconds())
     written = ""
     for name, unit in _UNITS.items():
@@ -38,11 +38,11 @@ Duration = Annotated[
     BeforeValidator(_duration),
     PlainSerializer(duration_text, return_type=str, when_used="json"),
 ]
-"""A length of time with its unit. A bare number would be seconds to one and minutes to another, and is refused."""
+"""A length of time with its unit. A bare number is refused: it could be seconds or minutes."""
 
 
 def lasting(minimum: timedelta, maximum: timedelta, *, why: str = "") -> AfterValidator:
-    """Return the check of a duration's bounds, both of them allowed; `why` says where a bound comes from."""
+    """Return the check of a duration's bounds, both allowed. `why` gives the reason of a bound."""
     span = f"needs a length of time from {duration_text(minimum)} to {duration_text(maximum)}."
     return AfterValidator(_within(minimum, maximum, f"{span}{' ' if why else ''}{why}"))
 

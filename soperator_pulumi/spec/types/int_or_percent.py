@@ -1,4 +1,4 @@
-"""Parts of a number of nodes, as Kubernetes writes them: `3` or `10%`."""
+"""Parts of a number of nodes in Kubernetes' form: `3` or `10%`."""
 
 import re
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Share:
 
     amount: int
     percent: bool = False
-    """Whether `amount` is a percentage."""
+    """`amount` is a percentage."""
 
     def of(self, total: int) -> int:
-        """Return how many of `total` nodes it is: never more than there are; a percentage rounds down, perhaps to 0."""
+        """Return the part of `total` nodes, at most all of them. A percentage rounds down, perhaps to 0."""
         return self.amount * total // _WHOLE if self.percent else min(self.amount, total)
 
     def written(self) -> int | str:
-        """Return it as a spec has it: `3` or `"10%"`."""
+        """Return the form in a spec: `3` or `"10%"`."""
         return str(self) if self.percent else self.amount
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Share:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read a number or a percentage; dumped, it is the same again."""
+        """Read a number or a percentage, and dump the same."""
         return core_schema.no_info_plain_validator_function(
             cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
         )

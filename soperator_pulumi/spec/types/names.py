@@ -9,7 +9,7 @@ _LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 DnsLabel = Annotated[
     str, Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 63)
 ]
-"""An RFC 1035 label, what Kubernetes wants of names that become host names: 63 characters at most."""
+"""An RFC 1035 label, for names that become host names in Kubernetes: 63 characters at most."""
 
 ObjectName = Annotated[
     str,
@@ -47,21 +47,21 @@ Owner = Annotated[
         63,
     ),
 ]
-"""Value of the label by which a cluster's objects and drains are known as its own."""
+"""Value of the owner label of a cluster's objects, and part of its drains' reasons."""
 
 SlurmName = Annotated[
     str,
     Matches(
         r"(?!(?i:default|all)$)[A-Za-z_][A-Za-z0-9_.-]*",
-        "needs letters, digits, '_', '-' and '.', a letter or '_' first, and is not DEFAULT or ALL, words of Slurm's.",
+        "needs letters, digits, '_', '-' and '.', a letter or '_' first, and not DEFAULT or ALL, which Slurm reserves.",
         63,
     ),
 ]
-"""A name in slurm.conf that users type after an option: partition, feature."""
+"""A name in slurm.conf for users' options: partition, feature."""
 
 ClusterName = Annotated[
     str,
     Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 40),
 ]
-"""Slurm's ClusterName: 40 characters at most, as it is part of the accounting database's table names, and lower
-case (slurm.conf(5)); it is also the default namespace, so a DNS label."""
+"""Slurm's ClusterName: a DNS label, as it is the default namespace, in lower case (slurm.conf(5)), and of 40 characters
+at most, as table names of the accounting database contain it."""

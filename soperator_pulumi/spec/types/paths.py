@@ -1,4 +1,4 @@
-"""Paths: which of them a volume may have inside the jail, and why not the others."""
+"""Paths of volumes inside the jail: allowed ones, and reasons against the others."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -14,7 +14,7 @@ AbsolutePath = Annotated[
         255,
     ),
 ]
-"""An absolute path in its shortest form, of characters that mean nothing else in any file."""
+"""An absolute path in its shortest form, of characters without another meaning in any file."""
 
 HOMES = "/home"
 TEMPORARY = "/tmp"  # noqa: S108 the jail's own, which a spec may replace
@@ -22,7 +22,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 the jail's own, which a spec may replac
 SPOOL = "/var/spool/slurmd"
 
 REPLACEABLE = (HOMES, TEMPORARY, SHARED_MEMORY, SPOOL)
-"""Places that are volumes by default, and may be other volumes."""
+"""Paths of default volumes, which other volumes may replace."""
 
 _PROGRAMS = "programs and libraries of the jail"
 _OURS = "our own"
@@ -55,7 +55,7 @@ _WITH_ALL_BELOW: Mapping[str, str] = {
     "/var/run": "a link to /run in most distributions",
     "/var/spool": "Slurm's spool",
 }
-"""Directories that no volume may replace, nor lie in."""
+"""Directories that no volume may replace or lie in, with their content."""
 
 _ITSELF: Mapping[str, str] = {
     "/": "the jail itself",
@@ -63,25 +63,25 @@ _ITSELF: Mapping[str, str] = {
     "/usr/local": "around directories of programs",
     "/var": "around data of installed packages and Slurm's spool",
 }
-"""Directories that no volume may replace, though one may lie in them."""
+"""Directories that a volume may lie in, but not replace, with their content."""
 
 _LOCAL = "/usr/local"
 _LOCAL_PROGRAMS = tuple(f"{_LOCAL}/{name}" for name in ("bin", "lib", "sbin"))
 
 UNREACHABLE = ("/opt", "/usr")
-"""Directories of the worker's own root that only root may enter: no job starts or writes its output in them, whatever
-volume is mounted there, as slurmd opens working directory and output as the user before the job is in the jail."""
+"""Directories of the worker's own root that only root may enter. slurmd opens working directory and output as the user
+before the job is in the jail, so no job starts or writes output below them, whatever volume is mounted there."""
 
 _ALLOWED = 'Choose a place of its own, such as "/data" or "/mnt/local".'
 
 
 def holds(outer: str, inner: str) -> bool:
-    """Whether `inner` lies somewhere below `outer`, both in their shortest form."""
+    """Return True if `inner` lies below `outer`, both in their shortest form."""
     return inner != outer and inner.startswith(outer.rstrip("/") + "/")
 
 
 def jail_path_problem(path: str) -> str | None:
-    """Return why no volume may be mounted at this path inside the jail, as the end of a sentence, or None."""
+    """Return the reason against a volume at this path inside the jail, as the end of a sentence, or None."""
     if path in REPLACEABLE:
         return None
     if path in _ITSELF:

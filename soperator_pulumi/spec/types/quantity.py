@@ -1,4 +1,4 @@
-"""Amounts of CPU and memory as Kubernetes writes them, and what a pod asks for."""
+"""Amounts of CPU and memory in Kubernetes' form, and resources of pods."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def amount(quantity: str) -> Decimal:
     """Return a quantity as a number of CPUs or bytes: `500m` is 0.5, `1Gi` is 1073741824.
 
     Raises:
-        ValueError: the text is no quantity.
+        ValueError: The text is no quantity.
     """
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
@@ -52,32 +52,32 @@ def _memory(value: object) -> str:
 
 
 CpuQuantity = Annotated[str, BeforeValidator(_cpu)]
-"""CPUs: `"2"`, `"0.5"`, `"500m"`; numbers are taken as well."""
+"""CPUs: `"2"`, `"0.5"`, `"500m"`, or a number."""
 
 MemoryQuantity = Annotated[str, BeforeValidator(_memory)]
-"""Memory with its unit: `"512Mi"`, `"4Gi"`. Bare numbers would be bytes, which nobody means, and are refused."""
+"""Memory with its unit: `"512Mi"`, `"4Gi"`. A bare number, which would be bytes, is refused."""
 
 
 class ResourceAmounts(Model):
     """Amounts of a container's resources."""
 
     cpu: CpuQuantity | None = None
-    """CPUs. Left out: not asked for, or not limited."""
+    """CPUs. Default: no request, or no limit."""
     memory: MemoryQuantity | None = None
-    """Memory. Left out: not asked for, or not limited."""
+    """Memory. Default: no request, or no limit."""
 
 
 class PodResources(Model):
-    """What the main container of a pod asks Kubernetes for, and where it is cut off."""
+    """Requests and limits of a pod's main container."""
 
     requests: ResourceAmounts = ResourceAmounts()
-    """What the scheduler sets aside for the pod."""
+    """Amounts that the scheduler reserves for the pod."""
     limits: ResourceAmounts = ResourceAmounts()
-    """Above this CPU is throttled and memory ends the container."""
+    """Amounts beyond which CPU is throttled, and memory ends the container."""
 
 
 def problems(resources: PodResources | None, path: str) -> Iterator[Problem]:
-    """Yield what is wrong between the fields of `pod_resources`: requests above limits."""
+    """Yield requests above limits."""
     if resources is None:
         return
     pairs = (

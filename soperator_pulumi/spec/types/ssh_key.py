@@ -1,4 +1,4 @@
-"""Public keys of users: really parsed, so that a typo is found before somebody stands at a closed door."""
+"""Public keys of users, fully parsed: a typo is found before the first login."""
 
 import base64
 import binascii
@@ -20,21 +20,21 @@ KEY_TYPES = (
     "sk-ssh-ed25519@openssh.com",
     "sk-ecdsa-sha2-nistp256@openssh.com",
 )
-"""Types of public keys that OpenSSH 10 takes from a user."""
+"""Types of users' public keys in OpenSSH 10."""
 
 
 def check_public_key(value: object) -> str:
     """Return a line of authorized_keys, `<type> <base64> [comment]`, without blanks around it.
 
     Raises:
-        PydanticCustomError: it is no public key. The message never holds the value: what was pasted may be private.
+        PydanticCustomError: Not a public key. The message never holds the value, which may be private.
     """
     if not isinstance(value, str):
         raise refused_quietly('needs a public key as text: the line in a file such as "id_ed25519.pub".')
     if "PRIVATE KEY" in value:
         raise refused_quietly(
             'is a private key. Give the public one, the line in the file that ends in ".pub", '
-            "and replace this key: it has been where it should not be."
+            "and replace this key: others may have seen it."
         )
     line = value.strip()
     if not line:

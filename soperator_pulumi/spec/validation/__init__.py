@@ -1,1 +1,1 @@
-"""Validation: from what a user wrote to a checked spec, or to all of its problems in our words."""
+"""Validation: from a user's description to a checked spec, or to all of its problems in our words."""

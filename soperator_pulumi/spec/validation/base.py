@@ -1,4 +1,4 @@
-"""What all models of the spec have in common, and how a check of ours refuses a value."""
+"""Base of all models of the spec, and the errors with which a check refuses a value."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,42 +10,40 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from soperator_pulumi.errors import Problem
 
 REFUSED = "refused"
-"""Type of the pydantic errors that `refused` makes: the message shows the value before the text."""
+"""Type of pydantic errors by `refused`: the message shows the value before the text."""
 
 REFUSED_QUIETLY = "refused_quietly"
 """The same for values that a message must not show."""
 
-
 REFUSED_PARTS = "refused_parts"
-"""The same for several problems in one value; the context holds them."""
-
+"""The same for several problems in one value, held in the context."""
 
 BROKEN_RULES = "broken_rules"
-"""Type of the errors that `broken_rules` makes."""
+"""Type of errors by `broken_rules`."""
 
 
 class Model(BaseModel):
-    """A part of the spec: immutable, with no unknown keys, its fields documented by the text below them."""
+    """A part of the spec: immutable, without unknown keys, each field documented by the text below it."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        hide_input_in_errors=True,  # what was pasted into a wrong field may be a secret
+        hide_input_in_errors=True,  # a value in a wrong field may be a secret
     )
 
 
 def refused(text: str) -> PydanticCustomError:
-    """Return the error that a validator raises; shown as `got <value>, <text>`."""
+    """Return the error of a validator; shown as `got <value>, <text>`."""
     return PydanticCustomError(REFUSED, "{text}", {"text": text})
 
 
 def refused_quietly(text: str) -> PydanticCustomError:
-    """Return the error that a validator raises where the value may be a secret; shown as `<text>`."""
+    """Return the error of a validator whose value may be a secret; shown as `<text>`."""
     return PydanticCustomError(REFUSED_QUIETLY, "{text}", {"text": text})
 
 
 def broken_rules(found: Iterable[Problem]) -> PydanticCustomError:
-    """Return the error that a model's own validator raises when fields do not go together."""
+    """Return the error of a model's own validator, for fields that do not fit together."""
     return PydanticCustomError(BROKEN_RULES, "{text}", {"text": "\n".join(map(str, found))})
 
 
@@ -55,11 +53,11 @@ class Matches:
 
     pattern: str
     wanted: str
-    """What is allowed, in words: the end of the sentence "got X, ..."."""
+    """Allowed values in words: the end of the sentence "got X, ..."."""
     max_length: int | None = None
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check after pydantic has made sure that the value is a text."""
+        """Check after pydantic has checked that the value is text."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, text: str) -> str:
@@ -71,12 +69,12 @@ class Matches:
 
 
 def whole(minimum: int, maximum: int | None = None, *, why: str = "") -> BeforeValidator:
-    """Return the check of a whole number. 3.0 is 3: numbers arrive as floats from other languages."""
+    """Return the check of a whole number. 3.0 is 3, as numbers from other languages are floats."""
     return BeforeValidator(_number_check(minimum, maximum, "a whole number", why, whole_only=True))
 
 
 def number(minimum: float, maximum: float | None = None, *, what: str, why: str = "") -> BeforeValidator:
-    """Return the check of a number; `what` names it with its unit: "a number of GiB"."""
+    """Return the check of a number. `what` names it with its unit: "a number of GiB"."""
     return BeforeValidator(_number_check(minimum, maximum, what, why, whole_only=False))
 
 
@@ -101,5 +99,5 @@ def _number_check(
 
 
 def refused_parts(found: list[Problem]) -> PydanticCustomError:
-    """Return the error of a validator that found several problems in a value, each with a path below it."""
+    """Return the error of a validator with several problems in a value, each with a path below it."""
     return PydanticCustomError(REFUSED_PARTS, "{count} problems", {"count": len(found), "problems": found})

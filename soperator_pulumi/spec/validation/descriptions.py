@@ -1,4 +1,4 @@
-"""The texts that stand below the fields of a model, for pages and schemas."""
+"""Texts below the fields of a model, for pages and schemas."""
 
 import ast
 import inspect
@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 
 def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field of a model and of the models that it extends, by the field's name.
+    """Return the text below each field of a model and of its parents, by the field's name.
 
-    Reads the sources: pydantic could do the same (`use_attribute_docstrings`), but would in every program that
-    deploys a cluster, and a third of the time in which the models are imported would be for that.
+    pydantic reads sources as well (`use_attribute_docstrings`), but in every program that deploys a cluster, at a third
+    of the models' import time.
     """
     parents = [each for each in reversed(model.__mro__) if issubclass(each, BaseModel) and each is not BaseModel]
     return {name: text for each in parents for name, text in _own(each).items()}

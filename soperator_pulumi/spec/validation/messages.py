@@ -1,4 +1,4 @@
-"""pydantic's errors in our words: what was given, what is allowed, what to do next. Never what may be a secret."""
+"""pydantic's errors in our words: value given, values allowed, next step. Never a value that may be a secret."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -9,10 +9,7 @@ from soperator_pulumi.spec.validation.base import REFUSED, REFUSED_QUIETLY
 
 _MAX_SHOWN = 64
 _NEVER_SHOWN = {"ssh_keys", "secrets", "pull_secrets", "extra", "options", "annotations", "service_annotations"}
-"""Fields in which people paste secrets by mistake, or that may hold some."""
-
-_MOVED = {"storage.homes": "is gone: the homes are in the volume of the jail now. Move it to jail.storage."}
-"""Keys that there were once, by their paths, and where they are now."""
+"""Fields that may hold secrets, or into which people paste them by mistake."""
 
 _NEEDS = {
     "bool_type": "needs true or false.",
@@ -25,19 +22,16 @@ _NEEDS = {
 
 
 def problem_text(error: ErrorDetails, keys: Sequence[str] = ()) -> str:
-    """Return the sentence for one error; `keys` are the allowed ones where an unknown key was given."""
+    """Return the sentence for one error. `keys` are the allowed ones beside an unknown key."""
     kind, given, context = error["type"], error["input"], error.get("ctx", {})
     if kind == REFUSED_QUIETLY:
         return str(context["text"])
     if kind == "missing":
         return "missing. It has no default: give it."
     if kind == "extra_forbidden":
-        moved = _MOVED.get(".".join(str(part) for part in error["loc"]))
-        if moved is not None:
-            return moved
         return _unknown_key(str(error["loc"][-1]), keys)
     if _is_output(given):
-        return "got an Output. This field decides what is created, so it needs a plain value."
+        return "got an Output, needs a plain value, as it decides which resources exist. Give the value itself."
     return f"got {shown(given, error['loc'])}, {_allowed(error)}"
 
 
@@ -52,7 +46,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 
 def shown(value: object, location: Sequence[int | str] = ()) -> str:
-    """Return a value as a message may show it: short plain ones as they are, others by their kind."""
+    """Return the form of a value in a message: a short plain one itself, any other by its kind."""
     if isinstance(value, (Mapping, list, tuple, type(None))):
         return "a mapping" if isinstance(value, Mapping) else "nothing" if value is None else "a list"
     if _NEVER_SHOWN.intersection(str(part) for part in location):
@@ -70,12 +64,12 @@ def _shown_text(text: str) -> str:
 
 
 def _is_output(value: object) -> bool:
-    """Whether it is a pulumi.Output, told by its type's name: this module stands below the one that knows Pulumi."""
+    """Return True for a pulumi.Output, by its type's name: this module is below those that import Pulumi."""
     return type(value).__name__ == "Output"
 
 
 def meant_key(key: str, keys: Sequence[str]) -> str | None:
-    """Return the one of `keys` that was probably meant."""
+    """Return the key that a misspelled one probably means."""
     near = get_close_matches(key.lower().replace("-", "_"), keys, n=1)
     return near[0] if near else None
 

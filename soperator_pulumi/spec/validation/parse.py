@@ -1,4 +1,4 @@
-"""From what the user wrote to a checked spec, or one error with all problems."""
+"""From a user's description to a checked spec, or to one error with all problems."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,17 +18,17 @@ _MAX_KEY = 64
 
 
 def parse(model: type[M], data: object, where: str, what: str, rules: Callable[[M], Iterator[Problem]]) -> M:
-    """Return the model that `data` describes: a mapping as from a stack's configuration, or a model already made.
+    """Return the model of a description.
 
     Args:
-        model: the model.
-        data: mappings, lists and plain values; Outputs where a field takes them.
-        where: how the error calls it: a configuration key, or a component.
-        what: what the mapping describes, for the error.
-        rules: yields the problems between the fields of a model, of which some may be unknown.
+        model: The model.
+        data: A mapping as from a stack's configuration, with Outputs where a field takes them; or a checked model.
+        where: Origin of the data in the error: a configuration key, or a component.
+        what: Name of the described thing in the error.
+        rules: Yields problems between the fields of a model, some of which may be unknown.
 
     Raises:
-        SpecError: with all problems at once.
+        SpecError: All problems at once.
     """
     if isinstance(data, model):
         return data
@@ -50,9 +50,9 @@ def _field_problems(model: type[Model], error: ValidationError) -> Iterator[Prob
     }
     for each in errors:
         if each["type"] == "default_factory_not_called" or (each["type"] == "missing" and each["loc"] in misspelled):
-            continue  # it follows from another problem
+            continue  # a consequence of another problem
         if each["type"] == BROKEN_RULES:
-            continue  # the rules between fields run again on all that could be read
+            continue  # the rules between fields run again on all readable fields
         path = _path(each["loc"])
         if each["type"] == REFUSED_PARTS:
             for problem in each["ctx"]["problems"]:
@@ -62,7 +62,7 @@ def _field_problems(model: type[Model], error: ValidationError) -> Iterator[Prob
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """Return a location as a person writes it: `node_sets[1].name`."""
+    """Return the path of a location: `node_sets[1].name`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in location if part != "[key]"]
     return "".join(parts).removeprefix(".")
 
@@ -72,7 +72,7 @@ def _key(key: str) -> str:
 
 
 def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
-    """Return the keys that are allowed where an error lies in what was read as `model`."""
+    """Return the allowed keys at the location of an error in a `model`."""
     at: type[Model] | None = model
     for part in error["loc"][:-1]:
         if at is None:
@@ -84,5 +84,5 @@ def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
 
 
 def _order(problem: Problem) -> list[tuple[int, str]]:
-    """Sort by path, with numbers by their value: node_sets[2] before node_sets[10]."""
+    """Return the sort key of a path, with numbers by value: node_sets[2] before node_sets[10]."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", problem.path)]

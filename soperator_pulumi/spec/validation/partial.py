@@ -1,8 +1,7 @@
-"""What can be read of a spec that has problems, so that the rules between fields run on it as well.
+"""Readable part of a spec with problems, so that the rules between fields run on it as well.
 
-pydantic runs a model's own validators only when all of its fields are right. People want all problems at once,
-so the rules between fields are pure functions over models, and get a model in which every field that could not
-be read is `UNKNOWN`.
+pydantic runs a model's own validators only when all fields are valid. To report all problems at once, the rules between
+fields are pure functions over models, in which every unreadable field is `UNKNOWN`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 class _Unknown:
-    """Stands for a value that could not be read: it is false, empty, and so is everything in it."""
+    """An unreadable value: false and empty, as is every attribute of it."""
 
     def __getattr__(self, name: str) -> "_Unknown":
         if name.startswith("__"):
@@ -33,16 +32,16 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-"""The value of a field that could not be read."""
+"""Value of an unreadable field."""
 
 
 def known(*values: object) -> bool:
-    """Whether all of these could be read."""
+    """Return True if all values were readable."""
     return not any(value is UNKNOWN for value in values)
 
 
 def partial(model: type[M], data: object) -> M:
-    """Return what can be read of `data` as a model; `UNKNOWN` where nothing can."""
+    """Return the readable part of `data` as a model, or `UNKNOWN`."""
     if isinstance(data, model):
         return data
     if not isinstance(data, Mapping):
@@ -73,7 +72,7 @@ def _default(field: FieldInfo, values: dict[str, object]) -> object:
         readable = {name: value for name, value in values.items() if known(value)}
         default = field.get_default(call_default_factory=True, validated_data=readable)
     except KeyError:
-        return UNKNOWN  # it is made of a field that could not be read
+        return UNKNOWN  # made of an unreadable field
     return cast("object", default)
 
 
@@ -89,7 +88,7 @@ def model_in(annotation: object) -> type[Model] | None:
 
 @cache
 def _adapters(model: type[Model]) -> dict[str, TypeAdapter[object]]:
-    """Return what checks each field of a model by itself."""
+    """Return the check of each field of a model by itself."""
     return {name: TypeAdapter(_annotation(field)) for name, field in model.model_fields.items()}
 
 

@@ -176,7 +176,10 @@ def test_a_waiting_job_cannot_be_changed_to_what_is_refused(
 
 def test_a_check_that_fails_refuses_the_job_and_tells_the_administrator_why(slurmctld: Slurmctld) -> None:
     told = slurmctld.submit(**a_batch_job(std_out=["not a text"]))
-    assert told == "the job's paths could not be checked. Please tell the administrator; the log of slurmctld says why."
+    assert (
+        told
+        == "the job's paths could not be checked. Report it to the administrator; the reason is in slurmctld's log."
+    )
     assert slurmctld.log()[-1].startswith("job_submit.lua: ")
 
 

@@ -77,12 +77,15 @@ def test_all_problems_of_a_policy_alone_stand_in_one_message() -> None:
     assert str(caught.value).splitlines() == [
         "SOPERATOR_DRAIN has 3 problems:",
         '  gracee: unknown key. Did you mean "grace"?',
-        '  max_wait: "7d" is shorter than timeout = "9d", after which it goes on. Raise it, or lower the timeout.',
+        (
+            '  max_wait: "7d" is shorter than timeout = "9d", after which the wait continues. Raise max_wait, '
+            "or lower the timeout."
+        ),
         '  wait: got "no", needs true or false.',
     ]
 
 
 @pytest.mark.parametrize("data", ["cancel", None, ["timeout"]])
 def test_a_policy_that_is_no_mapping_is_a_problem(data: object) -> None:
-    with pytest.raises(SpecError, match="needs a mapping that describes how nodes are drained"):
+    with pytest.raises(SpecError, match="needs a mapping that describes a drain policy"):
         parse_drain(data, "SOPERATOR_DRAIN")

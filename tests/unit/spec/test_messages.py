@@ -37,6 +37,7 @@ def with_drain(**drain: object) -> Data:
     ("overrides", "words"),
     [
         ({"node_sets": [{"name": "login", "cpus": 1, "memory_gib": 1}]}, 'got "login", which is reserved'),
+        ({"node_sets": [{"name": "admin", "cpus": 1, "memory_gib": 1}]}, 'got "admin", which is reserved'),
         ({"node_sets": [{"name": "x" * 53, "cpus": 1, "memory_gib": 1}]}, "53 characters long; 52 at most"),
         ({"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "replicas": -1}]}, "whole number of at least 0"),
         ({"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "replicas": 1.5}]}, "got 1.5, needs a whole number"),
@@ -70,10 +71,6 @@ def with_drain(**drain: object) -> Data:
         ({"slurm": {"version": 24.11}}, 'got 24.11, needs "24.11".'),
         ({"name": "default"}, 'namespace: got "default", which belongs to Kubernetes'),
         ({"images": {**IMAGES, "jail": None}}, "images.jail: missing, and jail.source is not given"),
-        (
-            {"storage": {"homes": {"size_gib": 5}}},
-            "storage.homes: is gone: the homes are in the volume of the jail now",
-        ),
         ({"images": {name: "a" for name in IMAGES if name != "munge"}}, "images.munge: missing."),
     ],
 )
@@ -98,7 +95,7 @@ def test_an_output_where_a_plain_value_is_needed_is_told_apart() -> None:
     async def run() -> str:  # an Output needs an event loop
         return the_message_of(a_cluster(name=pulumi.Output.from_input("hpc"), namespace="slurm"))
 
-    assert "name: got an Output. This field decides what is created" in asyncio.run(run())
+    assert "name: got an Output, needs a plain value" in asyncio.run(run())
 
 
 SECRET = "s3cr3t-value"

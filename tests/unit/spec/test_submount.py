@@ -96,8 +96,8 @@ def scratch(path: str, *roles: str) -> Data:
         (scratch("/etc/x"), 'submounts[0].path: got "/etc/x", which lies inside /etc, where the jail has the jail\'s'),
         (scratch("/usr"), 'got "/usr", where the jail has programs and libraries'),
         (scratch("/opt"), 'got "/opt", which is around /opt/slurm'),
-        (scratch("/var/spool/slurmd"), "belongs to slurmd, which runs on workers only. Say [worker]."),
-        (scratch("/home"), "submounts[0].scratch_gib: does not fit /home, which has to be the same on all nodes"),
+        (scratch("/var/spool/slurmd"), "belongs to slurmd, which runs on workers only. Set [worker]."),
+        (scratch("/home"), "submounts[0].scratch_gib: does not fit /home, which must be the same on all nodes"),
         (scratch("/dev/shm"), "does not fit /dev/shm, which is memory. Give memory_gib."),
         ({"path": "/data"}, "submounts[0]: has no volume. Give exactly one of existing_claim, host_path, scratch_gib"),
         (
@@ -129,7 +129,7 @@ def test_names_that_only_begin_alike_do_not_collide() -> None:
 
 def test_no_submount_shows_the_state_of_slurmctld_or_what_is_ours_in_the_jails_volume() -> None:
     state = {"state": {"existing_claim": "state"}}
-    with pytest.raises(SpecError, match=r"users could write slurmctld's state\. Use another one"):
+    with pytest.raises(SpecError, match=r"users could write slurmctld's state\. Choose another"):
         a_spec(storage=state, jail={"submounts": [{"path": "/data", "existing_claim": "state"}]})
     jail: Data = {"storage": {"existing_claim": "jail"}}
     for sub_path in ({}, {"sub_path": "trees"}, {"sub_path": "meta/x"}):
@@ -147,10 +147,10 @@ def test_the_jail_and_slurmctlds_state_are_different_volumes(field: str) -> None
     ("sizes", "roles", "words"),
     [
         ([7], ["worker"], None),
-        ([8], ["worker"], "8 GiB in memory in all where the role is worker, but a node of node_sets[0] has 8 GiB"),
-        ([4, 4.5], ["worker"], "8.5 GiB in memory in all where the role is worker"),
+        ([8], ["worker"], "8 GiB in memory for the role worker, but a node of node_sets[0] has 8 GiB"),
+        ([4, 4.5], ["worker"], "8.5 GiB in memory for the role worker"),
         ([7.5], ["login"], None),
-        ([9], ["login"], "9 GiB in memory in all where the role is login, but a login pod has 8 GiB"),
+        ([9], ["login"], "9 GiB in memory for the role login, but a login pod has 8 GiB"),
     ],
 )
 def test_volumes_in_memory_leave_room_for_the_pod(sizes: list[float], roles: list[str], words: str | None) -> None:
