@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
-from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, Marker, Operation
 
 SCRIPTS = "/usr/lib/soperator"
 """Folder of the scripts in the worker's image."""
@@ -80,7 +80,8 @@ def stop_command(owner: str, *, cgroups: bool) -> list[str]:
 
 
 def _reasons(owner: str) -> str:
-    """Return the reasons of all drains of the cluster's own programs, as an extended regular expression."""
+    """Return the reasons of drains that a recreated pod ends, as an extended regular expression."""
     prefix = str(Marker(owner, Operation.POD_STOP)).removesuffix(Operation.POD_STOP).replace(".", "[.]")
     of_pods = "|".join(each for each in Operation if each.of_a_pod)
-    return f"{prefix}({of_pods}|[a-z-]+ [0-9a-f]{{6}}( [(]was: .*[)])?)"
+    of_runs = "|".join(sorted(SET_BY_RUNS))
+    return f"{prefix}({of_pods}|({of_runs}) [0-9a-f]{{6}}( [(]was: .*[)])?)"

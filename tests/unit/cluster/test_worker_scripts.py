@@ -500,6 +500,7 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
     ("state", "reason"),
     [
         ("IDLE+DRAIN", "disk is broken"),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: health 1a2b3c"),  # of a newer release
         ("IDLE+DRAIN", f"{POD_STOP} and the disk is broken"),
         ("IDLE+DRAIN", POD_STOP.replace(OWNER, "project-test.hpc")),
         ("IDLE+FAIL", POD_STOP),
