@@ -12,9 +12,8 @@ from pydantic import BeforeValidator
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.live_jail import LiveJail
 from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef

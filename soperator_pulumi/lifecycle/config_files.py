@@ -12,9 +12,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, Reader, differences
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld

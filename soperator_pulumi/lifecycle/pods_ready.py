@@ -11,9 +11,8 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.operations.rollout import Rollout

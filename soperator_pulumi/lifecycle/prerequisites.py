@@ -10,9 +10,8 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import hold, holder
 from soperator_pulumi.operations.preflight import (
     Reference,

@@ -8,9 +8,8 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.jobs import JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef

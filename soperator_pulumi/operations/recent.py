@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from soperator_pulumi.operations.kube import FIELD_MANAGER, LOG_LINES, Json, Kube
 from soperator_pulumi.operations.progress import Clock
-from soperator_pulumi.slurm.shared_answers import SharedAnswers
-from soperator_pulumi.slurm.shared_reads import SharedReads
+from soperator_pulumi.slurm.shared_reads import SharedAnswers, SharedReads
 from soperator_pulumi.slurm.transport import Transport
 
 MAX_AGE_SECONDS = 1.0

@@ -1,13 +1,83 @@
-"""Reads of Slurm's state, shared by all who ask at the same time."""
+"""Reads of Slurm's state and of Kubernetes, shared by all who ask at the same time or a moment later."""
 
-from collections.abc import Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
 
-from soperator_pulumi.slurm.shared_answers import SharedAnswers
+from soperator_pulumi.errors import TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
+
+T = TypeVar("T")
 
 _READS = (("scontrol", "show"), ("squeue",))
 """How commands begin that change nothing."""
+
+
+class SharedAnswers:
+    """Runs a question once for all who have asked before it begins.
+
+    None of them gets an answer that is older than its question, unless it allows an age: who comes while the question
+    runs waits for the next run of it.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        """Prepare.
+
+        Args:
+            now: Returns seconds that only grow.
+        """
+        self._now = now
+        self._lock = Lock()
+        self._next: dict[Hashable, Future[Any]] = {}
+        """Runs that have not begun."""
+        self._last: dict[Hashable, tuple[float, Future[Any]]] = {}
+        """The newest run that has begun, and when."""
+        self._running: dict[Hashable, Lock] = {}
+
+    def ask(self, question: Hashable, look: Callable[[], T], *, max_age_seconds: float = 0.0) -> T:
+        """Return the answer of a run of `look` that begins now or later, or began at most `max_age_seconds` ago.
+
+        Raises:
+            TransportError: the thread that ran it was interrupted.
+            Exception: what `look` raised, for each of those who wait.
+        """
+        with self._lock:
+            joined = self._recent(question, max_age_seconds) or self._next.get(question)
+            answer: Future[T] = joined or self._next.setdefault(question, Future())
+            running = self._running.setdefault(question, Lock())
+        if joined is None:
+            self._carry_out(question, answer, running, look)
+        return answer.result()
+
+    def _recent(self, question: Hashable, max_age_seconds: float) -> Future[Any] | None:
+        began_at, answer = self._last.get(question, (0.0, None))
+        if answer is None or self._now() - began_at >= max_age_seconds:
+            return None
+        failed = answer.done() and answer.exception() is not None
+        return None if failed else answer
+
+    def _carry_out(self, question: Hashable, answer: Future[T], running: Lock, look: Callable[[], T]) -> None:
+        """Run it for all who wait. They get its error, too, and are not left waiting by a Ctrl-C."""
+        try:
+            with running:
+                self._begin(question, answer)
+                answer.set_result(look())
+        except Exception as error:  # noqa: BLE001 - each of those who wait raises it
+            answer.set_exception(error)
+        except BaseException:
+            self._begin(question, answer)
+            answer.set_exception(TransportError("The one who asked first was interrupted."))
+            raise
+
+    def _begin(self, question: Hashable, answer: Future[Any]) -> None:
+        """Let only those join from now on who allow an age."""
+        with self._lock:
+            if self._next.get(question) is answer:
+                del self._next[question]
+                self._last[question] = (self._now(), answer)
 
 
 class SharedReads:
