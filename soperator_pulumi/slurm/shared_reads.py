@@ -13,36 +13,36 @@ from soperator_pulumi.slurm.transport import Answer, Transport
 T = TypeVar("T")
 
 _READS = (("scontrol", "show"), ("squeue",))
-"""How commands begin that change nothing."""
+"""First words of commands that change nothing."""
 
 
 class SharedAnswers:
-    """Runs a question once for all who have asked before it begins.
+    """Answers of questions, each asked once for all threads that wait for it.
 
-    None of them gets an answer that is older than its question, unless it allows an age: who comes while the question
-    runs waits for the next run of it.
+    No thread gets an answer older than its own question, unless it allows an age: a thread that comes while the
+    question runs waits for the next run.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         """Prepare.
 
         Args:
-            now: Returns seconds that only grow.
+            now: Returns seconds of a clock that never goes back.
         """
         self._now = now
         self._lock = Lock()
         self._next: dict[Hashable, Future[Any]] = {}
         """Runs that have not begun."""
         self._last: dict[Hashable, tuple[float, Future[Any]]] = {}
-        """The newest run that has begun, and when."""
+        """The newest run that has begun, and its time."""
         self._running: dict[Hashable, Lock] = {}
 
     def ask(self, question: Hashable, look: Callable[[], T], *, max_age_seconds: float = 0.0) -> T:
-        """Return the answer of a run of `look` that begins now or later, or began at most `max_age_seconds` ago.
+        """Return the answer of `look`, run now or later, or begun at most `max_age_seconds` ago.
 
         Raises:
-            TransportError: the thread that ran it was interrupted.
-            Exception: what `look` raised, for each of those who wait.
+            TransportError: the thread that ran `look` was interrupted.
+            Exception: the error of `look`, for each thread that waits.
         """
         with self._lock:
             joined = self._recent(question, max_age_seconds) or self._next.get(question)
@@ -60,20 +60,20 @@ class SharedAnswers:
         return None if failed else answer
 
     def _carry_out(self, question: Hashable, answer: Future[T], running: Lock, look: Callable[[], T]) -> None:
-        """Run it for all who wait. They get its error, too, and are not left waiting by a Ctrl-C."""
+        """Run `look` for all threads that wait. An error or a Ctrl-C reaches each of them."""
         try:
             with running:
                 self._begin(question, answer)
                 answer.set_result(look())
-        except Exception as error:  # noqa: BLE001 - each of those who wait raises it
+        except Exception as error:  # noqa: BLE001 - each waiting thread raises it
             answer.set_exception(error)
         except BaseException:
             self._begin(question, answer)
-            answer.set_exception(TransportError("The one who asked first was interrupted."))
+            answer.set_exception(TransportError("The thread that asked first was interrupted."))
             raise
 
     def _begin(self, question: Hashable, answer: Future[Any]) -> None:
-        """Let only those join from now on who allow an age."""
+        """Begin the run: only threads that allow an age join it from now on."""
         with self._lock:
             if self._next.get(question) is answer:
                 del self._next[question]
@@ -81,7 +81,7 @@ class SharedAnswers:
 
 
 class SharedReads:
-    """Runs a command that only reads once for all who have asked before it begins.
+    """A transport that runs a reading command once for all threads that wait for it.
 
     The resources of every node set look at all nodes at the same moment.
     """
@@ -98,9 +98,9 @@ class SharedReads:
 
         Args:
             transport: Runs the commands.
-            answers: Shared with others; by default none are.
-            where: Tells the places apart where commands run, among those who share answers.
-            max_age_seconds: How long before the question the command may have begun.
+            answers: Answers shared with other transports; by default its own.
+            where: Key of the place where commands run, among transports that share answers.
+            max_age_seconds: Age that an answer may have.
         """
         self._transport = transport
         self._answers = answers or SharedAnswers()
@@ -108,11 +108,11 @@ class SharedReads:
         self._max_age_seconds = max_age_seconds
 
     def __str__(self) -> str:
-        """Where commands run, for messages."""
+        """Return the place where commands run, for messages."""
         return str(self._transport)
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`, or wait for a run of it that others have asked for."""
+        """Run `command`, or wait for a run that another thread has begun or will begin."""
         words = tuple(command)
         run = partial(self._transport.run, command, stdin=stdin, timeout_seconds=timeout_seconds)
         if stdin or not any(words[: len(read)] == read for read in _READS):
