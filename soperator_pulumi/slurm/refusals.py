@@ -70,7 +70,7 @@ def job_refusals(answer: Answer, job_ids: Mapping[str, int]) -> dict[int, str]:
         TransportError: nothing is known about the effect.
     """
     refused = {}
-    for line in answer.words.splitlines() if answer.returncode else ():
+    for line in answer.message.splitlines() if answer.returncode else ():
         found = next((match for form in _OF_A_JOB if (match := form.fullmatch(line.strip()))), None)
         error = refusal(line)
         if found is None or isinstance(error, (NotRunningError, TransportError)):
@@ -84,4 +84,4 @@ def _known(name: str, job_ids: Mapping[str, int], answer: Answer) -> int:
     try:
         return job_ids[name.replace("[", "").replace("]", "")]  # 26.05 writes 10_[9] where 24.11 writes 10_9
     except KeyError:
-        raise SlurmError(answer.words) from None
+        raise SlurmError(answer.message) from None

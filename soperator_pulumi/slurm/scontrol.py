@@ -140,7 +140,7 @@ class ScontrolClient:
     def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._ask(command, timeout_seconds=timeout_seconds)
         if answer.returncode != 0:
-            raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
+            raise refusal(answer.message or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
 
 

@@ -113,8 +113,8 @@ class SharedReads:
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         """Run `command`, or wait for a run that another thread has begun or will begin."""
-        words = tuple(command)
+        parts = tuple(command)
         run = partial(self._transport.run, command, stdin=stdin, timeout_seconds=timeout_seconds)
-        if stdin or not any(words[: len(read)] == read for read in _READS):
+        if stdin or not any(parts[: len(read)] == read for read in _READS):
             return run()
-        return self._answers.ask((self._where, words), run, max_age_seconds=self._max_age_seconds)
+        return self._answers.ask((self._where, parts), run, max_age_seconds=self._max_age_seconds)

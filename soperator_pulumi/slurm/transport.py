@@ -24,7 +24,7 @@ class Answer:
         return self.returncode in _ENDED_BY_OTHERS
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """Error message of the command: standard error, or standard output when that is empty."""
         return self.stderr.strip() or self.stdout.strip()
 

@@ -42,7 +42,7 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
         timeout_seconds=TRIAL_SECONDS,
     )
     if answer.returncode != 0:
-        raise SlurmError(_reasons(answer.words) or f"slurmctld did not start in {TRIAL_SECONDS} s.")
+        raise SlurmError(_reasons(answer.message) or f"slurmctld did not start in {TRIAL_SECONDS} s.")
 
 
 def _reasons(log: str) -> str:

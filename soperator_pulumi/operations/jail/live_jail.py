@@ -69,7 +69,7 @@ class LiveJail:
         place = self.kube.transport(self.namespace, CONTROLLER_POD, USERS_CONTAINER, coreutils=False)
         answer = place.run([*layout.JAIL_TOOLS, "trees", "--jail", layout.JAIL_DIR])
         if answer.returncode != 0:
-            raise JailError(f"jail: its trees cannot be listed: {answer.words}")
+            raise JailError(f"jail: its trees cannot be listed: {answer.message}")
         return read_trees(answer.stdout)
 
     def switch(self, to: Tree, changes: str) -> None:
@@ -167,7 +167,7 @@ class LiveJail:
         for pod in self._login_pods():
             answer = self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER).run(IN_USE)
             if answer.returncode != 0:
-                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.words}")
+                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.message}")
             used.update(answer.stdout.split())
         return used
 
