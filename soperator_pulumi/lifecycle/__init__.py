@@ -1,8 +1,7 @@
-"""Resources that act on a live cluster, as Pulumi dynamic resources: thin adapters over plain classes.
+"""Dynamic resources of Pulumi that act on a live cluster: thin adapters over `operations`.
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
-`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`,
-`:DrainGate`.
+`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree

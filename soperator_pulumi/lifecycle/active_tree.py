@@ -1,6 +1,6 @@
-"""The resource that has new jobs and logins enter the wanted tree of the jail. It comes after all else.
+"""The resource that has new jobs and logins enter the wanted tree of the jail, after all other resources.
 
-Thin: what it does stands in `jail`. Its diff compares with the live jail.
+`operations.jail` does the work. The diff compares with the live jail.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,8 @@ from pydantic import BeforeValidator
 
 from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.live_jail import LiveJail
 from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
@@ -22,7 +21,7 @@ from soperator_pulumi.operations.progress import MachineClock, report
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with its whole numbers as such: Pulumi sends floats, which Kubernetes refuses."""
+    """Return a tree of values with whole numbers as integers: Pulumi sends floats, which Kubernetes refuses."""
     if isinstance(value, dict):
         return {key: _whole(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -37,7 +36,7 @@ class ActiveTreeInputs(ClusterRef):
     populated: str
     """The tree that this deployment fills itself."""
     source: str
-    """What it is filled from."""
+    """Image or tarball that fills it."""
     keep_trees: int
     changes: str
     labels: dict[str, str]
@@ -46,10 +45,10 @@ class ActiveTreeInputs(ClusterRef):
 
 
 class ActiveTreeProvider(PinnedProvider):
-    """Switch on create and update. Deleting removes Jobs that worked on trees, and no tree."""
+    """Switch on create and update. Delete removes Jobs that worked on trees, and no tree."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with the live jail, and print from which tree to which it will be switched."""
+        """Compare with the live jail, and report the switch to come: the active tree and the next one."""
         if has_unknown(news):
             return DiffResult(changes=True)
         inputs = ActiveTreeInputs.model_validate(news)
@@ -67,7 +66,7 @@ class ActiveTreeProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Switch, unless the wanted tree is active: the first one that is filled is so at once."""
+        """Switch, unless the wanted tree is active: the first tree is active once it is filled."""
         self._put(props)
         return CreateResult(f"{props['namespace']}/jail", {**props})
 
@@ -77,7 +76,7 @@ class ActiveTreeProvider(PinnedProvider):
         return UpdateResult({**news})
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """End what still works on the trees. The trees are data and stay."""
+        """End the Jobs that still work on the trees. The trees are data and stay."""
         self.recorded_kube(props)
         jail = self._jail(props, ActiveTreeInputs.model_validate(props))
         jail.remove_work()
@@ -89,7 +88,7 @@ class ActiveTreeProvider(PinnedProvider):
         trees = jail.trees()
         to, active = find_tree(trees, inputs.tree), active_of(trees)
         if not to.active:
-            if before is None:  # or the diff has said so
+            if before is None:  # else the diff has reported it
                 report(f"jail: {active or 'no tree'} -> {to}")
             jail.switch(to, inputs.changes)
             if not find_tree(jail.trees(), inputs.tree).active:
@@ -113,15 +112,15 @@ class ActiveTreeProvider(PinnedProvider):
 
 
 def _kept(props: Mapping[str, Any]) -> tuple[str, int]:
-    """Return what decides which trees are kept: old ones are removed when it has changed since the last whole run."""
+    """Return the inputs that decide which trees stay: after a change in them, old trees are removed."""
     return props["tree"], int(props["keep_trees"])
 
 
 def _next(inputs: ActiveTreeInputs, trees: tuple[Tree, ...]) -> Tree:
-    """Return the wanted tree; one that this deployment fills may not be there yet, any other must.
+    """Return the wanted tree. A tree that this deployment fills may not exist yet; any other must.
 
     Raises:
-        JailError: it is not there; with those that are.
+        JailError: the tree does not exist; with those that do.
     """
     if inputs.tree == inputs.populated:
         return Tree(tree=inputs.tree, source=inputs.source)
@@ -132,7 +131,7 @@ class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
     """The tree of the jail that new jobs and logins enter."""
 
     tree: pulumi.Output[str]
-    """The active tree's name."""
+    """Name of the active tree."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The resource that owns a ConfigMap of configuration files and changes it as a transaction.
 
-Thin: what it does stands in `transaction`. Its diff compares with the live ConfigMap and prints how files change.
+`operations.configuration` does the work. The diff compares with the live ConfigMap and reports changed lines.
 """
 
 import secrets
@@ -12,9 +12,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, Reader, differences
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
@@ -24,14 +23,14 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 
 _KNOWN_GOOD = "known_good"
-"""Output with the files of the last run that went well; a refresh changes `files` to what is live, and not this."""
+"""Output with the files of the last successful run; a refresh sets `files` to the live ones, and leaves this."""
 
 
 class ConfigFilesProvider(PinnedProvider):
-    """Create, change and remove the ConfigMap."""
+    """Create, change and delete the ConfigMap."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with what is live, and print how the files will change."""
+        """Compare with the live files, and report the lines that will change."""
         if has_unknown(news):
             return DiffResult(changes=True)
         desired = DesiredFiles.model_validate(news)
@@ -52,29 +51,29 @@ class ConfigFilesProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
-        """Yield what speaks against a change of Slurm's files as things are."""
+        """Yield the reason why a change of Slurm's files would be refused now, if there is one."""
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
         slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
         try:
-            words = slurmctld.refusal(before, desired.files)
+            reason = slurmctld.refusal(before, desired.files)
         except (KubernetesError, SlurmError, TransportError) as error:
-            words = f"Whether jobs would be lost is not known: {error}"
-        if words:
-            yield f"{desired.name}: would be refused now. {words}"
+            reason = f"It is not known whether jobs would be lost: {error}"
+        if reason:
+            yield f"{desired.name}: would be refused now. {reason}"
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Apply the ConfigMap. Where pods read it already, after a run that was killed, they get it as in an update."""
+        """Apply the ConfigMap. Pods that read it already, after a killed run, get it as in an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
         _transaction(self.pinned_kube(props), desired).put(desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return the live files. They are gone where the namespace is, and the user says that it is for good.
+        """Return the live files. They count as gone where the user has given up the namespace.
 
         Raises:
-            KubernetesError: there is no such namespace, or it is another one: this may be a wrong cluster.
+            KubernetesError: the namespace is missing, or another one: this may be a wrong cluster.
         """
         if ClusterRef.model_validate(props).given_up(self.kube(props)):
             return ReadResult("", {})
@@ -85,13 +84,13 @@ class ConfigFilesProvider(PinnedProvider):
         return ReadResult(id_, {**props, "files": live.files})
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Change the files as a transaction; what is recorded are the last files that went well."""
+        """Change the files as a transaction, and record them where it succeeds."""
         desired = DesiredFiles.model_validate(news)
         _transaction(self.pinned_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        """Delete the ConfigMap. One that was replaced leaves that of its successor, which has the same name."""
+        """Delete the ConfigMap. A replaced resource leaves that of its successor, which has the same name."""
         recorded = DesiredFiles.model_validate(props)
         kube = self.recorded_kube(props)
         live = _transaction(kube, recorded).live(recorded)
@@ -114,7 +113,7 @@ def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
 
 
 class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
-    """A ConfigMap whose changes are in force when the resource is up to date."""
+    """A ConfigMap whose files are in force when the resource is up to date."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ def access(props: Mapping[str, Any], config: Config | None) -> Access:
     `kubernetes:kubeconfig` and `kubernetes:context`, which choose the cluster of Pulumi's own Kubernetes resources as
     well; and else the ambient KUBECONFIG.
     """
-    order = [_said(props), _configured(config, "soperator"), _configured(config, "kubernetes")]
+    order = [_given(props), _configured(config, "soperator"), _configured(config, "kubernetes")]
     return next((each for each in order if each != Access()), Access())
 
 
@@ -90,21 +90,21 @@ def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> di
     Credentials that were recorded may have expired: those in the stack's `soperator:kubeconfig` take their place where
     that names the same API server. A cluster that was given access to another one keeps it: a program may have several.
     """
-    configured, known = _configured(config, "soperator"), _said(recorded)
+    configured, known = _configured(config, "soperator"), _given(recorded)
     server = configured.server()
     if not server or server != known.server():
         return {**recorded}
     return {**recorded, KUBECONFIG: configured.kubeconfig, CONTEXT: configured.context}
 
 
-def _said(values: Mapping[str, Any]) -> Access:
+def _given(values: Mapping[str, Any]) -> Access:
     return Access(_text(values, KUBECONFIG), _text(values, CONTEXT))
 
 
 def _configured(config: Config | None, namespace: str) -> Access:
     if config is None:
         return Access()
-    return _said({key: config.get(f"{namespace}:{key}") for key in (KUBECONFIG, CONTEXT)})
+    return _given({key: config.get(f"{namespace}:{key}") for key in (KUBECONFIG, CONTEXT)})
 
 
 def _text(values: Mapping[str, Any], key: str) -> str | None:

@@ -15,9 +15,8 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import hold, release, require_held
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_all import drain_all

@@ -8,9 +8,8 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.scale_down import NodeSetSize, ScaleDown
 from soperator_pulumi.operations.progress import MachineClock, report

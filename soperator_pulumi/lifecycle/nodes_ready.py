@@ -8,9 +8,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext, slurm_of
 from soperator_pulumi.operations.nodes.drain_override import policy_of

@@ -1,6 +1,6 @@
 """The resource after a StatefulSet whose pods Kubernetes replaces: up to date when all are new and ready.
 
-Pulumi could wait for such a StatefulSet itself, but all that depends on it would wait with it, and it would say less.
+Pulumi could wait for such a StatefulSet itself, but would report less, and all dependents would wait with it.
 """
 
 from collections.abc import Mapping
@@ -11,37 +11,36 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.operations.rollout import Rollout
 
 TIMEOUT_SECONDS = 600
-"""As Pulumi waits for a StatefulSet by default; pulls a large image and brings up a machine of most clouds."""
+"""Pulumi's default for a StatefulSet; enough to pull a large image and to start a machine of most clouds."""
 
 
 class PodsReadyInputs(ClusterRef):
-    """The StatefulSet that is waited for; the selector has the labels of its pods."""
+    """The StatefulSet to wait for; the selector has the labels of its pods."""
 
     stateful_set: str
 
 
 class PodsReadyProvider(LiveProvider):
-    """Wait on create and update. Deleting removes nothing."""
+    """Wait on create and update. Delete removes nothing."""
 
     def diff(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Look at the pods as they are now, after whatever this run has changed before."""
+        """Look at the pods as they are now, after all earlier changes of this run."""
         if has_unknown(news):
             return DiffResult(changes=True)
         try:
-            lacks = self._rollout(news).lacks()
+            lines = self._rollout(news).missing()
         except KubernetesError as error:
-            lacks = [f"{news['stateful_set']}: its pods cannot be looked at: {error}"]
-        for line in lacks:
+            lines = [f"{news['stateful_set']}: its pods cannot be looked at: {error}"]
+        for line in lines:
             report(line)
-        return DiffResult(changes=bool(lacks))
+        return DiffResult(changes=bool(lines))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Wait for the pods."""

@@ -1,4 +1,4 @@
-"""The first resource of a cluster: its check looks at the live Kubernetes before anything is applied."""
+"""The first resource of a cluster: its check reads the live Kubernetes before anything is applied."""
 
 import base64
 import hashlib
@@ -10,9 +10,8 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.holder import hold, holder
 from soperator_pulumi.operations.preflight import (
     Reference,
@@ -28,12 +27,12 @@ _API_SERVERS = "api_servers"
 
 
 class PrerequisitesProvider(LiveProvider):
-    """Check and find: nothing is made, and nothing is removed."""
+    """Check and read: nothing is created, and nothing is removed."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fail with all problems in one message. In a preview, what is not known yet is looked at in the deployment.
+        """Fail with all problems in one message. Values that a preview does not know yet are checked in the deployment.
 
-        Addresses of the Kubernetes API that are not given become inputs as they are found, so that a preview has them.
+        Addresses of the Kubernetes API that are not given become inputs as they are found: so a preview has them.
         """
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
@@ -48,17 +47,17 @@ class PrerequisitesProvider(LiveProvider):
         return CheckResult({**news, _API_SERVERS: addresses}, [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare what is asked for, and the host key that is there."""
+        """Compare the inputs, and the live host key."""
         if has_unknown(news) or _asked(olds) != _asked(news):
             return DiffResult(changes=True)
         return DiffResult(changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)})
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record what was found."""
+        """Record the host key that was found."""
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record what was found. A component that was renamed holds the cluster under its new name from now on."""
+        """Record the host key that was found. A renamed component holds the cluster under its new name from now on."""
         wanted, before = _asked(news), _asked(olds)
         kube = self.kube(news)
         if wanted.component != before.component and holder(kube, wanted.namespace) == before.component:
@@ -66,7 +65,7 @@ class PrerequisitesProvider(LiveProvider):
         return UpdateResult({**news, **self._found(news)})
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
-        """Return the public half of a host key that the user has made."""
+        """Return the public half of a user's own host key."""
         wanted = _asked(props)
         for reference in wanted.references:
             if reference.holds == "ssh host key":
@@ -80,19 +79,19 @@ class PrerequisitesProvider(LiveProvider):
 
 
 def _asked(props: Mapping[str, Any]) -> Surroundings:
-    """Read what is asked for, without the names that are not known yet."""
+    """Return the inputs without references that are not known yet."""
     known = [reference for reference in props["references"] if not has_unknown(reference)]
     return Surroundings.model_validate({**props, "references": known})
 
 
 class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
-    """What must exist in Kubernetes before the cluster can: Secrets, claims, classes, and a namespace to itself."""
+    """Prerequisites of a cluster in Kubernetes: Secrets, claims, classes, and a namespace to itself."""
 
     ssh_host_public_key: pulumi.Output[str]
     """Public half of the host key in the user's own Secret; empty when the key is generated."""
 
     ssh_host_fingerprint: pulumi.Output[str]
-    """Fingerprint of the same."""
+    """Fingerprint of that key."""
 
     api_servers: pulumi.Output[Sequence[str]]
     """Addresses of the Kubernetes API, in CIDR notation: those given, or those that were found."""

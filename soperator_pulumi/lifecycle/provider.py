@@ -1,6 +1,6 @@
-"""What the providers of all our dynamic resources share.
+"""Bases of the providers of our dynamic resources.
 
-Their modules and class names are recorded in users' states: they are not renamed.
+Users' states record the providers' modules and class names: never rename them.
 """
 
 import functools
@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import (
+    CheckFailure,
     CheckResult,
     Config,
     ConfigureRequest,
@@ -19,13 +20,15 @@ from pulumi.dynamic import (
     ResourceProvider,
     UpdateResult,
 )
+from pulumi.output import Unknown
+from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.errors import KubernetesError, SoperatorError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
 from soperator_pulumi.operations.progress import MachineClock
 from soperator_pulumi.operations.recent import Recent
 
@@ -37,52 +40,52 @@ Read = Callable[["LiveProvider", str, dict[str, Any]], ReadResult]
 Delete = Callable[["LiveProvider", str, dict[str, Any]], None]
 
 _recents: dict[Kube, Recent] = {}
-"""Clusters as diffs have seen them, in this process."""
+"""Clusters as the diffs of this process have seen them."""
 
 
 class LiveProvider(ResourceProvider):
-    """A provider that looks at a live cluster. It captures nothing; the stack's configuration comes by `configure`."""
+    """A provider that reads a live cluster. It captures nothing; the stack's configuration comes by `configure`."""
 
     serialize_as_secret_always = False
 
     _config: Config | None = None
 
     def __init_subclass__(cls) -> None:
-        """Have every operation fail in words, and act with the newest access to the cluster that is known.
+        """Have every operation fail with a message alone, and use the newest known access to the cluster.
 
-        What changes something makes what was seen before old.
+        An operation that changes something discards the answers read before.
         """
         wraps: list[tuple[str, Callable[[Any], object]]] = [
             ("diff", _diff_with_access),
             ("create", noting_successor),
             ("update", _update_with_access),
-            ("read", _read_renewed),
-            ("delete", _delete_renewed),
+            ("read", _read_with_newest_access),
+            ("delete", _delete_with_newest_access),
             ("delete", unless_superseded),
         ]
         for name, wrap in wraps:
             if name in cls.__dict__:
                 setattr(cls, name, wrap(cls.__dict__[name]))
         for name in ("create", "update", "delete"):
-            setattr(cls, name, _then_look_anew(getattr(cls, name)))
+            setattr(cls, name, _then_forget_recent(getattr(cls, name)))
         for name in ("diff", "create", "read", "update", "delete"):
-            setattr(cls, name, _in_words(getattr(cls, name)))
+            setattr(cls, name, _without_traceback(getattr(cls, name)))
 
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
-        _answer_in_words()
+        _answer_without_traceback()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Accept what the component has made: it was checked as part of the spec."""
+        """Accept the inputs: the component has checked them as part of the spec."""
         return CheckResult(news, [])
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return what is recorded: the live cluster is looked at by every diff."""
+        """Return the recorded properties: every diff reads the live cluster."""
         return ReadResult(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing: what only waits and checks has nothing of its own."""
+        """Remove nothing: a resource that waits or checks owns nothing."""
 
     def kube(self, props: Mapping[str, Any]) -> Kube:
         """Return the cluster of a resource with these inputs or outputs.
@@ -93,7 +96,7 @@ class LiveProvider(ResourceProvider):
         return _cluster(access(props, self._config))
 
     def recent(self, props: Mapping[str, Any]) -> Kube:
-        """Return the same cluster as it was at most a second ago, for diffs.
+        """Return the cluster as it was at most a second ago, for diffs.
 
         Raises:
             KubernetesError: no cluster can be read from the kubeconfig.
@@ -102,26 +105,35 @@ class LiveProvider(ResourceProvider):
         return _recents.setdefault(kube, Recent(kube, MachineClock()))
 
     def newest(self, recorded: dict[str, Any]) -> dict[str, Any]:
-        """Return what was recorded, with the newest access to the cluster that is known."""
+        """Return recorded properties with the newest known access to the cluster."""
         return with_newest_access(recorded, self._config)
 
 
 _ACCESS = (KUBECONFIG, CONTEXT)
 _RECORDED = (*_ACCESS, "namespace_uid")
-"""Inputs that an update records though nothing else has changed: later reads and deletes find the cluster by them."""
+"""Inputs that an update records even if nothing else has changed: later reads and deletes find the cluster by them."""
 
 
-def _said(news: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what inputs say of these. The SDK leaves out what is None: an access that is left out is none."""
+def has_unknown(value: object) -> bool:
+    """Return True where a preview does not know a part of the value yet: an object, or a text in its place."""
+    if isinstance(value, Mapping):
+        return any(has_unknown(each) for each in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(has_unknown(each) for each in value)
+    return isinstance(value, Unknown) or (isinstance(value, str) and value == UNKNOWN)
+
+
+def _recorded(news: Mapping[str, Any]) -> dict[str, Any]:
+    """Return these inputs. The SDK leaves out None: a missing access is none."""
     return {key: news.get(key) for key in _RECORDED if key in _ACCESS or key in news}
 
 
 def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    return any(value != olds.get(key) for key, value in _said(news).items() if not has_unknown(value))
+    return any(value != olds.get(key) for key, value in _recorded(news).items() if not has_unknown(value))
 
 
 def _diff_with_access(diff: Diff) -> Diff:
-    """Have a changed access alone be a change."""
+    """Count a changed access alone as a change."""
 
     @functools.wraps(diff)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -133,19 +145,19 @@ def _diff_with_access(diff: Diff) -> Diff:
 
 
 def _update_with_access(update: Update) -> Update:
-    """Record a changed access, and do nothing else where nothing else has changed."""
+    """Record a changed access, and act only where another input has changed."""
 
     @functools.wraps(update)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         if _access_changed(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
-            return UpdateResult({**olds, **_said(news)})
+            return UpdateResult({**olds, **_recorded(news)})
         return update(self, id_, olds, news)
 
     return run
 
 
 def _of_all_else(provider: LiveProvider) -> Diff:
-    """Return the provider's own diff, without that of the access."""
+    """Return the provider's own diff, without the access."""
     diff: Any = type(provider).diff
     while "of_all_else" not in vars(diff):
         diff = diff.__wrapped__
@@ -153,8 +165,8 @@ def _of_all_else(provider: LiveProvider) -> Diff:
     return found
 
 
-def _read_renewed(read: Read) -> Read:
-    """Read with the newest access; what is recorded stays as it is until an update."""
+def _read_with_newest_access(read: Read) -> Read:
+    """Read with the newest access; the recorded access stays until an update."""
 
     @functools.wraps(read)
     def run(self: LiveProvider, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -167,7 +179,7 @@ def _read_renewed(read: Read) -> Read:
     return run
 
 
-def _delete_renewed(delete: Delete) -> Delete:
+def _delete_with_newest_access(delete: Delete) -> Delete:
     """Delete with the newest access."""
 
     @functools.wraps(delete)
@@ -177,8 +189,8 @@ def _delete_renewed(delete: Delete) -> Delete:
     return run
 
 
-def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of ours through without what led to them: of other errors Pulumi prints whole tracebacks."""
+def _without_traceback(operation: Callable[P, R]) -> Callable[P, R]:
+    """Raise errors of ours without traceback and cause; Pulumi prints the tracebacks of all other errors."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -190,8 +202,8 @@ def _in_words(operation: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _then_look_anew(operation: Callable[P, R]) -> Callable[P, R]:
-    """Have nobody decide by what was seen before an operation that may have changed it."""
+def _then_forget_recent(operation: Callable[P, R]) -> Callable[P, R]:
+    """Discard the answers read before an operation that may have changed them."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -203,20 +215,20 @@ def _then_look_anew(operation: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _answer_in_words() -> None:
+def _answer_without_traceback() -> None:
     """Have the SDK's server answer with the message alone when an error of ours ends an operation.
 
     `pulumi.dynamic.__main__` (3.260) answers each exception with `traceback.format_exc()`: six lines of the SDK's own
-    before our words. Where the server looks for that function otherwise, nothing is changed, and the words are last.
+    before our message. A server that finds that function in another way is left alone: our message comes last there.
     """
     server: Any = sys.modules["__main__"]
     spec = getattr(server, "__spec__", None)
     if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
-        server.traceback = SimpleNamespace(format_exc=_reported)
+        server.traceback = SimpleNamespace(format_exc=_message)
 
 
-def _reported() -> str:
-    """Return what is to be said of the exception that is being handled."""
+def _message() -> str:
+    """Return the message about the exception that is being handled."""
     error = sys.exc_info()[1]
     return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()
 
@@ -224,7 +236,55 @@ def _reported() -> str:
 @functools.lru_cache(maxsize=8)
 def _cluster(access: Access) -> Kube:
     """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
-    # The program needs no client of Kubernetes, and imports the provider's class to register its resources.
+    # The program imports this class to register resources, and needs no client of Kubernetes.
     from soperator_pulumi.operations.kube_api import Cluster  # noqa: PLC0415
 
     return Cluster(access)
+
+
+class PinnedProvider(LiveProvider):
+    """A provider of resources in one namespace, pinned to the namespace's UID."""
+
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Fill in the namespace's UID, where the inputs have none: the recorded one, else the live one.
+
+        As an input, the UID is known to a preview, where the outputs of a change are its inputs.
+        """
+        if news.get("namespace_uid") is None:
+            before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
+            try:
+                lost = controller_lost(cluster_of(news))
+            except SpecError as error:
+                return CheckResult(news, [CheckFailure("", str(error))])
+            news = {**news, "namespace_uid": before if before and not lost else self._live_uid(news)}
+        return CheckResult(news, [])
+
+    def pinned_kube(self, props: dict[str, Any]) -> Kube:
+        """Return the cluster of a resource with these inputs or outputs, once its namespace is the recorded one.
+
+        Raises:
+            KubernetesError: the namespace is missing, or another one: this may be a wrong cluster.
+        """
+        kube = self.kube(props)
+        ClusterRef.model_validate(props).uid(kube)
+        return kube
+
+    def recorded_kube(self, props: dict[str, Any]) -> Kube:
+        """Return the cluster of a resource to delete, once its namespace is the recorded one or gone.
+
+        Raises:
+            KubernetesError: the namespace is another one of the same name: a wrong cluster is not touched.
+        """
+        kube, uid = self.kube(props), props.get("namespace_uid")
+        if uid and kube.get(namespace_path(props["namespace"])) is not None:
+            ClusterRef.model_validate(props).uid(kube)
+        return kube
+
+    def _live_uid(self, props: dict[str, Any]) -> str | None:
+        if has_unknown(props):
+            return None
+        try:
+            found = self.kube(props).get(namespace_path(props["namespace"]))
+        except KubernetesError:
+            return None  # the operation that acts reports it
+        return str(found["metadata"]["uid"]) if found else None

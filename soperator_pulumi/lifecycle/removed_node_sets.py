@@ -8,9 +8,8 @@ from pulumi.dynamic import CheckFailure, CheckResult, CreateResult, DiffResult, 
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.pinned_provider import PinnedProvider
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_override import policy_of

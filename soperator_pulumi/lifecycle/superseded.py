@@ -1,9 +1,9 @@
-"""Deletions that belong to a replacement: what they are about is in the cluster as before, and has a successor there.
+"""Deletions that belong to a replacement: the resource has a successor, which stands for the same part of the cluster.
 
-Pulumi creates the new resource and then deletes the old one where somebody has it replaced that our diffs would not
-(`pulumi state taint`, `--target-replace`). Both are the same in the cluster: that delete would drain or remove what
-lives on. Both happen in one run, and so in one process. A run that was killed in between is not known to the next one,
-which deletes in earnest: it fails closed where jobs run.
+Pulumi creates the new resource and then deletes the old one where a user replaces a resource that our diffs would not
+(`pulumi state taint`, `--target-replace`). Both are the same in the cluster: the delete would drain or remove what the
+successor keeps. Both happen in one run, and so in one process. The next run after a kill in between does not know of
+the successor and deletes: it fails closed where jobs run.
 """
 
 import functools
@@ -18,14 +18,14 @@ Create = Callable[[Any, dict[str, Any]], CreateResult]
 Delete = Callable[[Any, str, dict[str, Any]], None]
 
 _ABOUT = ("namespace_uid", "component", "guards")
-"""Properties that tell what a resource is about, besides its id: others of that id are no successors."""
+"""Properties that identify a resource besides its id: a resource with that id alone is no successor."""
 
 CREATED: set[tuple[str, ...]] = set()
 """Resources that this process has created."""
 
 
 def noting_successor(create: Create) -> Create:
-    """Have a resource that is created known as what stands for its part of the cluster from now on."""
+    """Note a created resource as the one that stands for its part of the cluster from now on."""
 
     @functools.wraps(create)
     def run(self: object, props: dict[str, Any]) -> CreateResult:
@@ -37,7 +37,7 @@ def noting_successor(create: Create) -> Create:
 
 
 def unless_superseded(delete: Delete) -> Delete:
-    """Have nothing done for a resource whose successor is there already."""
+    """Skip the delete of a resource whose successor exists already."""
 
     @functools.wraps(delete)
     def run(self: object, id_: str, props: dict[str, Any]) -> None:
@@ -50,5 +50,5 @@ def unless_superseded(delete: Delete) -> Delete:
 
 
 def _key(provider: object, id_: str, props: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a resource is about."""
+    """Return the identity of a resource."""
     return (type(provider).__name__, id_, *(str(props.get(each) or "") for each in _ABOUT))

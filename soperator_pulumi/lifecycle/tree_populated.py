@@ -1,4 +1,4 @@
-"""The resource after the Job that fills a tree of the jail: it is up to date when the tree is whole and verified."""
+"""The resource after the Job that fills a tree of the jail: up to date when the tree is whole and verified."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,8 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.lifecycle.unknown import has_unknown
 from soperator_pulumi.operations.jail.jobs import JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
@@ -21,7 +20,7 @@ CONTAINER = "populate"
 
 
 class TreePopulatedInputs(ClusterRef):
-    """The tree that is waited for."""
+    """The tree to wait for."""
 
     job: str
     tree: str
@@ -32,10 +31,10 @@ class TreePopulatedInputs(ClusterRef):
 
 
 class TreePopulatedProvider(LiveProvider):
-    """Wait on create and update. Deleting removes nothing: trees are data."""
+    """Wait on create and update. Delete removes nothing: trees are data."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare what was filled with what is to be filled. A tree that was whole once is not looked at again."""
+        """Compare the filled tree with the wanted one. A tree that was whole once is not read again."""
         return DiffResult(changes=has_unknown(news) or _filled(olds) != _filled(news))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -49,7 +48,7 @@ class TreePopulatedProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end. One that failed before is started again: the user has fixed something."""
+        """Follow the Job to its end. A Job that failed before is recreated: the user has fixed its cause."""
         inputs = TreePopulatedInputs.model_validate(props)
         job = JobFollower(
             self.kube(props),
@@ -62,20 +61,20 @@ class TreePopulatedProvider(LiveProvider):
         )
         found = job.look()
         if found.failure:
-            report(f"jail: the Job {inputs.job} has failed before: it is started again")
-            job.make_anew(found)
+            report(f"jail: the Job {inputs.job} has failed before: it is recreated")
+            job.recreate(found)
         outcome = job.end()
         if outcome.failure:
             raise JailError(
                 f"jail: the tree {inputs.tree} was not filled from {inputs.source}: {outcome.failure}\n"
-                "No job and no login has entered it. Fix what is named, in the spec or at the source, and run again: "
-                "it continues where it stopped."
+                "No job and no login has entered it. Fix the problems above, in the spec or at the source, and run "
+                "again: filling continues where it stopped."
             )
         report(f"jail: {inputs.source} is tree {inputs.tree}{how_much(result_of(outcome.log))}")
 
 
 def _filled(props: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return all that decides where a tree is, and what fills it."""
+    """Return the inputs that decide the place of a tree and its source."""
     inputs = TreePopulatedInputs.model_validate(props)
     return inputs.namespace, inputs.job, inputs.tree, inputs.source, inputs.claim
 
@@ -84,7 +83,7 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
     """A tree of the jail that is whole and verified."""
 
     tree: pulumi.Output[str]
-    """The tree's name."""
+    """Name of the tree."""
 
     def __init__(
         self,

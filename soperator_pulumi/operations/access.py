@@ -8,7 +8,7 @@ import yaml
 
 @dataclass(frozen=True)
 class Access:
-    """A kubeconfig, as content or as a path, and a context. None of both is the ambient KUBECONFIG."""
+    """A kubeconfig, as content or as a path, and a context. Without both, the ambient KUBECONFIG counts."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -17,7 +17,7 @@ class Access:
         return f"Access(context={self.context!r})"  # a kubeconfig holds credentials
 
     def server(self) -> str:
-        """Return the address of the API server that the kubeconfig leads to; empty where none can be read from it."""
+        """Return the address of the API server in the kubeconfig; empty where none can be read."""
         if self.kubeconfig is None:
             return ""
         try:
@@ -31,5 +31,5 @@ class Access:
 
 
 def is_content(kubeconfig: str) -> bool:
-    """Return True for the content of a file rather than a path: JSON may stand in one line."""
+    """Return True for the content of a file, False for a path: JSON may stand in one line."""
     return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")

@@ -1,7 +1,7 @@
-"""Which component of which program holds a cluster: a mark in its namespace, known to all that could delete it.
+"""Holder of a cluster: the component, by a mark in the namespace that every resource checks before it deletes.
 
-Pulumi takes a resource whose URN has changed for another one: it creates the new one and then deletes the old one,
-which is the same cluster. By the mark the old one knows that it was superseded.
+Pulumi takes a resource with a changed URN for another one: it creates the new resource and then deletes the old one,
+which is the same cluster. By the mark the old resource knows that it was superseded.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from soperator_pulumi.errors import DrainError
 from soperator_pulumi.operations.kube import Kube, config_map_path
 
 MARK = "soperator-pulumi"
-"""Name of the ConfigMap that is the mark: who may write ConfigMaps may need no more than that in a namespace."""
+"""Name of the ConfigMap that is the mark: the right to write ConfigMaps in the namespace is enough."""
 
 _HOLDER = "holder"
 
 
 def holder(kube: Kube, namespace: str) -> str:
-    """Return the URN of the component that holds the cluster of a namespace; empty when none does."""
+    """Return the URN of the component that holds the cluster of a namespace; empty when none holds it."""
     found = kube.get(config_map_path(namespace, MARK)) or {}
     return str((found.get("data") or {}).get(_HOLDER, ""))
 
@@ -25,8 +25,8 @@ def hold(kube: Kube, namespace: str, component: str, labels: Mapping[str, str]) 
     """Have a component hold the cluster, whoever held it before.
 
     Args:
-        kube: Where the cluster is.
-        namespace: Its namespace, which exists.
+        kube: Kubernetes of the cluster.
+        namespace: Namespace of the cluster, which exists.
         component: URN of the component.
         labels: Labels of the mark.
     """
@@ -37,30 +37,30 @@ def hold(kube: Kube, namespace: str, component: str, labels: Mapping[str, str]) 
 
 
 def release(kube: Kube, namespace: str, component: str) -> None:
-    """Take the mark away, if this component holds the cluster."""
+    """Delete the mark, if this component holds the cluster."""
     if component and holder(kube, namespace) == component:
         kube.delete(config_map_path(namespace, MARK))
 
 
 def require_held(kube: Kube, namespace: str, component: str, cluster: str) -> None:
-    """Go on where nobody else holds the cluster.
+    """Refuse where another component holds the cluster.
 
     Args:
-        kube: Where the cluster is.
-        namespace: Its namespace.
-        component: URN of the component that is about to drain it; empty where an older release recorded none.
-        cluster: The cluster's name, for the message.
+        kube: Kubernetes of the cluster.
+        namespace: Namespace of the cluster.
+        component: URN of the component that is about to drain it; empty where none is recorded.
+        cluster: Name of the cluster, for the message.
 
     Raises:
-        DrainError: somebody else does. Nothing may be drained, and so nothing is deleted.
+        DrainError: another component holds it. Nothing may be drained, and so nothing is deleted.
     """
     other = holder(kube, namespace) if component else ""
     if other and other != component:
         raise DrainError(
             f"{cluster}: nothing is drained and nothing deleted, as another component holds the cluster:\n"
             f"  {other}\n"
-            "If that one is this one before it was renamed, run `pulumi up` first.\n"
-            "If it has taken the cluster over, have Pulumi forget this one, which touches nothing in Kubernetes: "
+            "If that is the former name of this component, run `pulumi up` first.\n"
+            "If it has taken over the cluster, delete this one from Pulumi's state alone, not from Kubernetes: "
             f"pulumi state delete --target-dependents --force '{component}'"
         )
 
@@ -69,10 +69,10 @@ def problem(kube: Kube, namespace: str, component: str, before: str) -> str:
     """Return why a component may not take a cluster; empty when it may.
 
     Args:
-        kube: Where the cluster is.
-        namespace: Its namespace.
+        kube: Kubernetes of the cluster.
+        namespace: Namespace of the cluster.
         component: URN of the component.
-        before: Its URN as it was recorded last, another one where Pulumi knows that it was renamed; or empty.
+        before: URN recorded last, another one where Pulumi knows that the component was renamed; or empty.
     """
     found = holder(kube, namespace) if component else ""
     if not found or found in {component, before}:
@@ -80,6 +80,6 @@ def problem(kube: Kube, namespace: str, component: str, before: str) -> str:
     return (
         f'got "{namespace}", whose cluster is {found}, and not {component}. If the component was renamed or has '
         "another parent, give it an alias, or Pulumi would delete the one and create the other: "
-        "aliases=[pulumi.Alias(...)]. If the state that knew it is lost for good, let go of it: "
+        "aliases=[pulumi.Alias(...)]. If the state of that component is lost for good, release the cluster: "
         f"kubectl --namespace {namespace} delete configmap {MARK}"
     )

@@ -1,4 +1,4 @@
-"""The Kubernetes API as our providers use it: few verbs on JSON objects."""
+"""Protocol of the Kubernetes API: few verbs on JSON objects."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -6,33 +6,33 @@ from typing import Any, Protocol
 from soperator_pulumi.slurm.transport import Transport
 
 FIELD_MANAGER = "soperator-pulumi"
-"""Under this name Kubernetes keeps which fields of an object are ours."""
+"""Name under which Kubernetes records our fields of an object."""
 
 Json = dict[str, Any]
 
 LOG_LINES = 50
-"""How much of a log is read where nothing else is said."""
+"""Lines of a log that are read by default."""
 
 
 class Kube(Protocol):
-    """A Kubernetes cluster. Paths are those of the API without the server: `/api/v1/namespaces/hpc`."""
+    """A Kubernetes cluster. Paths are those of the API, without the server: `/api/v1/namespaces/hpc`."""
 
     def __str__(self) -> str:
         """Return the address of its API server, for messages."""
         ...
 
     def get(self, path: str) -> Json | None:
-        """Return an object, or None when there is none."""
+        """Return an object; None when there is none."""
         ...
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection that have these labels, and these fields."""
+        """Return the objects of a collection with these labels and fields."""
         ...
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
-        """Make the object what `body` says, and take back what `manager` said before and no longer says."""
+        """Apply `body` to an object, and remove fields that `manager` applied before and that `body` leaves out."""
         ...
 
     def merge(self, path: str, body: Json) -> Json | None:
@@ -40,7 +40,7 @@ class Kube(Protocol):
         ...
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
-        """Delete an object, if it is there; with `dependents_first` it goes when all that it owns has gone."""
+        """Delete an object, if it exists; with `dependents_first`, after all objects that it owns."""
         ...
 
     def log(
@@ -52,11 +52,11 @@ class Kube(Protocol):
         since_seconds: int | None = None,
         lines: int = LOG_LINES,
     ) -> str:
-        """Return the last lines of a container's log, at most `since_seconds` old; empty when there is none."""
+        """Return the last lines of a container's log, at most `since_seconds` old; empty without a log."""
         ...
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return what runs commands in a container, which has the usual small programs or has not."""
+        """Return the transport to a container; `coreutils` is False where it has none of the usual small programs."""
         ...
 
 

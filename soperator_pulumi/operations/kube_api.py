@@ -1,7 +1,7 @@
-"""A live Kubernetes cluster, by the official client: each call bounded, errors in words.
+"""A live Kubernetes cluster, by the official client: each call bounded, each error a message.
 
-The client finds credentials and proxies and holds the connections; its generated classes are left out, as what we
-read of objects is little and their lists are long.
+The client finds credentials and proxies and holds the connections. Its generated classes are left out: we read few
+fields of objects, and lists of objects are long.
 """
 
 import json
@@ -27,7 +27,7 @@ _NOT_FOUND = 404
 
 
 class Cluster:
-    """A live cluster, reached as `access` says."""
+    """A live cluster, reached by an `Access`."""
 
     def __init__(self, access: Access) -> None:
         self._configuration = client_settings(access)
@@ -39,13 +39,13 @@ class Cluster:
         return str(self._configuration.host)
 
     def get(self, path: str) -> Json | None:
-        """Return an object, or None when there is none."""
+        """Return an object; None when there is none."""
         return self._request("GET", path)
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection that have these labels, and these fields."""
+        """Return the objects of a collection with these labels and fields."""
         query = {
             name: ",".join(f"{key}={value}" for key, value in chosen.items())
             for name, chosen in (("labelSelector", labels), ("fieldSelector", fields))
@@ -55,11 +55,13 @@ class Cluster:
         return list(found["items"]) if found else []
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
-        """Apply on the server, under this name, whoever else has set a field."""
+        """Apply on the server under this name, also over fields of others."""
         query = urlencode({"fieldManager": manager, "force": "true"})
         applied = self._request("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
         if applied is None:
-            raise KubernetesError(f"{self._configuration.host}: {path} cannot be made: its namespace does not exist.")
+            raise KubernetesError(
+                f"{self._configuration.host}: {path} cannot be created: its namespace does not exist."
+            )
         return applied
 
     def merge(self, path: str, body: Json) -> Json | None:
@@ -68,7 +70,7 @@ class Cluster:
         return self._request("PATCH", f"{path}?{query}", body, "application/merge-patch+json")
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
-        """Delete an object, if it is there; with `dependents_first` it goes when all that it owns has gone."""
+        """Delete an object, if it exists; with `dependents_first`, after all objects that it owns."""
         self._request("DELETE", f"{path}?propagationPolicy=Foreground" if dependents_first else path)
 
     def log(
@@ -80,7 +82,7 @@ class Cluster:
         since_seconds: int | None = None,
         lines: int = LOG_LINES,
     ) -> str:
-        """Return the last lines of a container's log, at most `since_seconds` old; empty when there is none."""
+        """Return the last lines of a container's log, at most `since_seconds` old; empty without a log."""
         query: dict[str, str | int] = {
             "container": container,
             "tailLines": lines,
@@ -93,7 +95,7 @@ class Cluster:
         return "" if text.startswith("unable to retrieve container logs") else text  # the container is gone
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return what runs commands in a container, which has the usual small programs or has not."""
+        """Return the transport to a container, with reads shared."""
         where = (namespace, pod, container, coreutils)
         transport = ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
         return self._transports.setdefault(where, SharedReads(transport))
@@ -106,12 +108,12 @@ class Cluster:
             return None
         content = _json(response.data)
         if response.status >= _ERRORS:
-            words = content.get("message") or response.data.decode(errors="replace")[:500] or response.reason
-            raise KubernetesError(f"{method} {path.partition('?')[0]} at {self._configuration.host}: {words}")
+            message = content.get("message") or response.data.decode(errors="replace")[:500] or response.reason
+            raise KubernetesError(f"{method} {path.partition('?')[0]} at {self._configuration.host}: {message}")
         if not response.data.lstrip().startswith(b"{"):
             raise KubernetesError(
                 f"{self._configuration.host} answers {method} {path.partition('?')[0]} with something that is not "
-                "Kubernetes' (a log-in page of a proxy, say). Log in again, or check the kubeconfig, and run again."
+                "Kubernetes' (perhaps a log-in page of a proxy). Log in again, or check the kubeconfig, and run again."
             )
         return content
 

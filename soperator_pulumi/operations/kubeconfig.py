@@ -1,6 +1,6 @@
-"""How a client reaches a cluster, from a kubeconfig or a pod's own service account; no error holds a secret.
+"""Settings of the client, from a kubeconfig or a pod's own service account; no error holds a secret.
 
-The library reads kubeconfigs. Its own errors may quote entries, and what a program has printed that it ran.
+The library reads kubeconfigs. The library's own errors may quote entries, and the output of exec plugins.
 """
 
 import os
@@ -26,7 +26,7 @@ from soperator_pulumi.operations.access import Access, is_content
 from soperator_pulumi.operations.kube import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
-"""Errors of the library for a kubeconfig that is not as it must be."""
+"""Errors of the library for a malformed kubeconfig."""
 
 _KubeConfigLoader: Any = KubeConfigLoader  # its methods have no types
 
@@ -53,7 +53,7 @@ def client_settings(access: Access) -> client.Configuration:
 
 
 class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
-    """The library's, except that an exec plugin that fails is an error: the library goes on without credentials."""
+    """The library's loader, but a failed exec plugin is an error: the library continues without credentials."""
 
     def load_and_set(self, client_configuration: client.Configuration) -> None:
         for kind, entry in (("cluster", self._cluster), ("user", self._user)):
@@ -62,7 +62,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
         super().load_and_set(client_configuration)
 
     def _load_from_exec_plugin(self) -> bool:
-        """Take the credentials that a plugin prints. Called again when they have expired."""
+        """Take the credentials that a plugin prints. The library calls it again when they have expired."""
         if "exec" not in self._user:
             return False
         try:
@@ -91,13 +91,13 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
 
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:
-    """Return what a kubeconfig says: its content is given, or a path, or nothing for the ambient one."""
+    """Return the configuration in a kubeconfig, given as its content, as its path, or as None for the ambient one."""
     if kubeconfig is not None and is_content(kubeconfig):
         given = yaml.safe_load(kubeconfig)
         if not isinstance(given, dict):
             raise config.ConfigException("its content is not a mapping")
         return given
-    # The library looks at KUBECONFIG when it is imported, and not again.
+    # The library reads KUBECONFIG only when it is imported.
     path = kubeconfig or os.environ.get("KUBECONFIG") or KUBE_CONFIG_DEFAULT_LOCATION
     found: ConfigNode | None = KubeConfigMerger(path).config
     if found is None:
@@ -106,7 +106,7 @@ def _content(kubeconfig: str | None) -> Json | ConfigNode:
 
 
 def _why_not_read(error: Exception) -> str:
-    """Return what is wrong with a kubeconfig, without quoting it, or what a program has printed."""
+    """Return the problem of a kubeconfig, without a quote from it or from a plugin's output."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1} is not valid YAML"
     if isinstance(error, yaml.YAMLError):

@@ -1,4 +1,4 @@
-"""What Kubernetes says about a pod, and in one sentence why it is not ready."""
+"""State of a pod in Kubernetes, and the reason why it is not ready in one sentence."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ STUCK_REASONS = frozenset(
         "RunContainerError",
     }
 )
-"""Reasons of a waiting container that waiting alone seldom cures."""
+"""Reasons of a waiting container that seldom go away by themselves."""
 
 
 @dataclass(frozen=True)
@@ -38,39 +38,39 @@ class Pod:
 
     @property
     def going(self) -> bool:
-        """Whether it is being deleted."""
+        """True where it is being deleted."""
         return "deletionTimestamp" in self.body["metadata"]
 
     @property
     def ready(self) -> bool:
-        """Whether its probes succeed."""
+        """True where its probes succeed."""
         return self._condition("Ready").get("status") == "True"
 
     @property
     def revision(self) -> str:
-        """The revision of its StatefulSet's template that it was made from; empty where it was not made by one."""
+        """Revision of the StatefulSet's template that it was made from; empty for a pod of no StatefulSet."""
         return str((self.body["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
 
     @property
     def failed(self) -> bool:
-        """Whether it, or a container that is not started again in it, has ended badly."""
+        """True where it, or a container that is not restarted in it, has failed."""
         return self.body.get("status", {}).get("phase") == "Failed" or bool(self._last_failure())
 
     @property
     def ended(self) -> bool:
-        """Whether all of it has ended, well or badly."""
+        """True where all of it has ended, well or badly."""
         return self.body.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
     def runs(self, container: str) -> bool:
-        """Whether the container's process is there, so that commands can be run beside it."""
+        """Return True where the container's process runs, so that commands can run beside it."""
         return "running" in self._status(container).get("state", {})
 
     def answered(self, container: str) -> bool:
-        """Whether the startup probe of the container that runs has succeeded; where nothing is said of it, it has."""
+        """Return True where the running container's startup probe has succeeded, or is not reported."""
         return self._status(container).get("started") is not False
 
     def sees(self, config_map: str, container: str) -> str | None:
-        """Return the directory where the container has the ConfigMap's files; None when it has not."""
+        """Return the directory with the ConfigMap's files in a container; None where it does not mount them."""
         spec = self.body["spec"]
         volumes = [each["name"] for each in spec["volumes"] if each.get("configMap", {}).get("name") == config_map]
         containers = [each for each in spec["containers"] if each["name"] == container]
@@ -78,48 +78,48 @@ class Pod:
         return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
 
     def crashed(self, container: str) -> bool:
-        """Whether the container has ended by itself and is not back."""
+        """Return True where the container has ended by itself and does not run again."""
         status = self._status(container)
         ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
         return ended and not self.runs(container)
 
     @property
     def stuck(self) -> bool:
-        """Whether it will hardly start by itself: no machine for it, no image, or it crashes."""
+        """True where it will hardly start by itself: no machine, no image, or it crashes."""
         return bool(self._unscheduled()) or any(
             status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS for status in self._statuses()
         )
 
     def why_not_ready(self, kube: Kube) -> str:
-        """Return what keeps the pod from being ready, with the last line of a crashed container's log."""
+        """Return the reason why the pod is not ready, with the last line of a crashed container's log."""
         if self.going:
             return "is being deleted"
         if unscheduled := self._unscheduled():
             return f"waits for a machine: {unscheduled}"
         for status in self._statuses():
-            if words := _trouble(status):
-                return f"{status['name']}: {words}{self._last_words(kube, status)}"
+            if trouble := _trouble(status):
+                return f"{status['name']}: {trouble}{self._last_words(kube, status)}"
         main = self._statuses(main_only=True)
         if main and all("running" in status.get("state", {}) for status in main):
             return "runs, but its probe does not succeed yet"
         return self._warning(kube) or "starts"
 
     def ended_well(self, container: str) -> bool:
-        """Whether the container's program has ended with exit code 0."""
+        """Return True where the container's program has ended with exit code 0."""
         return bool(self._status(container).get("state", {}).get("terminated", {}).get("exitCode") == 0)
 
     def why_ended(self) -> str:
-        """Return how the pod came to its end: evicted, killed, or by its own program."""
+        """Return how the pod ended: evicted, killed, or by its own program."""
         status = self.body.get("status", {})
-        if words := ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)):
-            return f"has ended: {words}"
+        if cause := ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)):
+            return f"has ended: {cause}"
         ended = self._last_failure()
         reason = ended.get("reason", "Error")
-        cause = "" if reason == "Error" else f" ({reason})"  # OOMKilled says more than its exit code
+        cause = "" if reason == "Error" else f" ({reason})"  # OOMKilled explains more than its exit code
         return f"ended with exit code {ended['exitCode']}{cause}" if "exitCode" in ended else "has ended"
 
     def last_message(self) -> str:
-        """Return what a container that failed has left as its last words; empty when there are none."""
+        """Return the termination message of a failed container; empty when there is none."""
         return str(self._last_failure().get("message", "")).strip()
 
     def _last_failure(self) -> Json:
@@ -154,13 +154,13 @@ class Pod:
 
 
 def _trouble(status: Json) -> str:
-    """Return what is wrong with a container, if anything is."""
+    """Return the problem of a container; empty where it has none."""
     state = status.get("state", {})
     waiting = state.get("waiting", {})
     ended = state.get("terminated") or status.get("lastState", {}).get("terminated") or {}
     if waiting.get("reason") in STUCK_REASONS:
-        words = waiting["reason"] + (f": {waiting['message']}" if waiting.get("message") else "")
-        return f"{words} (exit code {ended['exitCode']})" if "exitCode" in ended else words
+        reason = waiting["reason"] + (f": {waiting['message']}" if waiting.get("message") else "")
+        return f"{reason} (exit code {ended['exitCode']})" if "exitCode" in ended else reason
     terminated = state.get("terminated", {})
     if terminated and terminated.get("exitCode") != 0:
         return f"ended with exit code {terminated.get('exitCode')}"
@@ -176,6 +176,6 @@ def newest_warning(kube: Kube, namespace: str, uid: str) -> str:
 
 
 def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]:
-    """Return the pods that have these labels, in the order of their names."""
+    """Return the pods with these labels, in the order of their names."""
     found = [Pod.of(body) for body in kube.find(pods_path(namespace), selector)]
     return sorted(found, key=lambda pod: pod.name)

@@ -1,4 +1,4 @@
-"""What must be true of a Kubernetes cluster before anything is applied to it, checked all at once."""
+"""Checks of a Kubernetes cluster before anything is applied to it, all at once."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from soperator_pulumi.errors import KubernetesError, Problem
 from soperator_pulumi.operations import holder
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
 
-_MUNGE_KEY_BYTES = range(32, 1025)  # what munged takes
+_MUNGE_KEY_BYTES = range(32, 1025)  # the sizes that munged takes
 
 _CLUSTER_WIDE = {
     "PersistentVolume": "/api/v1/persistentvolumes",
@@ -29,25 +29,25 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 class Reference(BaseModel):
-    """An object that the spec names and that must exist."""
+    """An object that must exist, because the spec names it."""
 
     model_config = ConfigDict(frozen=True)
 
     path: str
-    """Where the spec names it."""
+    """Path of the field that names it."""
     kind: str
     """`Secret`, `PersistentVolumeClaim`, `PersistentVolume`, `StorageClass` or `PriorityClass`."""
     name: str
-    """Empty: the cluster's default, of a StorageClass."""
+    """Name of the object; empty for the default StorageClass."""
     key: str = ""
-    """What a Secret must hold."""
+    """Key that a Secret must have."""
     holds: str = ""
-    """What that must be: `munge key` or `ssh host key`; the access modes of which a claim must have one, with `|`
-    between; or the claim that a PersistentVolume is for."""
+    """Kind of the key's value, `munge key` or `ssh host key`; the access modes, joined by `|`, of which a claim must
+    have one; or the claim of a PersistentVolume."""
 
 
 class Surroundings(BaseModel):
-    """What a cluster is about to be put into."""
+    """Place of a cluster in Kubernetes, and the objects that it needs there."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -57,24 +57,24 @@ class Surroundings(BaseModel):
     """Value of the label `owner_label` on everything that is ours."""
     owner_label: str
     component: str = ""
-    """URN of the component that the cluster is; empty where an older release recorded none."""
+    """URN of the cluster's component; empty where none is recorded."""
     part_of: dict[str, str]
-    """Label of everything that this package makes, whoever owns it."""
+    """Label of all objects that this package makes, of every owner."""
     references: tuple[Reference, ...]
     api_servers: tuple[str, ...] | None = None
-    """Addresses of the Kubernetes API in CIDR notation; None: those that the cluster itself has for it."""
+    """Addresses of the Kubernetes API in CIDR notation; None for those of the cluster's own Service."""
 
 
 def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
-    """Yield what is wrong.
+    """Yield the problems.
 
     Args:
-        kube: Where the cluster is to be.
-        wanted: What it is about to be put into.
-        before: The same as recorded in the stack's state; None when the cluster is new to it.
+        kube: Kubernetes of the cluster to be.
+        wanted: Place of the cluster to be.
+        before: Place recorded in the stack's state; None when the cluster is new to it.
 
     Raises:
-        KubernetesError: the cluster does not answer, or refuses to tell.
+        KubernetesError: the cluster does not answer, or refuses a read.
     """
     namespace = kube.get(f"/api/v1/namespaces/{wanted.namespace}")
     yield from _namespace_problems(namespace, wanted, before)
@@ -89,11 +89,11 @@ def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = Non
 def api_servers(kube: Kube) -> list[str]:
     """Return the addresses at which pods reach the Kubernetes API, each in CIDR notation: `10.96.0.1/32`.
 
-    The Service `kubernetes` in the namespace `default`, which every cluster has, and what is behind it: which of the
-    two a NetworkPolicy sees is the network plugin's choice.
+    They are those of the Service `kubernetes` in the namespace `default`, which every cluster has, and its endpoints:
+    the network plugin decides which of the two a NetworkPolicy sees.
 
     Raises:
-        KubernetesError: the cluster does not answer, or refuses to tell.
+        KubernetesError: the cluster does not answer, or refuses a read.
     """
     service = (kube.get(_API_SERVICE) or {}).get("spec", {})
     slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
@@ -109,11 +109,11 @@ def api_servers(kube: Kube) -> list[str]:
 
 
 def closed_api_servers(kube: Kube, given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
-    """Return the addresses of the Kubernetes API that are to be closed, and why they are not known; one look.
+    """Return the addresses of the Kubernetes API to close, and the problems where they are not known; one look.
 
     Args:
         kube: The cluster.
-        given: Those that the spec lists; None: those that the cluster itself has for it.
+        given: Addresses that the spec lists; None for those of the cluster's own Service.
     """
     if given is not None:
         return [*given], []
@@ -167,12 +167,12 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Su
 
 
 def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
-    """Return that a namespace belongs to somebody else, or to what this stack was before it was renamed."""
+    """Return the problem that a namespace belongs to somebody else, or to this stack's former name."""
     if before is not None and before.owner == owner:
         return Problem(
             "owner",
-            f'got "{wanted.owner}", but all of the cluster says that it belongs to "{owner}", as this component was '
-            f'called before it, its stack or its project was renamed. Keep that: set owner: "{owner}".',
+            f'got "{wanted.owner}", but the cluster\'s objects belong to "{owner}", the name of this component before '
+            f'it, its stack or its project was renamed. Keep that name: set owner: "{owner}".',
         )
     return Problem(
         "namespace",
@@ -182,23 +182,23 @@ def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) 
 
 
 def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
-    """Yield that another SlurmCluster lives here, or has left its data here."""
+    """Yield the problem that another SlurmCluster lives here, or has left its data here."""
     kinds = {
         "runs in it": stateful_sets_path(wanted.namespace),
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",
     }
-    for what, path in kinds.items():
+    for relation, path in kinds.items():
         others = [each for each in kube.find(path, wanted.part_of) if _label(each, wanted.owner_label) != wanted.owner]
         if others:
             cluster = _label(others[0], "app.kubernetes.io/instance")
             owner = _label(others[0], wanted.owner_label)
             if before is not None and owner == before.owner:
-                if not wanted.create_namespace:  # or the namespace has said so
+                if not wanted.create_namespace:  # else the namespace has been reported
                     yield _other_owner(owner, wanted, before)
                 return
             yield Problem(
                 "namespace",
-                f'got "{wanted.namespace}", but the SlurmCluster "{cluster}" ({owner}) {what}. '
+                f'got "{wanted.namespace}", but the SlurmCluster "{cluster}" ({owner}) {relation}. '
                 "A namespace holds one SlurmCluster: choose another namespace.",
             )
             return
@@ -259,7 +259,7 @@ def _secret_problems(secret: Json, reference: Reference) -> Iterator[Problem]:
 
 
 def _volume_problems(volume: Json, wanted: Surroundings, reference: Reference) -> Iterator[Problem]:
-    """Yield why a volume that was made beforehand cannot be bound to the claim that it is for."""
+    """Yield why a volume made beforehand cannot be bound to its claim."""
     bound = volume.get("spec", {}).get("claimRef") or {}
     ours = (wanted.namespace, reference.holds)
     theirs = (bound.get("namespace"), bound.get("name"))

@@ -1,4 +1,4 @@
-"""Progress of an operation: lines for a person, and time that can be bounded."""
+"""Progress of an operation: lines for people, and bounded waits."""
 
 import sys
 import time
@@ -11,11 +11,11 @@ class Clock(Protocol):
     """Time, as a parameter: tests do not wait."""
 
     def now(self) -> float:
-        """Return seconds that only grow."""
+        """Return seconds that never go back."""
         ...
 
     def wall(self) -> float:
-        """Return the seconds since 1970, as Slurm counts."""
+        """Return the seconds since 1970, Slurm's time."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -25,7 +25,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class MachineClock:
-    """The machine's own."""
+    """The machine's own clock."""
 
     def now(self) -> float:
         """Return seconds since some moment."""
@@ -44,19 +44,19 @@ Report = Callable[[str], None]
 
 
 def report(text: str) -> None:
-    """Print lines that Pulumi shows beside the resource as soon as they are written.
+    """Print lines, which Pulumi shows beside the resource at once.
 
-    The provider's process is asked for its port on standard output first; after that the stream is free.
+    Pulumi reads the port of the provider's process from standard output first; after that the stream is free.
 
     Raises:
-        BrokenPipeError: the engine was killed. It ends the work of a process that nobody can ask or stop any more.
+        BrokenPipeError: the engine was killed. The error ends a process that nobody can reach or stop any more.
     """
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0) -> Iterator[float]:
-    """Yield the seconds left, once at least, with growing pauses between, until `deadline` has come."""
+    """Yield the seconds left until `deadline`, at least once, with growing pauses between."""
     pause = first
     while True:
         left = deadline - clock.now()

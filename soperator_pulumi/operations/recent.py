@@ -1,6 +1,6 @@
 """A live cluster as it was at most a second ago.
 
-A diff only decides whether an update looks properly, and acts. Those of all node sets are asked for at the same moment,
+A diff only decides on an update, which looks again before it acts. The diffs of all node sets run at the same moment
 and ask the same of Slurm and of the namespace; the SDK's server has four threads for them.
 """
 
@@ -8,22 +8,21 @@ from collections.abc import Mapping
 
 from soperator_pulumi.operations.kube import FIELD_MANAGER, LOG_LINES, Json, Kube
 from soperator_pulumi.operations.progress import Clock
-from soperator_pulumi.slurm.shared_answers import SharedAnswers
-from soperator_pulumi.slurm.shared_reads import SharedReads
+from soperator_pulumi.slurm.shared_reads import SharedAnswers, SharedReads
 from soperator_pulumi.slurm.transport import Transport
 
 MAX_AGE_SECONDS = 1.0
 
 
 class Recent:
-    """A cluster of which the same object, and the same of Slurm, is asked once a second, whoever asks."""
+    """A cluster of which each object, and each answer of Slurm, is read at most once a second."""
 
     def __init__(self, kube: Kube, clock: Clock) -> None:
         """Prepare.
 
         Args:
             kube: The cluster.
-            clock: Says how old an answer is.
+            clock: Measures the age of answers.
         """
         self._kube = kube
         self._answers = SharedAnswers(clock.now)
@@ -33,13 +32,13 @@ class Recent:
         return str(self._kube)
 
     def get(self, path: str) -> Json | None:
-        """Return an object, or None when there is none."""
+        """Return an object; None when there is none."""
         return self._answers.ask(path, lambda: self._kube.get(path), max_age_seconds=MAX_AGE_SECONDS)
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection, as they are now."""
+        """Return the current objects of a collection."""
         return self._kube.find(path, labels, fields)
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
@@ -63,11 +62,11 @@ class Recent:
         since_seconds: int | None = None,
         lines: int = LOG_LINES,
     ) -> str:
-        """Return the last lines of a container's log, as they are now."""
+        """Return the last lines of a container's log, as of now."""
         return self._kube.log(path, container, previous=previous, since_seconds=since_seconds, lines=lines)
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return what runs commands in a container; what only reads Slurm's state is shared."""
+        """Return the transport to a container, with reads of Slurm's state shared."""
         transport = self._kube.transport(namespace, pod, container, coreutils=coreutils)
         where = (namespace, pod, container)
         return SharedReads(transport, self._answers, where=where, max_age_seconds=MAX_AGE_SECONDS)

@@ -1,4 +1,4 @@
-"""Waiting until a StatefulSet's pods are all new and ready, and saying what keeps the others."""
+"""Wait until a StatefulSet's pods are all new and ready, with the reasons of those that are not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class Rollout:
     report: Report
     clock: Clock
 
-    def lacks(self, *, explained: bool = True) -> list[str]:
-        """Return what is missing; nothing when all pods are of the newest template and ready.
+    def missing(self, *, explained: bool = True) -> list[str]:
+        """Return the pods that are missing, in lines; none when all are of the newest template and ready.
 
-        The reasons cost calls for each pod: without `explained` only the first line is told.
+        The reasons cost calls for each pod: without `explained` only the first line is returned.
         """
         found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{self.stateful_set}")
         if found is None:
@@ -37,25 +37,26 @@ class Rollout:
         return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *(self._reasons() if explained else [])]
 
     def wait(self, timeout_seconds: float) -> None:
-        """Wait until nothing is missing, with a line whenever something changes.
+        """Wait until no pod is missing, with a line at each change.
 
         Raises:
-            NotReadyError: something still is after `timeout_seconds`; what.
+            NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
         """
         began = self.clock.now()
         reported_at, reported = began, ""
         for left in until(began + timeout_seconds, self.clock):
             now = self.clock.now()
-            lacks = self.lacks(explained=left <= 0 or now - reported_at >= _REPORT_SECONDS)
-            if not lacks:
+            lines = self.missing(explained=left <= 0 or now - reported_at >= _REPORT_SECONDS)
+            if not lines:
                 return
-            if lacks[0] != reported or now - reported_at >= _REPORT_SECONDS:
-                reported_at, reported = now, lacks[0]
-                self.report(f"{lacks[0]}, {left:.0f} s left")
-                for line in lacks[1:]:
+            if lines[0] != reported or now - reported_at >= _REPORT_SECONDS:
+                reported_at, reported = now, lines[0]
+                self.report(f"{lines[0]}, {left:.0f} s left")
+                for line in lines[1:]:
                     self.report(line)
         raise NotReadyError(
-            "\n".join(lacks) + f"\nThis has not changed for {timeout_seconds:.0f} s. Mend what is named and run again."
+            "\n".join(lines)
+            + f"\nThis has not changed for {timeout_seconds:.0f} s. Fix the problems above and run again."
         )
 
     def _reasons(self) -> list[str]:
@@ -64,7 +65,7 @@ class Rollout:
 
 
 def _progress(stateful_set: Json) -> tuple[int, int]:
-    """Return how many pods are new and ready, and how many there shall be."""
+    """Return the number of pods that are new and ready, and the number wanted."""
     status = stateful_set.get("status", {})
     wanted = int(stateful_set["spec"].get("replicas", 1))
     new = status.get("updateRevision") == status.get("currentRevision") or status.get("updatedReplicas", 0) >= wanted
@@ -72,5 +73,5 @@ def _progress(stateful_set: Json) -> tuple[int, int]:
 
 
 def _observed(stateful_set: Json) -> bool:
-    """Whether the status is about the newest specification."""
+    """Return True where the status is about the newest specification."""
     return bool(stateful_set.get("status", {}).get("observedGeneration", 0) >= stateful_set["metadata"]["generation"])

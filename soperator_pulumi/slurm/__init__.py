@@ -1,1 +1,1 @@
-"""Talking to a live Slurm. Nothing here knows Pulumi."""
+"""Client of a live Slurm, without Pulumi."""

@@ -1,4 +1,4 @@
-"""slurmctld as operations use it, however it is reached: by scontrol today, by slurmrestd as well one day."""
+"""Protocol of the client of slurmctld: scontrol is behind it, and slurmrestd can be."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -9,11 +9,11 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 class SlurmClient(Protocol):
     """Reads from slurmctld, and changes of its nodes and jobs, each call bounded in time.
 
-    A read is repeated when its answer does not arrive. A change is not: the answer may be lost after the change, and
-    meanwhile an admin may have changed it back. Look again, then decide again.
+    A read is repeated when its answer does not arrive. A change is not: its answer may be lost after the change, and an
+    admin may have reverted the change since. Look again, then decide again.
 
-    Each method but `is_up` raises a `SlurmError` where slurmctld refuses or does not answer as it should, with Slurm's
-    message, and a `TransportError` where nothing is known about what was done.
+    Each method but `is_up` raises a `SlurmError` with Slurm's message where slurmctld refuses or answers in another
+    form, and a `TransportError` where nothing is known about the effect.
     """
 
     def is_up(self) -> bool:
@@ -21,7 +21,7 @@ class SlurmClient(Protocol):
         ...
 
     def reconfigure(self) -> None:
-        """Have slurmctld and all slurmds read their files again."""
+        """Have slurmctld and all slurmds reread their files."""
         ...
 
     def nodes(self) -> tuple[Node, ...]:
@@ -29,72 +29,72 @@ class SlurmClient(Protocol):
         ...
 
     def jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
+        """Return the jobs that have not ended: pending, running, suspended or completing."""
         ...
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """Return the reservations of now and of later."""
+        """Return the current and future reservations."""
         ...
 
     def snapshot(self, *, reservations: bool = True) -> Snapshot:
-        """Return all of it, the nodes read before the jobs: see `Snapshot`.
+        """Return nodes, jobs and reservations, the nodes read before the jobs: see `Snapshot`.
 
         Args:
-            reservations: Whether they are asked for; it is a call more.
+            reservations: False to leave reservations out, which saves a call.
         """
         ...
 
     def drain(self, names: Collection[str], reason: str) -> None:
-        """Drain nodes: running jobs continue, no new one starts. A drained node gets this reason.
+        """Drain nodes: running jobs continue, no new job starts. Drained nodes get this reason as well.
 
-        An admin's `state=fail` would be lost by it: see `Node.drained`.
+        A drain replaces an admin's `state=fail`: see `Node.drained`.
 
         Raises:
-            UnknownNodeError: one of them is unknown; the others are drained.
+            UnknownNodeError: a node is unknown; the others are drained.
         """
         ...
 
     def undrain(self, names: Collection[str], reason: str = "") -> None:
-        """Undrain nodes; a node that is down stays down, and one without a drain is not changed.
+        """Undrain nodes. A node that is down stays down, and a node without a drain stays as it is.
 
-        For up to a second they show as not responding, until slurmctld has asked their slurmd.
+        Undrained nodes show as not responding for up to a second, until slurmctld has asked their slurmd.
 
         Args:
             names: The nodes.
-            reason: The one that they had before they were drained.
+            reason: Reason of the nodes before their drain.
 
         Raises:
-            UnknownNodeError: one of them is unknown; the others are changed.
+            UnknownNodeError: a node is unknown; the others are undrained.
         """
         ...
 
     def delete_nodes(self, names: Collection[str]) -> None:
         """Delete the records of nodes.
 
-        slurmctld refuses where a job runs or completes, and for nodes that are written in slurm.conf. It deletes a
+        slurmctld refuses where a job runs or completes, and for nodes that slurm.conf names. slurmctld does delete a
         node that only suspended jobs hold, or that a reservation or a pending job names: look before.
 
         Raises:
-            NodesNotDeletedError: some are left; the others are deleted.
+            NodesNotDeletedError: some nodes are left; the others are deleted.
         """
         ...
 
     def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Put jobs back into the queue, and return those that Slurm refused to, each with its message.
+        """Requeue jobs, and return those that Slurm refused to requeue, each with Slurm's message.
 
         Jobs that hold no node any more are left alone.
 
         Raises:
-            NotRunningError: slurmctld stopped answering; some may be in the queue.
+            NotRunningError: slurmctld stopped answering; some jobs may be requeued.
         """
         ...
 
     def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Cancel jobs, and return those that Slurm refused to, each with its message.
+        """Cancel jobs, and return those that Slurm refused to cancel, each with Slurm's message.
 
         Jobs that hold no node any more are left alone.
 
         Raises:
-            NotRunningError: slurmctld stopped answering; some may be cancelled.
+            NotRunningError: slurmctld stopped answering; some jobs may be cancelled.
         """
         ...

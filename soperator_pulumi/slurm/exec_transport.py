@@ -1,4 +1,4 @@
-"""Commands run in a container of a pod by the Kubernetes API, as `kubectl exec` runs them."""
+"""Commands in a container of a pod, run over the Kubernetes API as `kubectl exec` runs them."""
 
 import json
 import time
@@ -14,13 +14,13 @@ from soperator_pulumi.errors import TransportError
 from soperator_pulumi.slurm.transport import Answer
 
 _POLL_SECONDS = 1.0
-_SILENCE_SECONDS = 15  # to connect, and within one frame; the time between frames is bounded by the command's limit
-_ANSWER_SECONDS = 5  # how much longer than the command itself its answer may take
+_SILENCE_SECONDS = 15  # to connect, and within one frame; the command's limit bounds the time between frames
+_ANSWER_SECONDS = 5  # for the answer, after the command's own time
 _KILL_AFTER_SECONDS = 2
 
 
 class ExecTransport:
-    """Runs commands in a container of a pod, as `kubectl exec` does. About 60 ms a command."""
+    """A container of a pod, in which commands run as `kubectl exec` runs them. About 60 ms a command."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class ExecTransport:
         """Prepare.
 
         Args:
-            configuration: How the API server is reached.
-            namespace: Where the pod is.
-            pod: Its name.
-            container: Which of its containers.
-            coreutils: Whether `timeout` is there, with which a command that takes too long ends in the pod as well.
+            configuration: Settings to reach the API server.
+            namespace: Namespace of the pod.
+            pod: Name of the pod.
+            container: Name of the container.
+            coreutils: True where the container has `timeout`, which ends a command in the pod that takes too long.
         """
         self._configuration = configuration
         self._limits = coreutils
@@ -47,11 +47,11 @@ class ExecTransport:
         self._container = container
 
     def __str__(self) -> str:
-        """Where commands run, for messages."""
+        """Return the pod, for messages."""
         return f"pod {self._namespace}/{self._pod}"
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`; it is ended in the pod as well when it takes longer than `timeout_seconds`."""
+        """Run `command`, and end it in the pod when it takes longer than `timeout_seconds`."""
         limit = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds)] if self._limits else []
         socket = self._open([*limit, *command], stdin=bool(stdin))
         try:
@@ -67,7 +67,7 @@ class ExecTransport:
             socket.sock.shutdown()  # left open when it was the server that closed
 
     def _open(self, command: Sequence[str], *, stdin: bool) -> Any:  # noqa: ANN401 the client library has no types
-        # What `kubernetes.stream` calls. The client's CoreV1Api takes half a second to import.
+        # As `kubernetes.stream` does. The client's CoreV1Api takes half a second to import.
         url = f"{self._configuration.host}/api/v1/namespaces/{self._namespace}/pods/{self._pod}/exec"
         query = [("container", self._container), ("stdout", "true"), ("stderr", "true"), ("stdin", str(stdin).lower())]
         bearer = bearer_token(self._configuration)
@@ -79,7 +79,7 @@ class ExecTransport:
                 url,
                 query_params=[*query, *(("command", word) for word in command)],
                 headers={"authorization": bearer} if bearer else {},
-                binary=True,  # or a letter that falls between two frames would be lost
+                binary=True,  # as text, a letter split between two frames would be lost
                 _preload_content=False,
             )
         except client.ApiException as error:
@@ -108,13 +108,13 @@ class ExecTransport:
 
 
 def bearer_token(configuration: client.Configuration) -> str | None:
-    """Return the Authorization header that says who we are, if that is how we say it; an expired one is renewed."""
+    """Return the Authorization header, refreshed where it has expired; None where there is none."""
     bearer = configuration.get_api_key_with_prefix("BearerToken", "authorization")
     return str(bearer) if bearer else None
 
 
 def exit_code(status: str) -> int | str:
-    """Return the exit code in the last message of an exec, or the words that stand in its place.
+    """Return the exit code in the last message of an exec, or the text that stands in its place.
 
     The client library's own `returncode` raises ValueError for a program that does not exist.
     """
@@ -135,14 +135,14 @@ def _text(parts: Sequence[bytes]) -> str:
 
 
 def _name(command: Sequence[str]) -> str:
-    """Return a command for a message: what it was given may be long."""
+    """Return a command for a message, without its arguments, which may be long."""
     return " ".join(command[:2])
 
 
 def _reason(error: client.ApiException) -> str:
-    """Return the server's words: of a refused WebSocket they are the last part of what the library says."""
-    words = str(error.reason or error).rpartition("-+-+-")[2].strip()
+    """Return the server's message: the last part of the library's own, for a refused WebSocket."""
+    message = str(error.reason or error).rpartition("-+-+-")[2].strip()
     try:
-        return str(json.loads(words)["message"]).rstrip(".")
+        return str(json.loads(message)["message"]).rstrip(".")
     except (ValueError, KeyError, TypeError):
-        return words.rstrip(".")
+        return message.rstrip(".")

@@ -1,6 +1,6 @@
-"""Hostlist expressions, in which Slurm writes many nodes: `gpu-[0-3,7],login-0`.
+"""Hostlist expressions, Slurm's notation for many nodes: `gpu-[0-3,7],login-0`.
 
-As `scontrol show hostnames` and `scontrol show hostlist` do it: order, duplicates and leading zeros are kept.
+Order, duplicates and leading zeros are kept, as `scontrol show hostnames` and `scontrol show hostlist` keep them.
 """
 
 import itertools
@@ -14,10 +14,10 @@ _NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)", re.DOTALL)
 
 
 def expand(expression: str) -> list[str]:
-    """Return the names that an expression stands for, in its order; none for an empty one.
+    """Return the names of an expression, in its order; none for an empty one.
 
     Raises:
-        ValueError: it is not a hostlist expression.
+        ValueError: the text is no hostlist expression.
     """
     parts: list[str] = _PART.findall(expression)
     if ",".join(parts) != expression:
@@ -26,7 +26,7 @@ def expand(expression: str) -> list[str]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """Return an expression for the names: neighbours that differ in their last number alone share brackets."""
+    """Return an expression for the names: neighbours that differ only in their last number share brackets."""
     parts: list[str] = []
     for (prefix, numbered), group in itertools.groupby(
         map(_split, names), key=lambda split: (split[0], bool(split[1]))
@@ -61,7 +61,7 @@ def _names(part: str) -> list[str]:
 
 
 def _numbers(ranges: str) -> list[str]:
-    """Return the numbers in brackets, each as wide as the first of its range is written."""
+    """Return the numbers in brackets, each as wide as the first number of its range."""
     numbers: list[str] = []
     for text in ranges.split(","):
         found = _RANGE.fullmatch(text)
@@ -80,7 +80,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _ranges(numbers: Iterable[str]) -> list[str]:
-    """Return numbers, as they are written, as ranges: 0, 1, 2, 7 as 0-2 and 7."""
+    """Return numbers as ranges: 0, 1, 2, 7 as 0-2 and 7."""
     ranges: list[list[str]] = []
     for number in numbers:
         if ranges and f"{int(ranges[-1][-1]) + 1:0{len(ranges[-1][0])}d}" == number:

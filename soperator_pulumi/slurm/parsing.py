@@ -11,8 +11,7 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation
 T = TypeVar("T")
 
 NO_REASON = "none"
-"""What `sinfo` prints for a node without a reason. Slurm 24.11 keeps a reason until there is another one."""
-
+"""Output of `sinfo` for a node without a reason. Slurm 24.11 keeps a reason until there is another one."""
 
 _YEAR_MINUTES = 365 * 24 * 60
 
@@ -23,7 +22,7 @@ def read_nodes(text: str) -> tuple[Node, ...]:
 
 
 def read_jobs(text: str) -> tuple[Job, ...]:
-    """Read the answer of `squeue --json`, with the jobs that have ended."""
+    """Read the answer of `squeue --json`, ended jobs included."""
     return _list(text, "jobs", _job)
 
 
@@ -33,7 +32,7 @@ def read_reservations(text: str) -> tuple[Reservation, ...]:
 
 
 def read_table_time(text: str) -> float:
-    """Read from the answer of `scontrol show nodes --json` or `squeue --json` when the nodes, or jobs, last changed."""
+    """Read the time of the last change from the answer of `scontrol show nodes --json` or `squeue --json`."""
     return _read(text, "last_update", lambda found: _number(found) or 0.0)
 
 
@@ -77,14 +76,14 @@ def _job(job: dict[str, Any]) -> Job:
 
 
 def _printable(text: str) -> str:
-    """Return text of a user's as it may stand in a message: it moves no cursor and begins no line."""
+    """Return a user's text safe for a message: it moves no cursor and begins no line."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _end(job: dict[str, Any]) -> float | None:
     """Return when a job's time limit ends it, if it has one; a suspended job's time stands still.
 
-    Without a limit Slurm says that it ends in a year, and backfill gives it that year as its limit.
+    For a job without a limit Slurm reports an end in a year, and backfill makes that year the limit.
     """
     minutes = _number(job.get("time_limit"))
     unlimited = minutes is None or minutes >= _YEAR_MINUTES
@@ -113,7 +112,7 @@ def _reservation(reservation: dict[str, Any]) -> Reservation:
 
 
 def _number(value: object) -> float | None:
-    """Return a number as Slurm writes it: as it is, or with flags that say whether it is set and finite."""
+    """Return a number of Slurm's JSON: plain, or an object with flags for set and infinite."""
     if isinstance(value, dict):
         return float(value["number"]) if value["set"] and not value["infinite"] else None
     return float(value) if isinstance(value, (int, float)) else None

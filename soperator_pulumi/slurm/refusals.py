@@ -22,14 +22,14 @@ _WORDS: Mapping[str, type[SoperatorError]] = {
     "Invalid job id specified": UnknownJobError,
     "Job/step already completing or completed": JobEndedError,
     "Job is pending execution": JobEndedError,
-    # `scontrol requeue` says this, for each job, when nobody listens.
+    # `scontrol requeue` prints this for each job when slurmctld does not listen.
     "Unexpected message received": NotRunningError,
-    # The request was sent: slurmctld may do it yet.
+    # The request was sent: slurmctld may still carry it out.
     "Socket timed out on send/recv operation": TransportError,
     "Zero Bytes were transmitted or received": TransportError,
 }
 
-# Slurm names here all that are left, and below the reason of the last one alone.
+# Slurm names all nodes that are left here, and gives only the reason of the last one below.
 _NOT_DELETED = re.compile(r"failed to delete nodes (?P<left>\S+)")
 
 _OF_A_JOB = (
@@ -40,31 +40,31 @@ _OF_A_JOB = (
 
 
 def refusal(words: str) -> SoperatorError:
-    """Return the exception for what a client program of Slurm printed as it failed.
+    """Return the exception for the output of a failed client program of Slurm.
 
-    It is a `SlurmError`; a `TransportError` where nothing is known about what was done.
+    It is a `SlurmError`; a `TransportError` where nothing is known about the effect.
     """
     if partial := _NOT_DELETED.search(words):
         try:
             return NodesNotDeletedError(words, expand(partial["left"]))
-        except ValueError:  # the answer did not come whole
+        except ValueError:  # the answer is cut off
             return SlurmError(words)
     return next((kind for known, kind in _WORDS.items() if known in words), SlurmError)(words)
 
 
 def job_refusals(answer: Answer, job_ids: Mapping[str, int]) -> dict[int, str]:
-    """Return why jobs of a list were neither requeued nor cancelled, by their ids; nothing for jobs that have ended.
+    """Return the reasons why jobs were neither requeued nor cancelled, by job id; none for jobs that have ended.
 
     Args:
-        answer: Of `scontrol requeue` or `scancel`.
-        job_ids: The jobs' ids, by the names that the command was given.
+        answer: Answer of `scontrol requeue` or `scancel`.
+        job_ids: Ids of the jobs, by the names in the command.
 
     Raises:
         SlurmError: the whole command failed.
-        TransportError: nothing is known about what was done.
+        TransportError: nothing is known about the effect.
     """
     refused = {}
-    for line in answer.words.splitlines() if answer.returncode else ():
+    for line in answer.message.splitlines() if answer.returncode else ():
         found = next((match for form in _OF_A_JOB if (match := form.fullmatch(line.strip()))), None)
         error = refusal(line)
         if found is None or isinstance(error, (NotRunningError, TransportError)):
@@ -78,4 +78,4 @@ def _known(name: str, job_ids: Mapping[str, int], answer: Answer) -> int:
     try:
         return job_ids[name.replace("[", "").replace("]", "")]  # 26.05 writes 10_[9] where 24.11 writes 10_9
     except KeyError:
-        raise SlurmError(answer.words) from None
+        raise SlurmError(answer.message) from None

@@ -1,4 +1,4 @@
-"""The client of slurmctld by Slurm's own programs (scontrol, squeue, scancel), run over a transport."""
+"""Client of slurmctld by Slurm's own programs (scontrol, squeue, scancel), run over a transport."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -11,25 +11,24 @@ from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _READ_PAUSES_SECONDS = (1.0, 3.0)
-"""Before the second and the third attempt at reading."""
+"""Pauses before the second and the third attempt at a read."""
 
 _ARGUMENT_CHARACTERS = 4000
 """An exec's command travels in the request's first line, which proxies limit to 8 KiB; some characters need three."""
 
-
 _DELETE_SECONDS = 60
 _JOBS_SECONDS = 60
-"""Each job of a list is a request of its own, some milliseconds."""
+"""Each job of a list is a request of its own, of some milliseconds."""
 
 
 class ScontrolClient:
-    """A `SlurmClient` that runs commands. A read is attempted three times when its answer does not arrive."""
+    """A `SlurmClient` that runs commands, with up to three attempts at a read."""
 
     def __init__(self, transport: Transport, *, pause: Callable[[float], None] = time.sleep) -> None:
         """Prepare.
 
         Args:
-            transport: How commands reach Slurm.
+            transport: Runs commands where Slurm's programs are.
             pause: Waits for a number of seconds.
         """
         self._transport = transport
@@ -43,7 +42,7 @@ class ScontrolClient:
             return False
 
     def reconfigure(self) -> None:
-        """Have slurmctld and all slurmds read their files again."""
+        """Have slurmctld and all slurmds reread their files."""
         self._run(["scontrol", "reconfigure"], timeout_seconds=60)
 
     def nodes(self) -> tuple[Node, ...]:
@@ -51,15 +50,15 @@ class ScontrolClient:
         return read_nodes(self._nodes())
 
     def jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that have not ended: those that wait, run, are suspended, or still complete."""
+        """Return the jobs that have not ended: pending, running, suspended or completing."""
         return _not_ended(self._jobs())
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """Return the reservations of now and of later."""
+        """Return the current and future reservations."""
         return read_reservations(self._read(["scontrol", "show", "reservations", "--json"]))
 
     def snapshot(self, *, reservations: bool = True) -> Snapshot:
-        """Return all of it, the nodes read before the jobs."""
+        """Return nodes, jobs and reservations, the nodes read before the jobs."""
         nodes = self._nodes()
         jobs = self._jobs()
         return Snapshot(
@@ -77,7 +76,7 @@ class ScontrolClient:
 
     def undrain(self, names: Collection[str], reason: str = "") -> None:
         """Undrain nodes."""
-        # Not state=resume: that would also lift an admin's DOWN. Slurm 24.11 cannot be told to forget a reason.
+        # state=resume would also lift an admin's DOWN. Slurm 24.11 has no command that clears a reason.
         for some in _portions(names):
             self._run(["scontrol", "update", f"nodename={some}", "state=undrain", f"reason={reason or NO_REASON}"])
 
@@ -94,11 +93,11 @@ class ScontrolClient:
             raise NodesNotDeletedError("\n".join(map(str, refused)), left)
 
     def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Put jobs back into the queue."""
+        """Requeue jobs."""
         failures: dict[int, str] = {}
         active = self._active(job_ids)
         for some in _parted(list(active), "%2C"):
-            # Without "Incomplete" a job that has just ended would run once more.
+            # Without "Incomplete" a job that has just ended would run again.
             command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
             failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
         return failures
@@ -107,12 +106,12 @@ class ScontrolClient:
         """Cancel jobs."""
         failures: dict[int, str] = {}
         active = self._active(job_ids)
-        for some in _parted(list(active), "&command="):  # as the words of a command stand in an exec's request
+        for some in _parted(list(active), "&command="):  # the separator of words in an exec's request
             failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
         return failures
 
     def _active(self, job_ids: Collection[int]) -> dict[str, int]:
-        """Return by the name that commands take those of the jobs that hold nodes now."""
+        """Return the jobs that hold nodes now: ids, by the names that commands take."""
         wanted = frozenset(job_ids)
         return (
             {job.reference: job.job_id for job in self.jobs() if job.job_id in wanted and job.active} if wanted else {}
@@ -141,17 +140,17 @@ class ScontrolClient:
     def _run(self, command: Sequence[str], *, timeout_seconds: int = 30) -> Answer:
         answer = self._ask(command, timeout_seconds=timeout_seconds)
         if answer.returncode != 0:
-            raise refusal(answer.words or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
+            raise refusal(answer.message or f"`{' '.join(command)}` ended with exit code {answer.returncode}.")
         return answer
 
 
 def _not_ended(jobs: str) -> tuple[Job, ...]:
-    """Read jobs without those that slurmctld only remembers, for some minutes (MinJobAge) after they have ended."""
+    """Read jobs without ended ones, which slurmctld remembers for some minutes (MinJobAge)."""
     return tuple(job for job in read_jobs(jobs) if job.active or job.pending)
 
 
 def _portions(names: Iterable[str]) -> list[str]:
-    """Return hostlist expressions for the names, each short enough for one call: one, as a rule."""
+    """Return hostlist expressions for the names, each short enough for one call: one as a rule."""
     every = in_order(set(names))
     expression = compress(every)
     if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
@@ -161,7 +160,7 @@ def _portions(names: Iterable[str]) -> list[str]:
 
 
 def _parted(words: list[str], separator: str) -> list[list[str]]:
-    """Return the words in lists, each short enough for one call: one, as a rule; none for none."""
+    """Return the words in lists, each short enough for one call: one as a rule; none for none."""
     if len(separator.join(words)) <= _ARGUMENT_CHARACTERS or len(words) == 1:
         return [words] if words else []
     half = len(words) // 2

@@ -1,17 +1,87 @@
-"""Reads of Slurm's state, shared by all who ask at the same time."""
+"""Reads of Slurm's state and of Kubernetes, shared by all who ask at the same time or a moment later."""
 
-from collections.abc import Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
 
-from soperator_pulumi.slurm.shared_answers import SharedAnswers
+from soperator_pulumi.errors import TransportError
 from soperator_pulumi.slurm.transport import Answer, Transport
 
+T = TypeVar("T")
+
 _READS = (("scontrol", "show"), ("squeue",))
-"""How commands begin that change nothing."""
+"""First words of commands that change nothing."""
+
+
+class SharedAnswers:
+    """Answers of questions, each asked once for all threads that wait for it.
+
+    No thread gets an answer older than its own question, unless it allows an age: a thread that comes while the
+    question runs waits for the next run.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        """Prepare.
+
+        Args:
+            now: Returns seconds of a clock that never goes back.
+        """
+        self._now = now
+        self._lock = Lock()
+        self._next: dict[Hashable, Future[Any]] = {}
+        """Runs that have not begun."""
+        self._last: dict[Hashable, tuple[float, Future[Any]]] = {}
+        """The newest run that has begun, and its time."""
+        self._running: dict[Hashable, Lock] = {}
+
+    def ask(self, question: Hashable, look: Callable[[], T], *, max_age_seconds: float = 0.0) -> T:
+        """Return the answer of `look`, run now or later, or begun at most `max_age_seconds` ago.
+
+        Raises:
+            TransportError: the thread that ran `look` was interrupted.
+            Exception: the error of `look`, for each thread that waits.
+        """
+        with self._lock:
+            joined = self._recent(question, max_age_seconds) or self._next.get(question)
+            answer: Future[T] = joined or self._next.setdefault(question, Future())
+            running = self._running.setdefault(question, Lock())
+        if joined is None:
+            self._carry_out(question, answer, running, look)
+        return answer.result()
+
+    def _recent(self, question: Hashable, max_age_seconds: float) -> Future[Any] | None:
+        began_at, answer = self._last.get(question, (0.0, None))
+        if answer is None or self._now() - began_at >= max_age_seconds:
+            return None
+        failed = answer.done() and answer.exception() is not None
+        return None if failed else answer
+
+    def _carry_out(self, question: Hashable, answer: Future[T], running: Lock, look: Callable[[], T]) -> None:
+        """Run `look` for all threads that wait. An error or a Ctrl-C reaches each of them."""
+        try:
+            with running:
+                self._begin(question, answer)
+                answer.set_result(look())
+        except Exception as error:  # noqa: BLE001 - each waiting thread raises it
+            answer.set_exception(error)
+        except BaseException:
+            self._begin(question, answer)
+            answer.set_exception(TransportError("The thread that asked first was interrupted."))
+            raise
+
+    def _begin(self, question: Hashable, answer: Future[Any]) -> None:
+        """Begin the run: only threads that allow an age join it from now on."""
+        with self._lock:
+            if self._next.get(question) is answer:
+                del self._next[question]
+                self._last[question] = (self._now(), answer)
 
 
 class SharedReads:
-    """Runs a command that only reads once for all who have asked before it begins.
+    """A transport that runs a reading command once for all threads that wait for it.
 
     The resources of every node set look at all nodes at the same moment.
     """
@@ -28,9 +98,9 @@ class SharedReads:
 
         Args:
             transport: Runs the commands.
-            answers: Shared with others; by default none are.
-            where: Tells the places apart where commands run, among those who share answers.
-            max_age_seconds: How long before the question the command may have begun.
+            answers: Answers shared with other transports; by default its own.
+            where: Key of the place where commands run, among transports that share answers.
+            max_age_seconds: Age that an answer may have.
         """
         self._transport = transport
         self._answers = answers or SharedAnswers()
@@ -38,13 +108,13 @@ class SharedReads:
         self._max_age_seconds = max_age_seconds
 
     def __str__(self) -> str:
-        """Where commands run, for messages."""
+        """Return the place where commands run, for messages."""
         return str(self._transport)
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`, or wait for a run of it that others have asked for."""
-        words = tuple(command)
+        """Run `command`, or wait for a run that another thread has begun or will begin."""
+        parts = tuple(command)
         run = partial(self._transport.run, command, stdin=stdin, timeout_seconds=timeout_seconds)
-        if stdin or not any(words[: len(read)] == read for read in _READS):
+        if stdin or not any(parts[: len(read)] == read for read in _READS):
             return run()
-        return self._answers.ask((self._where, words), run, max_age_seconds=self._max_age_seconds)
+        return self._answers.ask((self._where, parts), run, max_age_seconds=self._max_age_seconds)

@@ -1,18 +1,18 @@
-"""How commands reach Slurm.
+"""Transport of commands to Slurm's client programs.
 
-Everything above knows only `Transport`, so that another way (slurmrestd) can take its place.
+The client knows only `Transport`, so that tests and other places of execution can stand behind it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-_ENDED_BY_OTHERS = (124, 137)  # what `timeout` ends with, and a program that was killed
+_ENDED_BY_OTHERS = (124, 137)  # exit codes of `timeout`, and of a killed program
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command said and how it ended."""
+    """Output and exit code of a command."""
 
     returncode: int
     stdout: str
@@ -20,12 +20,12 @@ class Answer:
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was ended because its time was over, or for want of memory: what it has done is not known."""
+        """True where the command ran out of time or memory: nothing is known about its effect."""
         return self.returncode in _ENDED_BY_OTHERS
 
     @property
-    def words(self) -> str:
-        """What the command printed to say why it failed: standard error, or standard output when that is empty."""
+    def message(self) -> str:
+        """Error message of the command: standard error, or standard output when that is empty."""
         return self.stderr.strip() or self.stdout.strip()
 
 
@@ -35,9 +35,9 @@ class Transport(Protocol):
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         """Run `command` and return its answer, whatever its exit code.
 
-        It gets `stdin` without an end of file: it must know how much to read.
+        The command gets `stdin` without an end of file: it must know how much to read.
 
         Raises:
-            TransportError: the command was not run, or its answer did not arrive in time. It may have been run.
+            TransportError: no answer arrived in time. The command may have run.
         """
         ...

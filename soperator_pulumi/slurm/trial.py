@@ -59,11 +59,11 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
     """Start slurmctld on `files`, made by `trial_files` for `folder`, and stop it again.
 
     Raises:
-        SlurmError: it did not start; the message is what it said.
-        TransportError: it is not known whether it would start.
+        SlurmError: slurmctld did not start; with its own words.
+        TransportError: the outcome of a start is not known.
     """
     contents = {name: text.encode() for name, text in files.items()}
-    # The files come on standard input, one after the other, so their lengths say where each ends.
+    # The files come on standard input, one after the other; their lengths separate them.
     write = "\n".join(f"head -c {len(text)} >{shlex.quote(name)}" for name, text in contents.items())
     answer = transport.run(
         ["/bin/sh", "-c", _SCRIPT.format(write=write), "trial", str(folder)],
@@ -71,10 +71,10 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
         timeout_seconds=TRIAL_SECONDS,
     )
     if answer.returncode != 0:
-        raise SlurmError(_reasons(answer.words) or f"slurmctld did not start in {TRIAL_SECONDS} s.")
+        raise SlurmError(_reasons(answer.message) or f"slurmctld did not start in {TRIAL_SECONDS} s.")
 
 
 def _reasons(log: str) -> str:
-    """Return the lines of a log that say why a start failed: the last error before the fatal one, and that."""
-    told = [line for line in log.splitlines() if "error:" in line or "fatal:" in line]
-    return "\n".join(told[-2:]) or log
+    """Return the lines of a log with the cause of a failed start: the last error before the fatal one, and that."""
+    shown = [line for line in log.splitlines() if "error:" in line or "fatal:" in line]
+    return "\n".join(shown[-2:]) or log

@@ -235,7 +235,7 @@ class Slurm:
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 240) -> dict[str, str]:
-        """Wait until a job is in a state, and return what Slurm says of it."""
+        """Wait until a job is in a state, and return what Slurm reports of it."""
         wait_until(
             lambda: self.job(job_id)["JobState"] == state,
             what=f"job {job_id} is {state}",

@@ -125,7 +125,7 @@ def test_after_ctrl_c_the_drains_stay_until_it_is_run_again_or_replicas_are_take
     left = set(drained(workers))
     scale(workers, 3)
 
-    assert "If interrupted, the drains stay: pulumi up goes on; with replicas: 3 of cpu it undoes them." in said
+    assert "If interrupted, the drains stay: pulumi up continues; with replicas: 3 of cpu it undoes them." in said
     assert left == {"cpu-1", "cpu-2"}
     assert in_service(workers) == {"cpu-0", "cpu-1", "cpu-2"}
     assert workers.job(job)["JobState"] == "RUNNING"

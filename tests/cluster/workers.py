@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 from tools.engine import Result, StackChanges
 
 OUT_OF_SERVICE = {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "INVALID_REG"}
-"""NOT_RESPONDING is not among them: Slurm says so for a moment of a node that was just resumed."""
+"""NOT_RESPONDING is not among them: Slurm reports it for a moment of a node that was just resumed."""
 NO_TIME = {"timeout": "1s", "on_timeout": "abort"}
 """A policy under which a running job stops what is being done."""
 UNTIL_DRAINED = "until scontrol show node $SLURMD_NODENAME | grep -q DRAIN; do sleep 0.5; done; sleep 2"

@@ -85,7 +85,7 @@ def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
     outcome = followed.end()
     assert "/absent" in outcome.failure
     before = followed.look()
-    followed.make_anew(before)
+    followed.recreate(before)
     assert followed.end().failure
     assert uid(stack, "a") != before.uid
     assert stack.up().changed == ()

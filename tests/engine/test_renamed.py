@@ -135,7 +135,7 @@ def test_a_cluster_is_held_by_its_component(held: Held) -> None:
 
 def test_a_renamed_stack_goes_on_with_the_owner_that_the_error_names(held: Held) -> None:
     renamed = held.renamed("other")
-    assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
+    assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})
     assert renamed.up() == {StepOp.UPDATE}
     assert renamed.holder() == urn(renamed)
@@ -156,8 +156,8 @@ def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Hel
     shutil.copytree(HELD, project)
     (project / "Pulumi.yaml").write_text((HELD / "Pulumi.yaml").read_text().replace("name: held", "name: infra"))
     renamed = held.renamed("test", project)
-    assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
-    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {StepOp.UPDATE}
+    assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
+    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {Operation.UPDATE}
 
 
 def test_a_component_with_another_parent_goes_on_with_an_alias(held: Held) -> None:
@@ -169,7 +169,7 @@ def test_a_component_with_another_parent_goes_on_with_an_alias(held: Held) -> No
 
 def test_a_renamed_component_goes_on_with_an_alias_and_the_owner(held: Held) -> None:
     renamed = replace(held, component="blue", settings={"aliases": [{"name": "hpc"}]})
-    assert 'Keep that: set owner: "held.test.hpc"' in renamed.refused()
+    assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})
     assert StepOp.DELETE not in renamed.up()
     assert renamed.holder() == urn(renamed)

@@ -1,1 +1,1 @@
-"""Configuration files, brought into force where they are read, or taken back."""
+"""Configuration files, brought into force everywhere, or restored."""

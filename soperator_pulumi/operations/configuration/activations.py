@@ -1,4 +1,4 @@
-"""How changed files come to count: for files that are read each time, and for sshd."""
+"""Activation of changed files that are read each time, and of sshd_config."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from soperator_pulumi.slurm.transport import Transport
 
 @dataclass(frozen=True)
 class Nothing:
-    """For files that are read each time."""
+    """Activation of files that are read each time."""
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing."""
@@ -25,21 +25,21 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Sshd:
-    """For sshd_config: checked by sshd itself, then sshd starts anew. Open sessions are processes of their own."""
+    """Activation of sshd_config: sshd checks it, then restarts. Open sessions are processes of their own."""
 
     kube: Kube
     namespace: str
     selector: Mapping[str, str]
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Have sshd check the file in a login pod, where keys and modules are, before it is in place."""
+        """Have sshd check the file in a login pod, which has the keys and modules, before the file is in place."""
         pods = self._running() if old != new else []
         for pod in pods[:1]:
             text = new["sshd_config"].encode()
             script = f"head -c {len(text)} | /usr/sbin/sshd -t -f /dev/stdin"
             answer = self._transport(pod).run(["/bin/sh", "-c", script], stdin=text)
             if answer.returncode != 0:
-                raise ConfigRefusedError(f"sshd refuses its configuration, nothing was changed:\n{answer.words}")
+                raise ConfigRefusedError(f"sshd refuses its configuration, nothing was changed:\n{answer.message}")
 
     def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing: open sessions stay."""
@@ -47,10 +47,10 @@ class Sshd:
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Have every sshd read the file."""
         for pod in self._running():
-            # The one that listens is the oldest; it keeps its process when it starts anew.
+            # The oldest sshd listens, and keeps its process id over a restart.
             answer = self._transport(pod).run(["pkill", "-HUP", "--oldest", "--exact", "sshd"])
             if answer.returncode != 0:
-                raise NotReadyError(f"sshd in pod {pod.name} was not found to tell it of its new file. Run again.")
+                raise NotReadyError(f"sshd in pod {pod.name} was not found, and has not read its new file. Run again.")
 
     def _running(self) -> list[Pod]:
         pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})

@@ -1,4 +1,4 @@
-"""A ConfigMap's files as they shall be, and how they differ from those that are there."""
+"""Desired and live files of a ConfigMap, and their differences."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -11,26 +11,26 @@ from pydantic import BaseModel, ConfigDict
 from soperator_pulumi.operations.kube import Json, config_map_path
 
 IN_FORCE = "soperator-pulumi/in-force"
-"""Annotation of the ConfigMap: digest of the files that the daemons were last told to read, and did not refuse.
+"""Annotation of the ConfigMap: digest of the files that the daemons read last, and did not refuse.
 
-It is taken off before a file changes and put back when the change is in force, so that a run that was
-killed between the two is seen by the next one.
+It is removed before a file changes and set again when the change is in force: so a run sees that an earlier one was
+killed between the two.
 """
 
 RESOURCE = "soperator-pulumi/resource"
-"""Annotation of the ConfigMap: id of the resource that made it last. One that is replaced and its successor have one
+"""Annotation of the ConfigMap: id of the resource that made it last. A replaced resource and its successor share one
 ConfigMap, which is the successor's."""
 
 
 class AfterSync(StrEnum):
-    """What makes a changed file count, once it is in the pods."""
+    """Activation of a changed file, once it is in the pods."""
 
     NOTHING = "nothing"
-    """Whoever wants the file reads it each time."""
+    """None: programs read the file each time."""
     SLURM = "slurm"
     """`scontrol reconfigure`, or a restart of slurmctld for the parameters that need one."""
     SSHD = "sshd"
-    """sshd checks the file and starts anew; open sessions stay."""
+    """sshd checks the file and restarts; open sessions stay."""
 
 
 class Reader(BaseModel):
@@ -41,14 +41,14 @@ class Reader(BaseModel):
     component: str
     container: str
     verified: bool = True
-    """Whether to wait until the files are there. Otherwise the kubelet is asked to bring them, and no more."""
+    """True to wait until the files are there; False only to ask the kubelet for them."""
     sums: str | None = None
-    """A file in a container that does not see the files themselves, as a program beside it makes them ready: what
-    `sha256sum` says of those that it has made ready."""
+    """File with the output of `sha256sum`, in a container that does not see the files themselves: a program beside it
+    prepares them."""
 
 
 class DesiredFiles(BaseModel):
-    """A ConfigMap as it shall be, who reads it, and what follows a change."""
+    """A desired ConfigMap, its readers, and the activation of a change."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -62,16 +62,16 @@ class DesiredFiles(BaseModel):
     readers: tuple[Reader, ...]
     after_sync: AfterSync
     resource: str = ""
-    """Id of the resource that makes it; empty in its own inputs and outputs."""
+    """Id of the resource that makes it; empty in the resource's own inputs and outputs."""
 
     @property
     def path(self) -> str:
-        """The ConfigMap's path in the API."""
+        """Path of the ConfigMap in the API."""
         return config_map_path(self.namespace, self.name)
 
     @property
     def digest(self) -> str:
-        """A digest of the files."""
+        """Digest of the files."""
         return digest(self.files)
 
     def with_files(self, files: Mapping[str, str]) -> "DesiredFiles":
@@ -79,7 +79,7 @@ class DesiredFiles(BaseModel):
         return self.model_copy(update={"files": {**files}})
 
     def by(self, resource: str) -> "DesiredFiles":
-        """Return the same ConfigMap as the resource with this id makes it."""
+        """Return the same ConfigMap, made by the resource with this id."""
         return self.model_copy(update={"resource": resource})
 
     def manifest(self, *, in_force: bool) -> Json:
@@ -98,7 +98,7 @@ class DesiredFiles(BaseModel):
 
 
 class LiveFiles:
-    """The ConfigMap as it is."""
+    """The live ConfigMap."""
 
     def __init__(self, body: Json) -> None:
         self.files: dict[str, str] = body.get("data") or {}
@@ -106,12 +106,12 @@ class LiveFiles:
 
     @property
     def in_force(self) -> bool:
-        """Whether the daemons run on these files, as far as we have brought it about."""
+        """True where the daemons run on these files, as far as our runs know."""
         return self._annotations.get(IN_FORCE) == digest(self.files)
 
     @property
     def resource(self) -> str:
-        """Id of the resource that made it last; empty where none is known."""
+        """Id of the resource that made it last; empty where none is recorded."""
         return str(self._annotations.get(RESOURCE, ""))
 
     @property
@@ -119,7 +119,7 @@ class LiveFiles:
         return self._metadata.get("annotations") or {}
 
     def is_as(self, desired: DesiredFiles) -> bool:
-        """Whether nothing is left to do."""
+        """Return True where nothing is left to do."""
         labels = self._metadata.get("labels") or {}
         return (
             self.in_force
@@ -131,12 +131,12 @@ class LiveFiles:
 
 
 def digest(files: Mapping[str, str]) -> str:
-    """Return a digest of files: names and contents."""
+    """Return a digest of the names and contents of files."""
     return digest_of_sums({name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()})
 
 
 def digest_of_sums(sums: Mapping[str, str]) -> str:
-    """Return the same digest, from what `sha256sum` says of each file."""
+    """Return the same digest from the output of `sha256sum` for each file."""
     return hashlib.sha256("\n".join(f"{sums[name]}  {name}" for name in sorted(sums)).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How Slurm's files come to count: slurmctld reads them, and hands them on to every slurmd (configless)."""
+"""Activation of Slurm's files: slurmctld reads them, and sends them to every slurmd (configless)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ CONTROLLER_POD = "controller-0"
 CONTROLLER_CONTAINER = "slurmctld"
 
 SLURM_CONFIG_MAP = "slurm-config"
-"""The ConfigMap with Slurm's files."""
+"""Name of the ConfigMap with Slurm's files."""
 
 START_SECONDS = 60
-"""How long a controller that is just starting may take until its container runs."""
+"""Time for the container of a starting controller to run."""
 
 ANSWER_SECONDS = 300
-"""How long slurmctld may take until it answers: after a restart it recovers its state."""
+"""Time for slurmctld to answer: after a restart it recovers its state."""
 
 _TRIAL_FOLDER = PurePosixPath("/tmp/trial")  # noqa: S108 in the controller's own /tmp
 _REPORT_SECONDS = 10
-_JOBS_TOLD = 10
+_JOBS_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Slurmctld:
-    """For Slurm's files."""
+    """Activation of Slurm's files."""
 
     kube: Kube
     namespace: str
@@ -51,7 +51,7 @@ class Slurmctld:
         return ScontrolClient(self._transport)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse what cannot be done, what would lose jobs that there are, and files that slurmctld does not take."""
+        """Refuse impossible changes, changes that would lose jobs, and files that slurmctld does not take."""
         if old == new or not self._installed():
             return
         self.allow(old, new)
@@ -60,29 +60,29 @@ class Slurmctld:
             self._try(new)
 
     def allow(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse what cannot be done, and what would lose jobs that there are or may be."""
+        """Refuse impossible changes, and changes that would lose jobs that there are or may be."""
         try:
-            words = self.refusal(old, new)
+            reason = self.refusal(old, new)
         except (SlurmError, TransportError) as error:
             losing = [change for change in changes(old, new) if change.effect is Effect.LOSES_JOBS]
             raise ConfigRefusedError(
                 f"Jobs would be lost, and whether there are any is not known ({error}):\n{_reported(losing)}\n"
                 "Nothing was changed. Run again when slurmctld answers."
             ) from error
-        if words:
-            raise ConfigRefusedError(words)
+        if reason:
+            raise ConfigRefusedError(reason)
 
     def refusal(self, old: Mapping[str, str], new: Mapping[str, str], leaving: Collection[str] = ()) -> str:
-        """Return why a change must not be made as things are; empty when it may.
+        """Return why a change must not be made now; empty when it may.
 
         Args:
             old: Texts of the files in force, by name.
-            new: Texts of those that shall be.
-            leaving: Nodes that are to be free by then: jobs that hold only such nodes do not speak against it.
+            new: Texts of the desired files, by name.
+            leaving: Nodes that are to be free by then: jobs that hold only such nodes are no reason.
 
         Raises:
-            SlurmError: whether there are jobs is not known, as slurmctld does not answer as it should.
-            TransportError: the same, as it is not reached.
+            SlurmError: the jobs are not known, as slurmctld answers in another form.
+            TransportError: the jobs are not known, as slurmctld is not reached.
         """
         found = [change for change in changes(old, new) if change.effect in {Effect.IMPOSSIBLE, Effect.LOSES_JOBS}]
         if not found or not self._installed():
@@ -98,15 +98,15 @@ class Slurmctld:
         ]
         if not lost:
             return ""
-        more = f" and {len(lost) - _JOBS_TOLD} more" if len(lost) > _JOBS_TOLD else ""
+        more = f" and {len(lost) - _JOBS_SHOWN} more" if len(lost) > _JOBS_SHOWN else ""
         return (
             f"Jobs would be lost:\n{_reported(found)}\n"
-            f"These have not ended: {', '.join(map(str, lost[:_JOBS_TOLD]))}{more}.\n"
+            f"These have not ended: {', '.join(map(str, lost[:_JOBS_SHOWN]))}{more}.\n"
             "Nothing was changed. Wait for them or cancel them, and run again."
         )
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Reconfigure slurmctld, or restart it where that is needed. Jobs go on either way."""
+        """Reconfigure slurmctld, or restart it where a change needs it. Jobs continue either way."""
         pod = self._started()
         if pod is None:
             return
@@ -120,14 +120,14 @@ class Slurmctld:
             self._reconfigure(pod)
 
     def _try(self, files: Mapping[str, str]) -> None:
-        """Refuse files with which a slurmctld beside the running one does not start."""
+        """Refuse files with which a second slurmctld beside the running one does not start."""
         try:
             trial_start(self._transport, trial_files({**files}, _TRIAL_FOLDER), _TRIAL_FOLDER)
         except SlurmError as error:
             raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
 
     def _installed(self) -> bool:
-        """Whether there is a controller at all: not before the first deployment has come to it."""
+        """Return True where there is a controller: the first deployment has none at first."""
         path = f"{stateful_sets_path(self.namespace)}/{CONTROLLER_STATEFUL_SET}"
         return self.kube.get(path) is not None
 
@@ -136,13 +136,13 @@ class Slurmctld:
         return next(iter(find_pods(self.kube, self.namespace, selector)), None)
 
     def _started(self) -> Pod | None:
-        """Return the controller's pod; None when there is none, or when it will read the files as it starts."""
+        """Return the controller's pod; None when there is none, or when it reads the files as it starts."""
         if not self._installed():
             return None
         for left in until(self.clock.now() + START_SECONDS, self.clock):
             pod = self._pod()
             if pod is None:
-                continue  # it was deleted a moment ago
+                continue  # just deleted
             if not pod.going and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
                 return pod
             if pod.stuck or left <= 0:
@@ -159,11 +159,11 @@ class Slurmctld:
             self._slurm.reconfigure()
         except SlurmError as error:
             raise self._refusal(pod, str(error), began) from error
-        # slurmctld answers before it begins anew; when it cannot, it is gone.
+        # slurmctld answers before it restarts itself; when that fails, it is gone.
         self._await_answer(pod, started=began)
 
     def _restart(self, pod: Pod, why: str) -> None:
-        self.report(f"restarting slurmctld ({why}); jobs go on")
+        self.report(f"restarting slurmctld ({why}); jobs continue")
         began = self.clock.now()
         self.kube.delete(pod.path)
         self._await_answer(pod, started=began, replaced=True)
@@ -185,18 +185,18 @@ class Slurmctld:
         why = "its pod is missing" if pod is None else pod.why_not_ready(self.kube)
         raise NotReadyError(
             f"slurmctld does not answer after {ANSWER_SECONDS} s: pod {self.namespace}/{CONTROLLER_POD} {why}. "
-            "Mend that and run again."
+            "Fix the problems above and run again."
         )
 
-    def _refusal(self, pod: Pod, words: str, since: float) -> ConfigRefusedError:
-        """Return Slurm's own words: those of the command, and of slurmctld's log, which often say more."""
+    def _refusal(self, pod: Pod, message: str, since: float) -> ConfigRefusedError:
+        """Return the refusal with the command's own message, and slurmctld's log, which often explains more."""
         seconds = int(self.clock.now() - since) + 2
         text = "".join(
             self.kube.log(pod.path, CONTROLLER_CONTAINER, previous=previous, since_seconds=seconds)
             for previous in (True, False)
         )
         reported = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
-        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", words, *dict.fromkeys(reported)]))
+        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", message, *dict.fromkeys(reported)]))
 
 
 def _reported(found: Collection[Change]) -> str:

@@ -1,14 +1,14 @@
-"""Changing configuration files as a transaction: in force everywhere, or the old ones again.
+"""Transaction of configuration files: the new ones in force everywhere, or the old ones restored.
 
-1. Refuse what would kill jobs.
+1. Refuse a change that would lose jobs.
 2. Apply the ConfigMap in place, marked as not yet in force.
 3. Have the kubelets bring the files at once (an annotation on a pod makes its kubelet look), and wait until
    they are there.
-4. Look again for what would kill jobs: that may be minutes later.
-5. Make them count, as `AfterSync` says. When a daemon refuses: the old files again, the same way, and its words.
+4. Refuse again a change that would lose jobs: it may be minutes later.
+5. Activate the files, by `AfterSync`. When a daemon refuses: restore the old files the same way, and report its words.
 6. Mark the ConfigMap as in force.
 
-A run that is killed at any point leaves a ConfigMap that is not marked; the next one begins at 1.
+A run that is killed at any point leaves a ConfigMap without the mark; the next run begins at 1.
 """
 
 import shlex
@@ -22,17 +22,17 @@ from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 SYNC_SECONDS = 180
-"""Without our asking a kubelet takes up to 90 s (measured); with it less than one."""
+"""Time for files to reach a pod: a kubelet takes up to 90 s by itself (measured), and less than 1 s when asked."""
 
 SYNC_ANNOTATION = "soperator-pulumi/sync"
 _ASK_AGAIN_SECONDS = 10
 
 
 class Activation(Protocol):
-    """What makes changed files count."""
+    """Activation of changed files."""
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
-        """Refuse, before anything is changed, what must not be done now.
+        """Refuse a change that must not be made, before anything is changed.
 
         Raises:
             ConfigRefusedError: with the reason.
@@ -40,7 +40,7 @@ class Activation(Protocol):
         ...
 
     def allow(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
-        """Refuse, right before files that are in the pods are made to count, what must not be done by then.
+        """Refuse a change that must not be made, right before the activation of files that are in the pods.
 
         Raises:
             ConfigRefusedError: with the reason.
@@ -48,10 +48,10 @@ class Activation(Protocol):
         ...
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
-        """Make files that are in the pods count.
+        """Activate files that are in the pods.
 
         Raises:
-            ConfigRefusedError: the daemon refuses them; its own words.
+            ConfigRefusedError: the daemon refuses them, in its own words.
         """
         ...
 
@@ -62,11 +62,11 @@ class Transaction:
     def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], report: Report, clock: Clock) -> None:
         self._kube = kube
         self._activations = activations
-        self._say = report
+        self._report = report
         self._clock = clock
 
     def live(self, desired: DesiredFiles) -> LiveFiles | None:
-        """Return what is there."""
+        """Return the live files; None where there are none."""
         body = self._kube.get(desired.path)
         return None if body is None else LiveFiles(body)
 
@@ -74,8 +74,8 @@ class Transaction:
         """Bring `desired` into force.
 
         Args:
-            desired: The ConfigMap as it shall be.
-            known_good: The files of the last run that went well, if there was one.
+            desired: The desired ConfigMap.
+            known_good: Files of the last successful run, if there was one.
 
         Raises:
             ConfigRefusedError: the files were refused, and the old ones are in force.
@@ -98,7 +98,7 @@ class Transaction:
         old: Mapping[str, str],
         judged_by: Mapping[str, str] | None = None,
     ) -> None:
-        """Bring files into force; `judged_by` are those from which the change must be allowed, if it must be."""
+        """Bring files into force. The change from `judged_by`, where it is given, must be allowed first."""
         self._kube.apply(desired.path, desired.manifest(in_force=False))
         self._sync(desired)
         if judged_by is not None:
@@ -114,14 +114,14 @@ class Transaction:
         refusal: ConfigRefusedError,
     ) -> None:
         if old is None:
-            raise ConfigRefusedError(f"{refusal}\nNo earlier configuration is known to go back to.") from None
-        self._say(f"{desired.name}: refused, restoring the old files")
+            raise ConfigRefusedError(f"{refusal}\nNo earlier configuration is known to restore.") from None
+        self._report(f"{desired.name}: refused, restoring the old files")
         try:
             self._bring(desired.with_files(old), activation, desired.files)
         except SoperatorError as error:
             raise ConfigRefusedError(
                 f"{refusal}\nRestoring the old files failed as well: {error}\n"
-                "Correct the configuration and run again: it is not in force yet."
+                "Fix the configuration and run again: it is not in force yet."
             ) from None
         raise ConfigRefusedError(f"{refusal}\nThe old files are in force again.") from None
 
@@ -151,14 +151,14 @@ class Transaction:
             if self._clock.now() - asked > _ASK_AGAIN_SECONDS:
                 asked = self._clock.now()
                 self._ask_kubelet(pod, f"{desired.digest[:16]}-{left:.0f}")
-                self._say(f"{desired.name}: waits for its files in {pod.name}, {left:.0f} s left")
+                self._report(f"{desired.name}: waits for its files in {pod.name}, {left:.0f} s left")
         raise NotReadyError(
             f"{desired.name}: its new files are not in pod {desired.namespace}/{pod.name} after {SYNC_SECONDS} s. "
-            "Is its machine's kubelet well? Run again to go on."
+            "Check its machine's kubelet. Run again to continue."
         )
 
     def _still_reads(self, pod: Pod, reader: Reader) -> bool:
-        """Whether the pod runs. One that doesn't gets the newest files when it starts."""
+        """Return True where the pod runs. Any other pod gets the newest files when it starts."""
         body = self._kube.get(pod.path)
         return body is not None and Pod.of(body).uid == pod.uid and Pod.of(body).runs(reader.container)
 
@@ -167,12 +167,12 @@ class Transaction:
             place = self._kube.transport(desired.namespace, pod.name, reader.container)
             answer = place.run(listing, timeout_seconds=20)
         except TransportError:
-            return False  # the pod may be going: the next look tells
+            return False  # the pod may be going: the next look shows it
         return answer.returncode == 0 and _digest(answer.stdout) == desired.digest
 
 
 def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] | None:
-    """Return the command that prints the digests of the files in a container; None where it does not read them."""
+    """Return the command that prints the digests of the files in a container; None where it reads none."""
     directory = pod.sees(desired.name, reader.container)
     if directory is not None:
         command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"

@@ -1,1 +1,1 @@
-"""The trees of the jail: which there are, and the Jobs that fill, switch and remove them."""
+"""Trees of the jail, and the Jobs that fill, switch and remove them."""

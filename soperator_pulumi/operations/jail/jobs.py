@@ -1,6 +1,6 @@
-"""Following one Kubernetes Job to its end: how far it is, why it cannot start, and why it failed.
+"""One Kubernetes Job, followed to its end: its progress, and the reason why it cannot start or has failed.
 
-Its pods may be killed at any moment; Kubernetes makes another one, and following goes on with that.
+Its pods may be killed at any moment. Kubernetes creates another pod, and following continues with that one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,16 @@ from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 STUCK_SECONDS = 600
-"""For how long a pod may wait for what seldom comes by itself: a machine of most clouds is there by then."""
+"""Time that a pod may be stuck: a machine of most clouds is there by then."""
 SILENT_SECONDS = 1800
-"""For how long nothing may change: pulling an image of tens of GiB takes that long."""
+"""Time without any change: a pull of an image of tens of GiB takes that long."""
 
 _LOG_LINES = 2000
 _TAIL_LINES = 200
 _BURST_LINES = 60
 _LAST_WORDS = 5
 _REPORT_SECONDS = 1.0
-_TELL_AGAIN_SECONDS = 30
+_REPEAT_SECONDS = 30
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _MADE_BY_KUBERNETES = (_JOB_UID, "controller-uid", "batch.kubernetes.io/job-name", "job-name")
 
@@ -48,26 +48,26 @@ class Job:
 
     @property
     def complete(self) -> bool:
-        """Whether it has done what it was made for."""
+        """True where it has completed its work."""
         return self._condition("Complete") is not None
 
     @property
     def failure(self) -> str:
-        """Why Kubernetes has given it up; empty when it has not."""
+        """Reason of Kubernetes for its failure; empty where it has not failed."""
         failed = self._condition("Failed")
         return "" if failed is None else f"{failed.get('reason', 'failed')}: {failed.get('message', '')}".rstrip(": ")
 
     @property
     def ended(self) -> bool:
-        """Whether it is complete or given up."""
+        """True where it is complete or has failed."""
         return self.complete or bool(self.failure)
 
     def manifest(self) -> Json:
-        """Return what would make the same Job again: without all that the API server has put into it."""
+        """Return the manifest that creates the same Job again: without the fields of the API server."""
         meta, spec = self.body["metadata"], self.body["spec"]
         kept = {key: meta[key] for key in ("name", "namespace") if key in meta}
         template = {key: value for key, value in spec["template"].items() if key != "metadata"}
-        # A map that is sent empty would be the maker's, with the labels that the API server adds.
+        # An empty map would make its sender own the labels that the API server adds.
         metadata = _metadata(spec["template"].get("metadata", {}))
         return {
             "apiVersion": "batch/v1",
@@ -81,7 +81,7 @@ class Job:
 
     @property
     def manager(self) -> str:
-        """Under whose name its fields are: that of the program that has made it, so that it can change it again."""
+        """Field manager of the program that made it, which can then change the fields again."""
         entries = self.body["metadata"].get("managedFields") or []
         return next((str(each["manager"]) for each in entries if not each.get("subresource")), FIELD_MANAGER)
 
@@ -99,17 +99,17 @@ def _metadata(body: Json) -> Json:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a Job has ended."""
+    """End of a Job."""
 
     failure: str
-    """Why it failed, in the words of its program and of Kubernetes; empty when it is complete."""
+    """Reason of a failure, in the words of its program and of Kubernetes; empty when it is complete."""
     log: tuple[str, ...]
-    """What its last pod printed, as far as that is still to be had."""
+    """Output of its last pod, as far as it is still available."""
 
 
 @dataclass(frozen=True)
 class JobFollower:
-    """One Job, looked at until it has ended."""
+    """One Job, watched until it has ended."""
 
     kube: Kube
     namespace: str
@@ -117,14 +117,14 @@ class JobFollower:
     container: str
     """The container that does the work."""
     prefix: str
-    """Stands before each line that is told."""
+    """Start of each reported line."""
     report: Report
     clock: Clock
     stuck_seconds: float = STUCK_SECONDS
     silent_seconds: float = SILENT_SECONDS
 
     def end(self) -> Outcome:
-        """Wait until the Job has ended, and tell what its program prints and what holds it, once a second at most.
+        """Wait until the Job has ended; report its output, or what holds it up, at most once a second.
 
         Raises:
             NotReadyError: there is no such Job, it cannot start, or nothing has changed for too long.
@@ -137,7 +137,7 @@ class JobFollower:
             if job.ended or (pod is not None and pod.ended_well(self.container)):
                 outcome = self._outcome(job, pod)
                 if not outcome.failure:
-                    progress.tell(_for_people(outcome.log))
+                    progress.report(_for_people(outcome.log))
                 return outcome
             progress.note(*self._state(job, pod))
         raise AssertionError("there is no end to wait for")
@@ -152,24 +152,24 @@ class JobFollower:
         if body is None:
             raise NotReadyError(
                 f"{self.prefix}: the Job {self.namespace}/{self.name} is not there; somebody has deleted it. "
-                "Refresh the stack, then run again: it is made anew."
+                "Refresh the stack, then run again: it is recreated."
             )
         return Job.of(body)
 
-    def make_anew(self, job: Job) -> None:
-        """Delete a Job, with its pods, and make it again from its own manifest.
+    def recreate(self, job: Job) -> None:
+        """Delete a Job with its pods, and create it again from its own manifest.
 
         Raises:
-            NotReadyError: it does not go.
+            NotReadyError: the Job or its pods stay.
         """
         self.remove(job)
         self.kube.apply(job.path, job.manifest(), manager=job.manager)
 
     def remove(self, job: Job) -> None:
-        """Delete a Job, with its pods, and wait until they have gone.
+        """Delete a Job with its pods, and wait until they are gone.
 
         Raises:
-            NotReadyError: they do not go.
+            NotReadyError: the Job or its pods stay.
         """
         self.kube.delete(job.path, dependents_first=True)
         for _ in until(self.clock.now() + self.stuck_seconds, self.clock):
@@ -187,9 +187,9 @@ class JobFollower:
         return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
     def _state(self, job: Job, pod: Pod | None) -> tuple[list[str], bool]:
-        """Return the newest lines of what the Job's program says, or why there is none; and whether that may last."""
+        """Return the newest lines of the program, or the reason why there are none; and True where the pod is stuck."""
         if pod is None:
-            return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being made"], True
+            return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being created"], True
         if pod.runs(self.container):
             return self._newest_lines(pod), False
         if pod.failed:
@@ -211,25 +211,25 @@ class JobFollower:
 
 
 def _for_people(log: Iterable[str]) -> list[str]:
-    """Return the lines of a log without the last one of a program of ours, an object for other programs."""
+    """Return the lines of a log for people, without the result that a program of ours prints as JSON."""
     return [line for line in log if line.strip() and not line.startswith("{")]
 
 
 class _Progress:
-    """What was told last, and since when nothing is new."""
+    """The line reported last, and the time of the last change."""
 
     def __init__(self, following: JobFollower) -> None:
         self._following = following
         self._now = following.clock.now
         self._seen = self._last = ""
         self._changed_at = self._free_at = self._now()
-        self._told_at = self._changed_at - _REPORT_SECONDS
+        self._reported_at = self._changed_at - _REPORT_SECONDS
 
     def note(self, lines: Sequence[str], stuck: bool) -> None:  # noqa: FBT001 it comes with the lines
-        """Take in the state of this moment, and tell what is new in it.
+        """Note the state of this moment, and report its new lines.
 
         Raises:
-            NotReadyError: it has been the same for too long.
+            NotReadyError: the state has been the same for too long.
         """
         now, following = self._now(), self._following
         newest = lines[-1] if lines else "runs"
@@ -237,29 +237,29 @@ class _Progress:
             self._seen, self._changed_at = newest, now
         if not stuck:
             self._free_at = now
-        if now - self._told_at >= _REPORT_SECONDS:
-            self.tell(lines)
-        if now - self._told_at >= _TELL_AGAIN_SECONDS:
-            self._say(newest)
+        if now - self._reported_at >= _REPORT_SECONDS:
+            self.report(lines)
+        if now - self._reported_at >= _REPEAT_SECONDS:
+            self._show(newest)
         limits = ((now - self._free_at, following.stuck_seconds), (now - self._changed_at, following.silent_seconds))
         if any(waited >= limit for waited, limit in limits):
             raise NotReadyError(
-                f"{following.prefix}: the Job {following.namespace}/{following.name} does not get on: {newest}. "
-                f"Nothing has changed for {now - self._changed_at:.0f} s. Mend what is named and run again: the Job "
-                "goes on by itself."
+                f"{following.prefix}: the Job {following.namespace}/{following.name} makes no progress: {newest}. "
+                f"Nothing has changed for {now - self._changed_at:.0f} s. Fix the problems above and run again: the "
+                "Job continues by itself."
             )
 
-    def tell(self, lines: Sequence[str]) -> None:
-        """Tell the lines that come after the one that was told last."""
+    def report(self, lines: Sequence[str]) -> None:
+        """Report the lines after the one reported last."""
         places = [place for place, line in enumerate(lines) if line == self._last]
         fresh = lines[places[-1] + 1 :] if places else lines
         for line in fresh[:_BURST_LINES]:
-            self._say(line)
+            self._show(line)
         if len(fresh) > _BURST_LINES:
             where = f"kubectl logs -n {self._following.namespace} job/{self._following.name}"
-            self._say(f"and {len(fresh) - _BURST_LINES} more lines: {where}")
+            self._show(f"and {len(fresh) - _BURST_LINES} more lines: {where}")
         self._last = fresh[-1] if fresh else self._last
 
-    def _say(self, line: str) -> None:
+    def _show(self, line: str) -> None:
         self._following.report(f"{self._following.prefix}: {line}")
-        self._told_at = self._now()
+        self._reported_at = self._now()

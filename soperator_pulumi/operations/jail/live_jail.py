@@ -1,7 +1,7 @@
-"""The live jail: which trees there are, switching from one to another, and removing those that nobody is in.
+"""The live jail: its trees, the switch from one to another, and the removal of those that nobody is in.
 
-What is done to the trees themselves is done by `jail_tools` in pods of their own; here it is asked, started, and its
-report told.
+`jail_tools` works on the trees themselves, in pods of their own. This module starts these pods and reports their
+results.
 """
 
 import re
@@ -26,21 +26,21 @@ USERS_CONTAINER = "users"
 """The container beside slurmctld that sees the trees."""
 LOGIN_CONTAINER = "sshd"
 IN_USE = (layout.JAIL_LOGIN, "--in-use")
-"""Prints the trees that processes of a login container have as their root, one a line."""
+"""Command that prints the trees that processes of a login container have as their root, one a line."""
 
 ENTERED = ("readlink", layout.ACTIVE_VIEW)
-"""Prints the tree that the next session in a login container enters."""
+"""Command that prints the tree that the next session in a login container enters."""
 
 LOGIN_SECONDS = 30
-"""jail-login looks for another active tree each second, and makes it ready in less."""
+"""Time for login pods to follow: jail-login looks for another active tree each second, and prepares it in less."""
 
 _LIVE_JOBS = "jail-live-jobs"
 _LIVE_JOBS_DIR = "/live"
 _WORK_LABEL = "soperator-pulumi/jail-work"
-_REFUSED = 78  # EX_CONFIG: another try would end in the same way
+_REFUSED = 78  # EX_CONFIG: another try would fail in the same way
 _LEFT_STUCK_SECONDS = 20
 _TRIES = 3
-_KEPT_SECONDS = 86400  # the report of a switch is to be had for a day
+_KEPT_SECONDS = 86400  # the report of a switch stays for a day
 _TREE = re.compile(rf"(?:.*/)?{layout.TREES_IN_JAIL}/([0-9a-f]+)(?:/.*)?")
 
 
@@ -60,7 +60,7 @@ class LiveJail:
     clock: Clock
 
     def trees(self) -> tuple[Tree, ...]:
-        """Return the trees that there are now.
+        """Return the current trees.
 
         Raises:
             JailError: they cannot be listed.
@@ -69,24 +69,24 @@ class LiveJail:
         place = self.kube.transport(self.namespace, CONTROLLER_POD, USERS_CONTAINER, coreutils=False)
         answer = place.run([*layout.JAIL_TOOLS, "trees", "--jail", layout.JAIL_DIR])
         if answer.returncode != 0:
-            raise JailError(f"jail: its trees cannot be listed: {answer.words}")
+            raise JailError(f"jail: its trees cannot be listed: {answer.message}")
         return read_trees(answer.stdout)
 
     def switch(self, to: Tree, changes: str) -> None:
-        """Have new jobs and logins enter another tree, and tell what becomes of the changes in the old one.
+        """Have new jobs and logins enter another tree, and report the treatment of changes in the old one.
 
         Raises:
-            JailError: it was refused, with the report; the old tree is still active.
+            JailError: the switch was refused, with the report; the old tree is still active.
         """
         outcome = self._work("switch", ["--to", to.tree, "--changes", changes])
         if outcome.failure:
             raise JailError(f"jail: it was not switched to {to}: {outcome.failure}")
 
     def await_logins(self, tree: str) -> None:
-        """Wait until new sessions in all login pods that are reached enter a tree.
+        """Wait until new sessions in all login pods within reach enter a tree.
 
         Raises:
-            NotReadyError: they still enter another one.
+            NotReadyError: new sessions still enter another tree.
         """
         deadline = self.clock.now() + LOGIN_SECONDS
         for pod in self._login_pods():
@@ -98,12 +98,12 @@ class LiveJail:
             if entered != tree:
                 raise NotReadyError(
                     f"jail: new sessions in pod {pod.name} still enter tree {entered or '(none)'} instead of {tree} "
-                    f"after {LOGIN_SECONDS} s. Its log says why: kubectl logs -n {self.namespace} {pod.name} -c "
-                    f"{LOGIN_CONTAINER}. Mend it, in the admin shell if it is in the tree, and run again."
+                    f"after {LOGIN_SECONDS} s. Its log has the reason: kubectl logs -n {self.namespace} {pod.name} -c "
+                    f"{LOGIN_CONTAINER}. Fix the problem, in the admin shell if it is in the tree, and run again."
                 )
 
     def _awaited(self, login: Transport, tree: str, deadline: float) -> str:
-        """Return the tree that new sessions in a login container enter, when it is the wanted one or time is up."""
+        """Return the tree that new sessions in a login container enter, once it is the wanted one or time is up."""
         entered = ""
         for _ in until(deadline, self.clock):
             entered = login.run(ENTERED).stdout.strip()
@@ -112,25 +112,25 @@ class LiveJail:
         return entered
 
     def finish_others(self) -> None:
-        """Wait for the work of a run that was killed: two programs never work on the trees at once.
+        """Wait for the Jobs of a killed run: two programs never work on the trees at once.
 
-        Work that cannot go on, for the image that this run may have mended, is removed: it may be killed at any moment.
+        A Job that makes no progress is removed: it may be killed at any moment, and this run may have fixed its image.
         """
         for job in self._jobs():
             if job.ended:
                 continue
-            self.report(f"jail: an interrupted run's Job {job.name} is waited for")
+            self.report(f"jail: waits for the Job {job.name} of an interrupted run")
             following = self._following(job.name)
             try:
                 replace(following, stuck_seconds=_LEFT_STUCK_SECONDS).end()
             except NotReadyError:
-                self.report(f"jail: the Job {job.name} does not get on and is removed")
+                self.report(f"jail: the Job {job.name} makes no progress and is removed")
                 following.remove(job)
 
     def collect(self, keep: int) -> None:
         """Remove the oldest trees beyond `keep` that no live job and no open session is in.
 
-        Nothing is removed when it cannot be known who is in them. It is no error: the next switch tries again.
+        No tree is removed while its users are not known. That is no error: the next switch tries again.
         """
         try:
             live_jobs = self._live_jobs()
@@ -140,19 +140,19 @@ class LiveJail:
             outcome = self._work("collect", [*arguments, "--live-jobs", f"@{_LIVE_JOBS_DIR}/jobs"])
             self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
         except (KubernetesError, NotReadyError, SlurmError, TransportError) as error:
-            self.report(f"jail: no old tree is removed now, as it is not known who is in it: {error}")
+            self.report(f"jail: no old tree is removed now, as its users are not known: {error}")
             return
         if outcome.failure:
             self.report(f"jail: removing old trees has failed, the next switch tries again: {outcome.failure}")
 
     def remove_work(self) -> None:
-        """Remove the Jobs that have worked on the trees, and end those that still do. The trees stay."""
+        """Remove all Jobs that work or have worked on the trees. The trees stay."""
         for job in self._jobs():
             self.kube.delete(job.path, dependents_first=True)
         self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
 
     def _jobs(self) -> list[Job]:
-        """Return the Jobs of ours that work on the trees, or have."""
+        """Return our Jobs that work or have worked on the trees."""
         found = self.kube.find(job_path(self.namespace), {**self.selector})
         return [Job.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
@@ -161,18 +161,18 @@ class LiveJail:
         return [job.job_id for job in slurm.jobs()]
 
     def _in_use(self) -> set[str]:
-        """Return the trees that sessions are in, and those of which a pod has mounted a part."""
+        """Return the trees that sessions are in, and those that pods mount."""
         pods = find_pods(self.kube, self.namespace, {**self.selector})
         used = {tree for pod in pods for tree in _mounted(pod)}
         for pod in self._login_pods():
             answer = self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER).run(IN_USE)
             if answer.returncode != 0:
-                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.words}")
+                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.message}")
             used.update(answer.stdout.split())
         return used
 
     def _login_pods(self) -> list[Pod]:
-        """Return the pods in which sessions may be: where sshd does not run there is none."""
+        """Return the pods in which sessions may be: those where sshd runs."""
         selector = {**self.selector, "app.kubernetes.io/component": "login"}
         return [pod for pod in find_pods(self.kube, self.namespace, selector) if pod.runs(LOGIN_CONTAINER)]
 
@@ -187,7 +187,7 @@ class LiveJail:
 
     def _work(self, what: str, arguments: Sequence[str]) -> Outcome:
         """Run one command of `jail_tools` as a Job and follow it to its end."""
-        # A name of its own: the Job of an earlier run may still be there.
+        # A new name: the Job of an earlier run may still be there.
         name = f"jail-{what}-{secrets.token_hex(4)}"
         self.kube.apply(job_path(self.namespace, name), self._job(name, what, arguments))
         return self._following(name).end()

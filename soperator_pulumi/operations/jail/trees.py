@@ -1,4 +1,4 @@
-"""The trees of a jail and what its programs say of them, as far as it is read here."""
+"""Trees of a jail, and results of the programs that work on them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ class Tree(BaseModel):
     tree: str
     source: str | None = None
     populated: str | None = None
-    """When it was filled."""
+    """Time when it was filled."""
     active: bool = False
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ def read_trees(text: str) -> tuple[Tree, ...]:
     """Read what `jail_tools trees` prints.
 
     Raises:
-        JailError: it is something else.
+        JailError: the text is no such list.
     """
     try:
         return _TREES.validate_json(text)
@@ -48,7 +48,7 @@ def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
     """Return the tree of this name.
 
     Raises:
-        JailError: there is none; with those that there are.
+        JailError: there is none; with the trees that exist.
     """
     found = next((each for each in trees if each.tree == tree), None)
     if found is None:
@@ -63,12 +63,12 @@ def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
 def _listed(trees: Sequence[Tree]) -> Iterator[str]:
     for each in sorted(trees, key=lambda tree: tree.populated or ""):
         filled = each.populated and f"filled {each.populated}"
-        words = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
-        yield ", ".join(word for word in words if word)
+        parts = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
+        yield ", ".join(part for part in parts if part)
 
 
 def result_of(log: Sequence[str]) -> Mapping[str, Any]:
-    """Return the last object that a program has printed for other programs; empty when there is none."""
+    """Return the result that a program printed last as JSON; empty when there is none."""
     line = next((line for line in reversed(log) if line.startswith("{")), "{}")
     try:
         result = json.loads(line)
@@ -78,7 +78,7 @@ def result_of(log: Sequence[str]) -> Mapping[str, Any]:
 
 
 def how_much(result: Mapping[str, Any]) -> str:
-    """Return what was filled, and how long it took, to be put behind a sentence."""
+    """Return the size of a filled tree and the time it took, as the end of a sentence."""
     try:
         files, mebibytes, seconds = int(result["files"]), int(result["bytes"]) / 2**20, float(result["seconds"])
     except (KeyError, TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""The nodes of node sets, as Slurm and Kubernetes see them: freed of jobs, renewed, waited for, forgotten."""
+"""Nodes of node sets, as Slurm and Kubernetes see them: drained, recreated, awaited, removed."""

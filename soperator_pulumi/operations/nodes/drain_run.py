@@ -30,7 +30,7 @@ from soperator_pulumi.slurm.models import Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300
-"""How long slurmctld may take until it answers at all: after a restart it recovers its state."""
+"""Time for slurmctld to answer at all: after a restart it recovers its state."""
 
 _FIRST_PAUSE_SECONDS = 0.2
 _LOOK_SECONDS = 5.0
@@ -49,7 +49,7 @@ class DrainResult:
     """Nodes after a drain run."""
 
     free: frozenset[str]
-    """Their pods may be taken away."""
+    """Nodes whose pods may be removed."""
     busy: Mapping[str, str] = field(default_factory=dict)
     """The others, drained, each with the reason that keeps it; only where the policy does not wait."""
 

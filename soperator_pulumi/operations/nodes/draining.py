@@ -57,7 +57,7 @@ class Draining:
             first: Called with the first look, before anything is drained.
 
         Raises:
-            DrainError: it was stopped. Nodes with a drain of ours are in service again, or the message names them.
+            DrainError: it was stopped. Nodes with a drain of ours are undrained, or the message names them.
         """
         if note := unheeded(self.context.cluster):
             self.context.show(note)

@@ -53,7 +53,7 @@ class Reconciliation:
 
         Raises:
             NotReadyError: nodes are missing, or recreated ones do not join; or the StatefulSet has another size.
-            DrainError: nodes to be recreated did not become free; they are in service again.
+            DrainError: nodes to be recreated did not become free; they are undrained.
             KubernetesError: the pods cannot be looked at.
         """
         self._await_gone()

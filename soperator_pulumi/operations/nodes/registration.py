@@ -214,7 +214,7 @@ class Registration:
             return status.trouble
         if node is None:
             return "slurmd runs, but has not registered with slurmctld"
-        return f"Slurm says {node.condition}"
+        return f"Slurm reports {node.condition}"
 
 
 def _observed(live: LiveNodeSet) -> bool:

@@ -114,7 +114,7 @@ class RollingUpdate:
         Where the policy does not wait, nodes with jobs stay drained: a later run continues with them.
 
         Raises:
-            DrainError: nodes of a wave did not become free; they are in service again.
+            DrainError: nodes of a wave did not become free; they are undrained.
             NotReadyError: recreated nodes do not join; the others are in service.
             KubernetesError: the pods cannot be looked at, or not deleted.
         """

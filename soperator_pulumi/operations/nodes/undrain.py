@@ -134,7 +134,7 @@ def way_out(operation: Operation, leaving: Sequence[DrainRequest]) -> str:
     if operation is Operation.DESTROY:
         return "If interrupted, the drains stay: pulumi destroy continues, pulumi up undoes them."
     if operation in {Operation.REPLACEMENT, Operation.ROLLING_UPDATE}:
-        undo = "the change taken back"
+        undo = "the change reverted"
     else:
         undo = " and ".join(_WAYS_BACK[operation](each) for each in leaving if each.names)
     return f"If interrupted, the drains stay: pulumi up continues; with {undo} it undoes them."

@@ -1,1 +1,1 @@
-"""Draining nodes: the pure planner. It decides what to do from what slurmctld says, and does nothing itself."""
+"""Planner of drains: pure decisions from the state of slurmctld."""

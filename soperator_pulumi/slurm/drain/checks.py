@@ -1,7 +1,7 @@
-"""When a node may lose its pod: slurmctld itself, just now, said that it is drained and that no job is on it.
+"""Checks before a node may lose its pod: slurmctld has just reported it drained and without a job.
 
-Each rule looks for one thing that speaks against it. Whoever is not sure says no: an unknown node, an odd state and an
-answer from before our own drain are no proof.
+Each rule checks one condition. Doubt counts as not free: an unknown node, an odd state and an answer from before our
+own drain are no proof.
 """
 
 from collections.abc import Callable
@@ -13,25 +13,25 @@ from soperator_pulumi.slurm.models import Job, Node
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one node at one look."""
+    """Knowledge of one node at one look."""
 
     name: str
     node: Node | None
-    """What slurmctld says of it; None when it does not know it."""
+    """Record of slurmctld; None where it has none."""
     jobs: tuple[Job, ...]
-    """The jobs that hold it: not ended, or still completing."""
+    """Jobs that hold the node: not ended, or completing."""
     marker: Marker
-    """Of this run."""
+    """Marker of this run."""
     never_started: bool = False
-    """Whether slurmd has never run in its pod: no job can be there unless slurmctld knows the node."""
+    """True where slurmd has never run in the pod: then no job is there, unless slurmctld knows the node."""
 
 
 Rule = Callable[[Evidence], str | None]
-"""Says why a node is not free, in words that follow its name; None when this rule has nothing against it."""
+"""Returns the reason why a node is not free, to stand after its name; None where the rule has none."""
 
 
 def _unknown(evidence: Evidence) -> str | None:
-    return "slurmctld does not know it" if evidence.node is None and not evidence.never_started else None
+    return "unknown to slurmctld" if evidence.node is None and not evidence.never_started else None
 
 
 def _not_drained(evidence: Evidence) -> str | None:
@@ -39,7 +39,7 @@ def _not_drained(evidence: Evidence) -> str | None:
 
 
 def _unconfirmed(evidence: Evidence) -> str | None:
-    """Refuse a drain that an earlier run set: the answer may be from before somebody lifted it."""
+    """Refuse a drain of an earlier run: the answer may be from before somebody undrained the node."""
     held = None if evidence.node is None else drain_of_ours(evidence.node, evidence.marker.owner)
     if held is None or (held.operation, held.run) == (evidence.marker.operation, evidence.marker.run):
         return None
@@ -47,14 +47,14 @@ def _unconfirmed(evidence: Evidence) -> str | None:
 
 
 def _busy(evidence: Evidence) -> str | None:
-    """Refuse by the node's own state, which knows of jobs that the list of jobs may have missed."""
+    """Refuse by the node's own state, which shows jobs that the list of jobs may have missed."""
     if evidence.node is None or not evidence.node.busy_state:
         return None
-    return f"Slurm says {'+'.join(sorted(evidence.node.busy_state)).lower()}"
+    return f"Slurm reports {'+'.join(sorted(evidence.node.busy_state)).lower()}"
 
 
 def _holds_jobs(evidence: Evidence) -> str | None:
-    """Refuse by the list of jobs: a node with only suspended jobs says IDLE."""
+    """Refuse by the list of jobs: a node with only suspended jobs is IDLE."""
     if not evidence.jobs:
         return None
     return f"held by job{'s' if len(evidence.jobs) > 1 else ''} {', '.join(job.reference for job in evidence.jobs)}"
@@ -67,9 +67,9 @@ RULES: dict[str, Rule] = {
     "idle": _busy,
     "no job": _holds_jobs,
 }
-"""All that a node must pass, by name. A test takes one out and sees that something goes wrong."""
+"""All checks that a node must pass, by name. A test removes one at a time and sees an invariant broken."""
 
 
 def why_not_free(evidence: Evidence) -> list[str]:
-    """Return what speaks against taking the node's pod away; empty when it is free."""
-    return [words for rule in RULES.values() if (words := rule(evidence)) is not None]
+    """Return the reasons against the removal of the node's pod; empty when the node is free."""
+    return [reason for rule in RULES.values() if (reason := rule(evidence)) is not None]

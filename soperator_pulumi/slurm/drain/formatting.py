@@ -1,4 +1,4 @@
-"""Nodes, jobs and times, as messages about a drain name them."""
+"""Nodes, jobs and times as text for messages about a drain."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
@@ -9,7 +9,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def span(seconds: float) -> str:
-    """Return a length of time by its two largest units: `7 d`, `1 h 12 min`, `0 s`."""
+    """Return a duration in its two largest units: `7 d`, `1 h 12 min`, `0 s`."""
     left = max(0, round(seconds))
     parts: list[tuple[int, str]] = []
     for name, size in _UNITS:
@@ -20,19 +20,19 @@ def span(seconds: float) -> str:
 
 
 def moment(at: float, now: float, zone: tzinfo | None) -> str:
-    """Return a time of day; with its date when that is not today's."""
+    """Return a time of day, with its date unless it is today."""
     then, today = (datetime.fromtimestamp(each, UTC).astimezone(zone) for each in (at, now))
     return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def named(job: Job) -> str:
     """Return a job with its user and its name."""
-    told = ", ".join(part for part in (job.user, job.name) if part)
-    return f"job {job.reference} ({told})" if told else f"job {job.reference}"
+    details = ", ".join(part for part in (job.user, job.name) if part)
+    return f"job {job.reference} ({details})" if details else f"job {job.reference}"
 
 
 def ending(job: Job, now: float, zone: tzinfo | None) -> str:
-    """Return when a job leaves its nodes, as far as its time limit says it."""
+    """Return the end of a job, as far as its time limit decides it."""
     if "COMPLETING" in job.state:
         return "completing"
     if "SUSPENDED" in job.state:
@@ -41,7 +41,7 @@ def ending(job: Job, now: float, zone: tzinfo | None) -> str:
 
 
 def lasting(reservation: Reservation, now: float, zone: tzinfo | None) -> str:
-    """Return a reservation with its time."""
+    """Return a reservation with its times."""
     begins = f" from {moment(reservation.starts_at, now, zone)}" if reservation.starts_at > now else ""
     return f"reservation {reservation.name}{begins} until {moment(reservation.ends_at, now, zone)}"
 
@@ -52,7 +52,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def listed(parts: Iterable[str], most: int) -> str:
-    """Return the first parts, and how many more there are."""
-    told = list(parts)
-    more = f" and {len(told) - most} more" if len(told) > most else ""
-    return ", ".join(told[:most]) + more
+    """Return the first parts, and the number of the others."""
+    every = list(parts)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more

@@ -1,7 +1,7 @@
-"""What to do now with the nodes that are to leave: drain, wait, treat jobs, go on or stop.
+"""Plan for the nodes that are to leave: drain, wait, treat jobs, continue or stop.
 
-`plan` is pure and made anew at every look from what slurmctld said just now. It remembers nothing but what it is
-given, so that a run which was killed is gone on with by the next one.
+`plan` is pure: every look makes a new one from the newest state of slurmctld. It remembers only its arguments, so
+that the next run continues a killed one.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,46 +27,46 @@ _NO_OTHERS: Mapping[str, DrainSpec] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why a node is not free yet."""
+    """A node that is not free yet."""
 
     why: str
-    """In words that follow its name."""
+    """Reason, to stand after the node's name."""
     jobs: tuple[Job, ...]
-    """The jobs that hold it."""
+    """Jobs that hold the node."""
     until: float | None
-    """When the time limit of the last of them ends, in seconds since 1970; None without jobs or without a limit."""
+    """End of the last of these jobs by its limit, in seconds since 1970; None without jobs or without a limit."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do at this look."""
+    """Actions at this look."""
 
     drain: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The nodes to drain now, by the reason to give. Never one that somebody else has drained."""
+    """Nodes to drain now, by the reason to give. No node that somebody else has drained is among them."""
     free: frozenset[str] = frozenset()
-    """The nodes whose pods may be taken away."""
+    """Nodes whose pods may be removed."""
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
-    """The others, those to be drained now among them."""
+    """All other nodes, those to drain now among them."""
     requeue: tuple[int, ...] = ()
-    """The jobs to put back into the queue now."""
+    """Jobs to requeue now."""
     cancel: tuple[int, ...] = ()
-    """The jobs to cancel now."""
+    """Jobs to cancel now."""
     stop: tuple[str, ...] = ()
-    """Why all of it ends here: put everything back, take nothing away. Nothing is to be drained or treated then."""
+    """Reasons to stop here: undrain all nodes, remove none. Then no node is drained and no job is treated."""
     refused: bool = False
-    """Whether it stops because something counts on a node (`drain.reservations`, `drain.pending_jobs`)."""
+    """True where it stops for something that counts on a node (`drain.reservations`, `drain.pending_jobs`)."""
     foreign: Mapping[str, str] = field(default_factory=dict)
-    """The nodes that somebody else has drained, with the reason."""
+    """Nodes that somebody else has drained, with the reason."""
     reserved: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
-    """The nodes that a reservation of now or later names."""
+    """Nodes that a current or future reservation names."""
     pending: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
-    """The nodes that pending jobs ask for by name."""
+    """Nodes that pending jobs request by name."""
     beside: tuple[Beside, ...] = ()
-    """The node sets whose policies count for jobs here, though they keep the nodes that these jobs hold there."""
+    """Node sets whose policies count for jobs here, although they keep the nodes that these jobs hold there."""
 
     @property
     def done(self) -> bool:
-        """Whether all nodes are free."""
+        """True where all nodes are free."""
         return not self.waiting and not self.stop
 
 
@@ -81,18 +81,18 @@ def plan(
     unrequeueable: Mapping[int, str] = _NOBODY,
     others: Mapping[str, DrainSpec] = _NO_OTHERS,
 ) -> Plan:
-    """Return what to do now, for all node sets at once: what stops one stops all.
+    """Return the actions of this look, for all node sets at once: a reason to stop one stops all.
 
     Args:
-        leaving: The nodes that are to leave. One run goes on with the same ones.
-        snapshot: What slurmctld said just now. One older than one seen before must not be given.
-        marker: Of this run, without a reason of before.
-        elapsed_seconds: Since this run began.
-        now: In seconds since 1970.
-        treated: The jobs that this run has requeued or cancelled, each with the seconds since.
-        unrequeueable: The jobs that Slurm refused to requeue in this run, with its words.
-        others: The policies of the cluster's other node sets, by name: they count for jobs on nodes of both (`shared`
-            tells where). One that is not known is the default one, which has no job requeued or cancelled.
+        leaving: Nodes that are to leave, the same ones during a run.
+        snapshot: Newest state of slurmctld, none older than one seen before.
+        marker: Marker of this run, without a reason from before.
+        elapsed_seconds: Time since this run began.
+        now: Time in seconds since 1970.
+        treated: Jobs that this run has requeued or cancelled, each with the seconds since.
+        unrequeueable: Jobs that Slurm refused to requeue in this run, with Slurm's message.
+        others: Policies of the cluster's other node sets, by name: they count for jobs on nodes of both (see
+            `shared`). An unknown policy counts as the default one, by which no job is requeued or cancelled.
     """
     names = frozenset(name for each in leaving for name in each.names)
     held_by = _by_node(names, ((job, job.node_names) for job in snapshot.jobs if job.active))
@@ -126,7 +126,7 @@ def plan(
 
 
 def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the jobs on leaving nodes that also hold nodes of node sets which lose none of theirs.
+    """Return the jobs on leaving nodes that also hold nodes of node sets that lose no node.
 
     Returns:
         References of jobs, by the name of the other node set.
@@ -149,7 +149,7 @@ def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, fro
 def drained_for(
     operations: Collection[Operation], names: Iterable[str], snapshot: Snapshot, owner: str
 ) -> frozenset[str]:
-    """Return those of `names` that a drain of ours for one of `operations` holds."""
+    """Return the nodes of `names` that a drain of ours for one of `operations` holds."""
     markers = {name: drain_of_ours(snapshot.nodes[name], owner) for name in names if name in snapshot.nodes}
     return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
 
@@ -160,13 +160,13 @@ class _Look:
 
     leaving: DrainRequest
     drain: Mapping[str, str]
-    """The reason to give, by node."""
+    """Reason to give, by node."""
     waiting: Mapping[str, Waiting]
     undrained: frozenset[str]
-    """Those to be drained now, and those that came to have jobs after slurmctld had said which nodes it knows."""
+    """Nodes to drain now, and nodes that registered and got jobs after the list of nodes was read."""
 
     def held(self) -> Held:
-        """Return what its policy judges."""
+        """Return the nodes and jobs that the policy judges."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
         return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), self.undrained)
 
@@ -186,13 +186,13 @@ def _look(leaving: DrainRequest, snapshot: Snapshot, marker: Marker, held_by: Ma
 
 
 def _reason(node: Node, marker: Marker) -> str | None:
-    """Return the reason to drain a node with now; None when it is drained by this run or by somebody else."""
+    """Return the reason for a drain now; None where this run or somebody else has drained the node."""
     if drained_by_another(node, marker.owner) or "UNDRAIN" in node.state:
-        return None  # what somebody is just lifting is judged at the next look
+        return None  # an undrain in progress is judged at the next look
     held = drain_of_ours(node, marker.owner)
     if held and (held.operation, held.run) == (marker.operation, marker.run):
         return None
-    # 24.11 leaves the reason of a drain that was undone, so one of ours may be there without a drain.
+    # 24.11 keeps the reason after an undrain, so one of ours may be there without a drain.
     earlier = Marker.read(node.reason, marker.owner)
     return str(replace(marker, before=earlier.before if earlier else node.reason))
 
@@ -209,7 +209,7 @@ def _last_end(jobs: Collection[Job]) -> float | None:
 
 
 def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) -> dict[str, tuple[T, ...]]:
-    """Return for each of `names` the things that name it."""
+    """Return the things that name each of `names`."""
     found: dict[str, list[T]] = {}
     for thing, nodes in things:
         for name in names & nodes:
@@ -218,7 +218,7 @@ def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) 
 
 
 def _together(drains: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by the reason that they get: one call drains all of one reason."""
+    """Return the nodes by reason: one call drains all nodes of one reason."""
     found: dict[str, list[str]] = {}
     for drain in drains:
         for name, reason in drain.items():
@@ -236,18 +236,18 @@ def _refusals(
             for reservation, names in _named_in(each.names, reserved):
                 yield (
                     f"{each.node_set}: reservation {reservation.name} names {compress(names)}, and drain.reservations "
-                    "is refuse. Wait for its end, take the nodes out of it, or let the policy be report."
+                    "is refuse. Wait for its end, remove the nodes from it, or set the policy to report."
                 )
         if each.policy.pending_jobs is Reaction.REFUSE:
             for job, names in _named_in(each.names, pending):
                 yield (
                     f"{each.node_set}: pending {named(job)} asks for {compress(names)}, and drain.pending_jobs is "
-                    "refuse. Cancel it or change its nodes, or let the policy be report."
+                    "refuse. Cancel it, change its nodes, or set the policy to report."
                 )
 
 
 def _named_in(names: Iterable[str], things: Mapping[str, tuple[T, ...]]) -> list[tuple[T, list[str]]]:
-    """Return each thing with those of `names` that it names."""
+    """Return each thing with the nodes of `names` that it names."""
     found: dict[T, list[str]] = {}
     for name in names:
         for thing in things.get(name, ()):

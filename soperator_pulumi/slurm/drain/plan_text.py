@@ -1,4 +1,4 @@
-"""What a plan says to people: before it is made true, while it runs, and when it stops."""
+"""Text of a plan for people: its preview, its progress, and its error."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from soperator_pulumi.slurm.models import Job, Node, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 _LINES = 20
-"""Lines about nodes of one node set: who takes away a thousand nodes does not read a thousand lines."""
+"""Most lines about nodes of one node set: nobody reads a thousand lines for a thousand nodes."""
 
 _JOBS_IN_A_LINE = 3
 
@@ -23,9 +23,9 @@ _WITHOUT_WAITING = (
 )
 
 _Group = tuple[list[str], str]
-"""Nodes, and what is said of all of them."""
+"""Nodes, and one text about all of them."""
 
-_ALL_BACK: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def preview(
@@ -37,19 +37,19 @@ def preview(
     cluster: str,
     zone: tzinfo | None = None,
 ) -> list[str]:
-    """Return what will happen, in lines: which nodes leave, what is on them and until when.
+    """Return the preview, in lines: the nodes that leave, their jobs, and the jobs' ends.
 
     Args:
-        plan: Of this moment, with nothing elapsed.
-        leaving: What it is made for.
-        snapshot: What it is made from.
-        now: In seconds since 1970.
-        cluster: The cluster's name.
-        zone: Of the times that are shown; None for the machine's own.
+        plan: Plan of this moment, with no time elapsed.
+        leaving: Requests of the plan.
+        snapshot: State that the plan is made from.
+        now: Time in seconds since 1970.
+        cluster: Name of the cluster.
+        zone: Zone of the times shown; None for the machine's own.
     """
     page = _Page(plan, snapshot, now, zone)
     lines = [line for each in leaving if each.names for line in page.node_set(each, cluster)]
-    return lines + [f"Stops here: {words}" for words in plan.stop]
+    return lines + [f"Stops here: {reason}" for reason in plan.stop]
 
 
 def progress(
@@ -61,7 +61,7 @@ def progress(
     elapsed_seconds: float,
     zone: tzinfo | None = None,
 ) -> str:
-    """Return how far it is, a line for each node set that is not free: nodes free, jobs and time left."""
+    """Return the progress, a line for each node set that is not free: nodes free, jobs and time left."""
     return "\n".join(
         f"{cluster}/{each.node_set}: {_progress(plan, each, now, elapsed_seconds, zone)}"
         for each in leaving
@@ -75,24 +75,24 @@ def aborted(
     now: float,
     *,
     cluster: str,
-    kept: Mapping[str, str] = _ALL_BACK,
+    kept: Mapping[str, str] = _NONE,
     zone: tzinfo | None = None,
 ) -> str:
-    """Return the error of a plan that stopped: why, the jobs with users and end times, and what to do.
+    """Return the error of a plan that stopped: reasons, jobs with users and end times, and the next steps.
 
     Args:
-        plan: With `stop`.
-        leaving: What it is made for.
-        now: In seconds since 1970.
-        cluster: The cluster's name.
-        kept: The nodes that could not be put in service again, with why; without any, the text says that all are.
-        zone: Of the times that are shown; None for the machine's own.
+        plan: Plan with `stop`.
+        leaving: Requests of the plan.
+        now: Time in seconds since 1970.
+        cluster: Name of the cluster.
+        kept: Nodes that could not be undrained, with the reason. Empty: the text reports that all are.
+        zone: Zone of the times shown; None for the machine's own.
     """
-    lines = [f"{cluster}: no node is taken away.", *(f"  {words}" for words in plan.stop)]
+    lines = [f"{cluster}: no node is removed.", *(f"  {reason}" for reason in plan.stop)]
     if not plan.refused:
         held = {name: plan.waiting[name] for each in leaving for name in each.names if name in plan.waiting}
-        said = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
-        lines += _table(_grouped(said, now, zone), indent=4)
+        shown = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
+        lines += _table(_grouped(shown, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
         lines += [f"  {line}" for line in _what_to_do(plan, jobs.values(), cluster)]
     by_why: dict[str, list[str]] = {}
@@ -104,13 +104,13 @@ def aborted(
         for why, names in by_why.items()
     ]
     if not kept:
-        lines.append("  Everything is put back: what was drained for it is in service again.")
+        lines.append("  All nodes drained for this change are undrained.")
     return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class _Page:
-    """What a preview is made from."""
+    """Data of a preview."""
 
     plan: Plan
     snapshot: Snapshot
@@ -121,7 +121,7 @@ class _Page:
         """Yield the lines of one node set."""
         nodes = compress(leaving.names)
         yield f"{cluster}/{leaving.node_set}: " + (
-            f"{counted(len(leaving.names), 'node')} to be renewed: {nodes}"
+            f"{counted(len(leaving.names), 'node')} to be recreated: {nodes}"
             if leaving.come_back
             else f"{leaving.before} -> {counted(leaving.after, 'node')}. Leaving: {nodes}"
         )
@@ -132,14 +132,14 @@ class _Page:
         yield from self._policy(leaving)
 
     def _groups(self, leaving: DrainRequest) -> list[_Group]:
-        """Return the nodes of which the same is to be said."""
+        """Return the nodes in groups of one text."""
         waiting = self.plan.waiting
         jobs = {name: waiting[name].jobs if name in waiting else () for name in leaving.names}
-        said = {name: (jobs[name], self._condition(name)) for name in leaving.names}
-        return [(names, words or "idle") for names, words in _grouped(said, self.now, self.zone)]
+        shown = {name: (jobs[name], self._condition(name)) for name in leaving.names}
+        return [(names, text or "idle") for names, text in _grouped(shown, self.now, self.zone)]
 
     def _condition(self, name: str) -> tuple[str, ...]:
-        """Return what is to be said of a node besides its jobs."""
+        """Return the text about a node besides its jobs."""
         reserved = (lasting(each, self.now, self.zone) for each in self.plan.reserved.get(name, ()))
         pending = (f"pending {named(job)} asks for it" for job in self.plan.pending.get(name, ()))
         return (*self._state(name), *reserved, *pending)
@@ -172,20 +172,20 @@ class _Page:
         yield from self._beside(leaving)
 
     def _requeueing(self, leaving: DrainRequest) -> Iterator[str]:
-        """Yield for which jobs requeueing is not what it is for the others."""
+        """Yield the jobs that cannot be requeued, or cannot start again afterwards."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.job_id: job for some in held for job in some}.values()
         if fixed := [job for job in jobs if not job.requeueable]:
             cancels = leaving.policy.not_requeueable is NotRequeueable.CANCEL
-            then = "is cancelled" if cancels else "puts everything back instead"
+            then = "is cancelled" if cancels else "aborts the run instead"
             yield f"Can't be requeued, so that then each of these {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
         gone = frozenset(() if leaving.come_back else leaving.names)
         if lost := [job for job in jobs if job.requeueable and job.required_nodes & gone]:
-            told = listed(map(named, lost), _JOBS_IN_A_LINE)
-            yield f"Can't start again once requeued, as they ask for leaving nodes: {told}."
+            shown = listed(map(named, lost), _JOBS_IN_A_LINE)
+            yield f"Can't start again once requeued, as they ask for leaving nodes: {shown}."
 
     def _beside(self, leaving: DrainRequest) -> Iterator[str]:
-        """Yield the jobs that the policy of another node set protects as well, as they are on nodes of both."""
+        """Yield the jobs on nodes of another node set as well, whose policy protects them too."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.reference: job for some in held for job in some}
         for each in self.plan.beside:
@@ -208,42 +208,42 @@ def _idle(node: Node) -> bool:
 def _afterwards(policy: DrainSpec) -> str:
     match policy.on_timeout:
         case OnTimeout.ABORT:
-            return "abort: everything is put back"
+            return "abort: all nodes are undrained"
         case OnTimeout.REQUEUE:
-            return "requeue: the jobs that are left go back to the queue"
+            return "requeue: the jobs that are left are requeued"
         case OnTimeout.CANCEL:
             return "cancel: the jobs that are left are cancelled"
         case OnTimeout.WAIT:
-            return f"wait: up to {span(policy.max_wait.total_seconds())} in all, then everything is put back"
+            return f"wait: up to {span(policy.max_wait.total_seconds())} in all, then all nodes are undrained"
 
 
 def _grouped(
-    said: Mapping[str, tuple[tuple[Job, ...], tuple[str, ...]]], now: float, zone: tzinfo | None
+    shown: Mapping[str, tuple[tuple[Job, ...], tuple[str, ...]]], now: float, zone: tzinfo | None
 ) -> list[_Group]:
-    """Return the nodes of which the same is to be said: their jobs, then the other words.
+    """Return the nodes in groups of one text: their jobs, then the other parts.
 
-    A job is told in full once, and by its number wherever else it runs.
+    A job is named in full once, and by its number wherever else it runs.
     """
     groups: dict[tuple[tuple[Job, ...], tuple[str, ...]], list[str]] = {}
-    for name, what in said.items():
-        groups.setdefault(what, []).append(name)
-    told: set[int] = set()
+    for name, parts in shown.items():
+        groups.setdefault(parts, []).append(name)
+    seen: set[int] = set()
     lines = []
     for (jobs, others), names in groups.items():
-        words = [
-            f"job {job.reference}" if job.job_id in told else f"{named(job)}, {ending(job, now, zone)}" for job in jobs
+        texts = [
+            f"job {job.reference}" if job.job_id in seen else f"{named(job)}, {ending(job, now, zone)}" for job in jobs
         ]
-        told |= {job.job_id for job in jobs}
-        lines.append((names, "; ".join([*words, *others])))
+        seen |= {job.job_id for job in jobs}
+        lines.append((names, "; ".join([*texts, *others])))
     return lines
 
 
 def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
-    """Yield a line for each group of nodes, the nodes in one column, what is said of them in the other."""
-    shown = [(compress(names), words) for names, words in groups[:_LINES]]
+    """Yield a line for each group of nodes: the nodes in one column, their text in the other."""
+    shown = [(compress(names), text) for names, text in groups[:_LINES]]
     width = max((len(nodes) for nodes, _ in shown), default=0)
-    for nodes, words in shown:
-        yield f"{'':{indent}}{nodes:{width}}  {words}"
+    for nodes, text in shown:
+        yield f"{'':{indent}}{nodes:{width}}  {text}"
     if rest := [name for names, _ in groups[_LINES:] for name in names]:
         yield f"{'':{indent}}and {counted(len(rest), 'more node')}"
 
@@ -270,7 +270,7 @@ def _end(job: Job) -> float:
 
 
 def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
-    """Return how long it may go on before something happens, and what."""
+    """Return the time left before the policy acts, and its act."""
     if not policy.wait:
         return ""
     timeout = policy.timeout.total_seconds()
@@ -287,12 +287,12 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
     if running:
         numbers = " ".join(job.reference for job in running[:_JOBS_IN_A_LINE])
         yield (
-            f"Wait for the jobs and run again; or end them (scancel {numbers}) or put them back into the queue "
+            f"Wait for the jobs and run again; or cancel them (scancel {numbers}) or requeue them "
             f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
         )
         yield (
             f"For one run only: SOPERATOR_DRAIN='{cluster}: {{timeout: 1d}}' before the command, "
-            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} ends the jobs)."
+            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} cancels the jobs)."
         )
     if completing:
         nodes = compress(
@@ -306,6 +306,6 @@ def _what_to_do(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
     lost = [name for name, waiting in plan.waiting.items() if not waiting.jobs]
     if lost:
         yield (
-            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost is known again once slurmd "
-            "has started anew: delete its pod when nothing runs in it."
+            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost registers again once slurmd "
+            "restarts: delete its pod when nothing runs in it."
         )

@@ -1,4 +1,4 @@
-"""Reason of a drain of ours: by it, and by nothing else, the drain is known as ours."""
+"""Reason of a drain of ours: the one and only mark by which the drain is known as ours."""
 
 import re
 from dataclasses import dataclass
@@ -47,11 +47,11 @@ OVER_WHEN_JOINED = frozenset(
         Operation.POD_START,
     }
 )
-"""Drains that end when their nodes' pods are new and have joined. Not a scale-down: its node may be one that leaves
-once its jobs have ended (`drain.wait: false`)."""
+"""Drains that end when their nodes' pods are new and have joined. A scale-down is none of them: its node may be one
+that leaves once its jobs have ended (`drain.wait: false`)."""
 
 RECREATES_PODS = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
-"""Drains after which the same nodes are there again, so that jobs and reservations may count on them."""
+"""Drains after which the same nodes are there again: jobs and reservations may count on them."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,15 @@ class Marker:
     """Owner and purpose of a drain: `soperator-pulumi hpc: scale-down 1a2b3c (was: disk)`."""
 
     owner: str
-    """The cluster: a marker with another owner is not ours."""
+    """Owner of the cluster: a marker with another owner is not ours."""
     operation: Operation
     run: str = ""
-    """Six hexadecimal digits, new for each run, by which a run knows its own drains; none for a pod's drain."""
+    """Six hexadecimal digits, new for each run, which mark the run's own drains; empty for a pod's drain."""
     before: str = ""
-    """The reason that the node had, although it was not drained."""
+    """Reason of the node before the drain."""
 
     def __post_init__(self) -> None:
-        """Refuse a marker that could not be read again."""
+        """Refuse a marker that cannot be parsed again."""
         if self.operation.of_a_pod:
             if self.run or self.before:
                 raise ValueError("the marker of a pod holds neither a run nor a reason of before")
@@ -82,7 +82,7 @@ class Marker:
 
     @classmethod
     def read(cls, reason: str, owner: str) -> "Marker | None":
-        """Return the marker in a reason; None for any other's reason, or one that is not exactly of ours."""
+        """Return the marker in a reason; None where the reason is not exactly one of ours."""
         found = re.fullmatch(
             re.escape(f"soperator-pulumi {owner}: ")
             + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?{_APPENDED}",
@@ -98,13 +98,13 @@ class Marker:
 
 
 def drain_of_ours(node: Node, owner: str) -> Marker | None:
-    """Return the marker of the drain of ours that holds a node; None where none does, or somebody else's.
+    """Return the marker of the drain of ours that holds a node; None where there is none of ours.
 
-    A reason alone proves nothing: Slurm 24.11 keeps it when the drain is gone. And no run of ours sets FAIL.
+    A reason alone proves nothing: Slurm 24.11 keeps it after the drain. And no run of ours sets FAIL.
     """
     return Marker.read(node.reason, owner) if node.drained and "FAIL" not in node.state else None
 
 
 def drained_by_another(node: Node, owner: str) -> bool:
-    """Return True where somebody else has drained a node: no run of ours changes that, or overwrites its reason."""
+    """Return True where somebody else has drained a node: no run of ours undrains it, or overwrites its reason."""
     return node.drained and drain_of_ours(node, owner) is None

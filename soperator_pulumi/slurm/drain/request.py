@@ -1,4 +1,4 @@
-"""Which nodes of a node set are to leave, and how."""
+"""Request to drain nodes of a node set."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from soperator_pulumi.spec.drain import DrainSpec
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """The nodes of one node set that are to lose their pods."""
+    """Nodes of one node set that are to lose their pods."""
 
     node_set: str
     names: tuple[str, ...]
@@ -16,13 +16,13 @@ class DrainRequest:
     """The node set's other nodes, in the same order."""
     policy: DrainSpec
     before: int
-    """How many nodes the node set has."""
+    """Number of nodes of the node set."""
     after: int
-    """How many it is to have; as many as before when the pods come back under the same names."""
+    """Number that it is to have; the same where the pods are recreated."""
     never_started: frozenset[str] = frozenset()
-    """Those of `names` in whose pods slurmd has never run, by what Kubernetes says."""
+    """Nodes of `names` in whose pods slurmd has never run, by the pods' status in Kubernetes."""
 
     @property
     def come_back(self) -> bool:
-        """Whether the same nodes are there again afterwards: they are renewed, not removed."""
+        """True where the same nodes are there again afterwards: recreated, not removed."""
         return self.after >= self.before

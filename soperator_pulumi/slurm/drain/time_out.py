@@ -1,4 +1,4 @@
-"""What follows when nodes are not free in time: their jobs are treated, or all of it stops."""
+"""Time-out of a drain: jobs on nodes that are not free are treated, or the run stops."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,53 +9,53 @@ from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 TREATED_SECONDS = 300
-"""How long requeued or cancelled jobs may take to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout
-(180 s) as this package's slurm.conf sets them, and a margin."""
+"""Time for requeued or cancelled jobs to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout (180 s)
+as this package's slurm.conf sets them, and a margin."""
 
 SETTLE_SECONDS = 60
-"""How long after the time-out nodes may still be drained anew, as somebody has put them in service meanwhile."""
+"""Time after the time-out in which nodes may still be drained again that somebody has undrained meanwhile."""
 
 _TREATS = frozenset({OnTimeout.REQUEUE, OnTimeout.CANCEL})
 
 
 @dataclass(frozen=True)
 class Held:
-    """The nodes of a node set that are not free: one at least."""
+    """Nodes of a node set that are not free: at least one."""
 
     leaving: DrainRequest
     names: tuple[str, ...]
     jobs: tuple[Job, ...]
-    """The jobs on them, each once."""
+    """Jobs on these nodes, each once."""
     undrained: frozenset[str] = frozenset()
-    """Those of `names` that are to be drained now: before that, no job on them has had its time."""
+    """Nodes of `names` to drain now: no job on them has had its time yet."""
 
     @property
     def policy(self) -> DrainSpec:
-        """The node set's."""
+        """Policy of the node set."""
         return self.leaving.policy
 
     def is_late(self, elapsed_seconds: float) -> bool:
-        """Whether the time of its policy is up."""
+        """Return True where the time of its policy is up."""
         late = elapsed_seconds - self.policy.timeout.total_seconds()
         return self.policy.wait and late >= (SETTLE_SECONDS if self.undrained else 0)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A node set that keeps the nodes which some jobs hold beside leaving ones: its policy protects them as well."""
+    """A node set that loses no node, with jobs that also hold leaving nodes: its policy protects these jobs too."""
 
     node_set: str
     policy: DrainSpec
     jobs: frozenset[str]
-    """The jobs, by reference."""
+    """References of the jobs."""
 
     def treats(self, elapsed_seconds: float) -> bool:
-        """Return True where its policy would have jobs requeued or cancelled by now."""
+        """Return True where its policy requeues or cancels jobs by now."""
         late = self.policy.wait and elapsed_seconds >= self.policy.timeout.total_seconds()
         return late and self.policy.on_timeout in _TREATS
 
     def refuses(self, elapsed_seconds: float) -> bool:
-        """Return True where its policy would put everything back by now."""
+        """Return True where its policy undrains all nodes by now."""
         if not self.policy.wait:
             return True
         return self.policy.on_timeout not in _TREATS and elapsed_seconds >= longest_wait_seconds(self.policy)
@@ -63,26 +63,26 @@ class Beside:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the policies say now."""
+    """Decision of the policies now."""
 
     requeue: tuple[int, ...] = ()
     cancel: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
-    """Why it ends here, a line for each reason; no job is treated then."""
+    """Reasons to stop here, a line each; then no job is treated."""
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """What has been done to jobs in this run."""
+    """Jobs treated in this run."""
 
     treated: Mapping[int, float]
-    """The jobs that were requeued or cancelled, with the seconds since."""
+    """Jobs that were requeued or cancelled, with the seconds since."""
     unrequeueable: Mapping[int, str]
-    """The jobs that Slurm refused to requeue, with its words."""
+    """Jobs that Slurm refused to requeue, with Slurm's message."""
 
 
 def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment, beside: Sequence[Beside] = ()) -> Verdict:
-    """Return what the policies of all node sets say together.
+    """Return the joint decision of the policies of all node sets.
 
     A job that holds nodes of several node sets is treated when the time is up in all of them, whichever of them lose
     nodes: the most patient policy protects it.
@@ -91,7 +91,7 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment, besid
     late = [each for each in held if each.is_late(elapsed_seconds)]
     treating = [each for each in late if each.policy.on_timeout in _TREATS]
     treating_sets = {each.leaving.node_set for each in treating}
-    # By reference: what is done to one part of a heterogeneous job is done to all of it.
+    # By reference: all parts of a heterogeneous job are treated alike.
     patient = {job.reference for each in held if each.leaving.node_set not in treating_sets for job in each.jobs}
     patient |= {reference for each in beside if not each.treats(elapsed_seconds) for reference in each.jobs}
     protected = {job.job_id for each in held for job in each.jobs if job.reference in patient}
@@ -99,10 +99,10 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment, besid
     restless = frozenset(job.reference for each in held for job in each.jobs if job.node_names & undrained)
     due = {each.leaving.node_set: _due(each, protected, restless, done) for each in treating}
     stop = [
-        *(words for each in late if (words := _over(each, elapsed_seconds))),
-        *(words for each in treating if (words := _stuck(each, due, protected, elapsed_seconds, done))),
+        *(reason for each in late if (reason := _over(each, elapsed_seconds))),
+        *(reason for each in treating if (reason := _stuck(each, due, protected, elapsed_seconds, done))),
         *_not_requeueable(treating, due, done),
-        *(words for each in beside for words in _against(each, treating, due, elapsed_seconds, done)),
+        *(reason for each in beside for reason in _against(each, treating, due, elapsed_seconds, done)),
     ]
     if stop:
         return Verdict(stop=tuple(dict.fromkeys(stop)))
@@ -118,7 +118,7 @@ def verdict(held: Sequence[Held], elapsed_seconds: float, done: Treatment, besid
 
 
 def _as_wholes(held: Sequence[Held], done: Treatment) -> list[Held]:
-    """Return them with all parts of a heterogeneous job alike: what cannot be done to one cannot be done to any."""
+    """Return them with all parts of a heterogeneous job alike: where one cannot be requeued, none can."""
     rigid = {job.reference for each in held for job in each.jobs if not _requeueable(job, done)}
     return [
         replace(each, jobs=tuple(replace(job, requeueable=job.reference not in rigid) for job in each.jobs))
@@ -127,7 +127,7 @@ def _as_wholes(held: Sequence[Held], done: Treatment) -> list[Held]:
 
 
 def longest_wait_seconds(policy: DrainSpec) -> float:
-    """Return after how long a run ends in any case, whatever its jobs do."""
+    """Return the time after which a run ends in any case, whatever its jobs do."""
     longest = max(policy.timeout, policy.max_wait).total_seconds()
     match policy.on_timeout:
         case OnTimeout.ABORT:
@@ -141,8 +141,8 @@ def longest_wait_seconds(policy: DrainSpec) -> float:
 def _due(held: Held, protected: Collection[int], restless: frozenset[str], done: Treatment) -> tuple[Job, ...]:
     """Return the jobs to treat now.
 
-    One that completes already is on its way out. One on a node that is not drained could start there again. And as
-    long as a job might make all of it stop, as it can't be requeued, the others are not touched.
+    A completing job leaves by itself. A job on a node that is not drained could start there again. And as long as a
+    job that can't be requeued might stop the run, the others are not touched.
     """
     if _aborts_for_one(held.policy) and any(
         job.job_id in protected and not _requeueable(job, done) for job in held.jobs
@@ -173,7 +173,7 @@ def _over(held: Held, elapsed_seconds: float) -> str | None:
 def _stuck(
     held: Held, due: Mapping[str, Sequence[Job]], protected: Collection[int], elapsed_seconds: float, done: Treatment
 ) -> str | None:
-    """Return why treated nodes that stay busy end the run: what is left there does not go by itself."""
+    """Return the reason to stop where nodes stay busy after the treatment: their jobs do not leave by themselves."""
     if due[held.leaving.node_set] or any(job.job_id in protected for job in held.jobs):
         return None
     treated = [done.treated[job.job_id] for job in held.jobs if job.job_id in done.treated]
@@ -198,7 +198,7 @@ def _not_requeueable(treating: Sequence[Held], due: Mapping[str, Sequence[Job]],
 def _against(
     beside: Beside, treating: Sequence[Held], due: Mapping[str, Sequence[Job]], elapsed_seconds: float, done: Treatment
 ) -> Iterator[str]:
-    """Yield for which jobs a node set that keeps their other nodes says that all of it is to be put back."""
+    """Yield the reasons to stop by a node set that loses no node, for jobs on its nodes and on leaving ones."""
     policy = beside.policy
     for each in treating:
         theirs = f"on nodes of {beside.node_set} as well, where drain"

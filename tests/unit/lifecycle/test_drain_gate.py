@@ -68,7 +68,7 @@ def test_all_node_sets_are_drained_in_one_pass_for_the_destruction(model: Model)
 def test_one_busy_node_set_puts_all_back_and_nothing_is_deleted(model: Model) -> None:
     job = a_job_on(model, "gpu-1", 10_000)
     before = {name for name in model.engine.state if not name.startswith("NodesReady")}  # these have nothing to delete
-    with pytest.raises(DrainError, match=r"(?s)job 1 \(alice, job1\).*Everything is put back"):
+    with pytest.raises(DrainError, match=r"(?s)job 1 \(alice, job1\).*All nodes drained for this change are undrained"):
         destroy(model)
     assert model.drained() == {}
     assert model.engine.state.keys() >= before
@@ -214,7 +214,7 @@ def test_what_the_user_says_skips_nothing_while_the_controller_answers(
 ) -> None:
     a_job_on(model, "gpu-1", 10_000)
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
-    with pytest.raises(DrainError, match="Everything is put back"):
+    with pytest.raises(DrainError, match="All nodes drained for this change are undrained"):
         destroy(model)
     assert len(model.pods) == 4
 

@@ -127,7 +127,7 @@ def test_no_trace_of_the_nodes_is_left_in_slurm(model: Model) -> None:
 
 def test_an_aborted_scale_down_leaves_all_nodes_and_pods(model: Model) -> None:
     model.submit(10_000, width=4)
-    with pytest.raises(DrainError, match="Everything is put back"):
+    with pytest.raises(DrainError, match="All nodes drained for this change are undrained"):
         model.up(2, policy=SHORT)
     assert len(model.pods) == 4
     assert model.drained() == {}

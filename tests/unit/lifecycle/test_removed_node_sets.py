@@ -137,7 +137,7 @@ def test_nothing_is_left_of_a_node_set_that_was_removed(model: Model) -> None:
 def test_a_busy_node_set_is_not_removed_and_all_is_as_before(model: Model) -> None:
     model.submit(10_000, required=frozenset({"gpu-1"}))
     before = {**model.engine.state}
-    with pytest.raises(DrainError, match=r"(?s)gpu-1  job 1.*Everything is put back"):
+    with pytest.raises(DrainError, match=r"(?s)gpu-1  job 1.*All nodes drained for this change are undrained"):
         up(model, CPU_ALONE)
     assert model.drained() == {}
     assert model.engine.state == before

@@ -33,7 +33,7 @@ def test_pods_that_are_new_and_ready_are_not_waited_for(world: World) -> None:
 
 def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
     world.objects[PATH] = a_stateful_set(replicas=0)
-    assert rollout(world).lacks() == []
+    assert rollout(world).missing() == []
 
 
 @pytest.mark.parametrize(
@@ -47,24 +47,24 @@ def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
 )
 def test_pods_that_are_old_or_not_ready_are_missing(world: World, status: Json, line: str) -> None:
     world.objects[PATH] = a_stateful_set(**status)
-    assert rollout(world).lacks(explained=False) == [line]
+    assert rollout(world).missing(explained=False) == [line]
 
 
 def test_a_status_about_an_older_specification_counts_for_nothing(world: World) -> None:
     world.objects[PATH] = a_stateful_set(observedGeneration=2)
-    assert rollout(world).lacks()
+    assert rollout(world).missing()
 
 
 def test_a_stateful_set_that_is_gone_is_named(world: World) -> None:
     del world.objects[PATH]
-    assert rollout(world).lacks() == ["login: there is no such StatefulSet"]
+    assert rollout(world).missing() == ["login: there is no such StatefulSet"]
 
 
 def test_each_pod_that_is_not_ready_says_why(world: World) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=1)
     world.add_pod("login-0", "login")
     world.add_pod("login-1", "login", "no image")
-    assert rollout(world).lacks()[1:] == ["  login-1: sshd: ErrImagePull: not found"]
+    assert rollout(world).missing()[1:] == ["  login-1: sshd: ErrImagePull: not found"]
 
 
 def test_the_wait_ends_when_they_are_ready(world: World) -> None:

@@ -176,8 +176,8 @@ def a_job(**fields: Any) -> str:
 
 
 def test_the_name_of_a_job_moves_no_cursor_and_begins_no_line() -> None:
-    (job,) = read_jobs(a_job(name="a\x1b[2J\n  Everything is put back: \u00e4"))
-    assert job.name == "a?[2J?  Everything is put back: \u00e4"
+    (job,) = read_jobs(a_job(name="a\x1b[2J\n  All nodes drained for this change are undrained: \u00e4"))
+    assert job.name == "a?[2J?  All nodes drained for this change are undrained: \u00e4"
 
 
 @pytest.mark.parametrize(

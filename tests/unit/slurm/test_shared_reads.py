@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.slurm.shared_answers import SharedAnswers
-from soperator_pulumi.slurm.shared_reads import SharedReads
+from soperator_pulumi.slurm.shared_reads import SharedAnswers, SharedReads
 from soperator_pulumi.slurm.transport import Answer
 from tests.waiting import wait_until
 

@@ -180,7 +180,7 @@ def test_a_run_that_was_killed_in_a_switch_is_completed_by_the_next_one(calls: i
 
 def test_the_work_of_a_run_that_was_killed_is_waited_for(printed: Printed) -> None:
     killed(5)
-    assert any("an interrupted run's Job jail-switch-" in line for line in printed.lines())
+    assert any("waits for the Job jail-switch-" in line for line in printed.lines())
 
 
 def test_work_that_a_killed_run_has_left_and_that_cannot_start_is_removed(world: JailWorld, printed: Printed) -> None:
@@ -193,7 +193,7 @@ def test_work_that_a_killed_run_has_left_and_that_cannot_start_is_removed(world:
     ActiveTreeProvider().update("", wanted(OLD), wanted())
     assert world.active == NEW
     assert stuck not in world.jobs_of("switch")
-    assert f"jail: the Job {stuck['metadata']['name']} does not get on and is removed" in printed.lines()
+    assert f"jail: the Job {stuck['metadata']['name']} makes no progress and is removed" in printed.lines()
 
 
 def test_a_repeated_run_does_nothing(world: JailWorld) -> None:
@@ -217,6 +217,6 @@ def test_removing_the_cluster_ends_work_on_the_trees_and_keeps_them(world: JailW
 
 def test_a_stuck_switch_is_given_up_in_time(world: JailWorld) -> None:
     world.programs["switch"] = lambda _arguments: Run(seconds=1e9)
-    with pytest.raises(NotReadyError, match="does not get on"):
+    with pytest.raises(NotReadyError, match="makes no progress"):
         ActiveTreeProvider().update("", wanted(OLD), wanted())
     assert JOBS in next(iter(path for path in world.objects if "jail-switch" in path))

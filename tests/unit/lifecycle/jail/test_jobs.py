@@ -112,7 +112,7 @@ def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld)
 def test_a_pod_that_cannot_start_is_given_up_with_the_reason(world: JailWorld, status: Json, words: str) -> None:
     started(world)["status"] = {"phase": "Pending", **status}
     world.clock.later.clear()
-    with pytest.raises(NotReadyError, match="does not get on") as raised:
+    with pytest.raises(NotReadyError, match="makes no progress") as raised:
         following(world).end()
     assert words in str(raised.value)
     assert f"jail: {words}" in world.reported
@@ -132,7 +132,7 @@ def test_a_pod_that_may_not_be_made_is_told(world: JailWorld) -> None:
 def test_a_program_that_hangs_is_given_up_in_the_end(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(seconds=1e6)
     started(world)
-    with pytest.raises(NotReadyError, match="does not get on: runs"):
+    with pytest.raises(NotReadyError, match="makes no progress: runs"):
         following(world).end()
     assert 1800 <= world.clock.time < 1810
 
@@ -205,7 +205,7 @@ def test_a_job_that_is_not_there_is_told_with_what_to_do(world: JailWorld) -> No
 def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_put_in(world: JailWorld) -> None:
     started(world)
     before = following(world).look()
-    following(world).make_anew(before)
+    following(world).recreate(before)
     (job,) = world.jobs_of("populate")
     assert job["metadata"]["uid"] != before.uid
     assert "resourceVersion" not in before.manifest()["metadata"]
@@ -215,7 +215,7 @@ def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_pu
 
 def test_a_job_made_anew_stays_its_makers(world: JailWorld) -> None:
     started(world)
-    following(world).make_anew(following(world).look())
+    following(world).recreate(following(world).look())
     assert world.managers[f"{JOBS}/{NAME}"] == "pulumi-kubernetes-1a2b3c4d"
 
 
@@ -223,4 +223,4 @@ def test_a_job_that_does_not_go_is_not_waited_for_for_ever(world: JailWorld, mon
     started(world)
     monkeypatch.setattr(world, "delete", lambda _path, **_options: None)
     with pytest.raises(NotReadyError, match="is still being deleted after 600 s"):
-        following(world).make_anew(following(world).look())
+        following(world).recreate(following(world).look())

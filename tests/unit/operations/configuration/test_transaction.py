@@ -157,7 +157,7 @@ def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(wo
     put(world, slurm_files(changed), OLD)
     assert world.runs_on == changed
     assert "scontrol reconfigure" not in world.commands
-    assert world.reported == ["restarting slurmctld (for CommunicationParameters); jobs go on"]
+    assert world.reported == ["restarting slurmctld (for CommunicationParameters); jobs continue"]
 
 
 def a_job(partition: str, state: str = "RUNNING") -> dict[str, object]:
@@ -229,7 +229,7 @@ def test_a_kubelet_that_is_slow_is_asked_again_and_waited_for(world: World) -> N
 
 def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: World) -> None:
     world.kubelet_seconds = 10_000
-    with pytest.raises(NotReadyError, match=r"not in pod hpc/controller-0 after 180 s\. Is its machine's kubelet well"):
+    with pytest.raises(NotReadyError, match=r"not in pod hpc/controller-0 after 180 s\. Check its machine's kubelet"):
         put(world, slurm_files(NEW), OLD)
     assert world.runs_on == OLD
     assert not in_force(world, slurm_files(NEW))

@@ -87,7 +87,7 @@ def test_a_requeue_whose_answer_is_lost_is_repeated_for_what_still_holds_a_node(
 def test_a_requeue_whose_answer_is_always_lost_comes_to_an_end(bench: Bench) -> None:
     bench.submit(width=4, seconds=100_000)
     bench.before = lambda command: lost() if "requeue" in command else None
-    with pytest.raises(DrainError, match="Everything is put back"):
+    with pytest.raises(DrainError, match="All nodes drained for this change are undrained"):
         bench.free("gpu-3", policy=a_policy(timeout="0s", on_timeout="requeue"))
     assert bench.world.time < 600
 

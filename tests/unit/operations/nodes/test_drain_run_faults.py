@@ -158,5 +158,5 @@ def test_a_node_that_slurm_has_known_is_not_free_when_slurm_has_lost_it(bench: B
 
     world.later += [(10, comes), (30, is_lost)]
     chosen = leaving("gpu-2", "gpu-3", policy=a_policy(timeout="3m"), never_started=["gpu-3"])
-    with pytest.raises(DrainError, match="gpu-3  slurmctld does not know it"):
+    with pytest.raises(DrainError, match="gpu-3  unknown to slurmctld"):
         bench.draining().free([chosen], Operation.SCALE_DOWN)

@@ -82,7 +82,7 @@ def test_a_node_that_works_or_that_somebody_drained_has_joined(world: World, sta
 def test_a_node_that_slurm_cannot_use_has_not_joined(world: World, state: tuple[str, ...]) -> None:
     world.nodes[1] = a_node("cpu-1", *state, reason="Low RealMemory")
     (reason,) = missing(world)
-    assert reason.startswith("cpu-1: Slurm says ")
+    assert reason.startswith("cpu-1: Slurm reports ")
     assert reason.endswith("(Low RealMemory)")
 
 

@@ -207,7 +207,7 @@ def test_a_scale_down_while_it_is_half_done_leaves_new_nodes_in_service(model: M
 def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_there(model: Model) -> None:
     model.submit(seconds=200, limit_seconds=7200)
     reported = model.preview(3, template="b")
-    assert any("gpu: 3 nodes to be renewed: gpu-[0-2]" in line for line in reported)
+    assert any("gpu: 3 nodes to be recreated: gpu-[0-2]" in line for line in reported)
     assert any("job 1 (alice, job1), ends by" in line for line in reported)
     assert reported[-1] == "At most 1 at a time (rolling_update.max_unavailable): gpu-1, then gpu-2, then gpu-0."
     assert model.drained() == {}
@@ -222,13 +222,13 @@ def test_a_preview_of_a_half_done_update_names_what_is_left(model: Model) -> Non
     model.kill_at(lambda: model.revisions().count("b") == 2)
     model.killed(3, template="b")
     assert model.differs()
-    assert any("1 node to be renewed: gpu-2" in line for line in model.world.reported)
+    assert any("1 node to be recreated: gpu-2" in line for line in model.world.reported)
 
 
 def test_a_preview_counts_all_when_the_template_changes_again_in_a_half_done_update(model: Model) -> None:
     model.kill_at(lambda: model.revisions().count("b") == 2)
     model.killed(3, template="b")
-    assert any("3 nodes to be renewed: gpu-[0-2]" in line for line in model.preview(3, template="c"))
+    assert any("3 nodes to be recreated: gpu-[0-2]" in line for line in model.preview(3, template="c"))
 
 
 def test_nodes_that_are_to_leave_once_their_jobs_end_are_not_renewed(model: Model) -> None:

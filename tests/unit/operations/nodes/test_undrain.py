@@ -12,7 +12,9 @@ from tests.unit.operations.nodes.bench import NAMES, Bench, a_policy, lost, ours
 
 def test_nodes_that_are_not_free_in_time_are_all_back_in_service(bench: Bench) -> None:
     job = bench.submit(width=4, seconds=1000)
-    with pytest.raises(DrainError, match=r"job 1 \(alice, job1\).*\n.*\n.*\n  Everything is put back"):
+    with pytest.raises(
+        DrainError, match=r"job 1 \(alice, job1\).*\n.*\n.*\n  All nodes drained for this change are undrained"
+    ):
         bench.free("gpu-2", "gpu-3", policy=a_policy(timeout="90s"))
     assert bench.reasons() == {}
     assert job.state == "RUNNING"
@@ -49,7 +51,7 @@ def test_when_nothing_can_be_put_back_it_says_what_stays_drained_and_how_to_undo
         bench.free("gpu-2", "gpu-3", policy=a_policy(timeout="90s"))
     assert "Still drained: gpu-[2-3] (pod hpc/controller-0: the connection broke)" in str(raised.value)
     assert "scontrol update nodename=gpu-[2-3]" in str(raised.value)
-    assert "Everything is put back" not in str(raised.value)
+    assert "All nodes drained for this change are undrained" not in str(raised.value)
 
 
 def test_putting_back_goes_on_when_slurmctld_is_back(bench: Bench) -> None:
@@ -60,7 +62,7 @@ def test_putting_back_goes_on_when_slurmctld_is_back(bench: Bench) -> None:
             bench.world.slurm.crash(40)
 
     bench.before = crashes
-    with pytest.raises(DrainError, match="Everything is put back"):
+    with pytest.raises(DrainError, match="All nodes drained for this change are undrained"):
         bench.free("gpu-2", "gpu-3", policy=a_policy(timeout="90s"))
     assert bench.reasons() == {}
 
@@ -75,7 +77,7 @@ def test_a_node_that_an_admin_drains_during_an_abort_keeps_that_drain(bench: Ben
         return None
 
     bench.before = admin
-    with pytest.raises(DrainError, match="Everything is put back"):
+    with pytest.raises(DrainError, match="All nodes drained for this change are undrained"):
         bench.free("gpu-2", "gpu-3", policy=a_policy(timeout="90s"))
     assert bench.reasons() == {"gpu-3": "mine"}
 

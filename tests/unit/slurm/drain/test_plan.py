@@ -67,7 +67,7 @@ def test_a_node_that_slurmctld_does_not_know_is_neither_drained_nor_free() -> No
     later = planned(leaving(), [node("gpu-2")])
 
     assert later.drain == {str(RUN): ("gpu-2",)}
-    assert later.waiting["gpu-1"].why == "slurmctld does not know it"
+    assert later.waiting["gpu-1"].why == "unknown to slurmctld"
 
 
 def test_a_pod_in_which_slurmd_never_ran_is_free_unless_slurmctld_knows_the_node() -> None:
@@ -160,7 +160,7 @@ def test_a_reservation_stops_everything_before_anything_is_drained_when_the_poli
     assert first.stop == (
         (
             "gpu: reservation maint names gpu-[1-2], and drain.reservations is refuse. "
-            "Wait for its end, take the nodes out of it, or let the policy be report."
+            "Wait for its end, remove the nodes from it, or set the policy to report."
         ),
     )
 
@@ -172,7 +172,7 @@ def test_a_pending_job_that_asks_for_a_node_stops_everything_when_the_policy_say
     assert first.stop == (
         (
             "gpu: pending job 8 (alice, train.sh) asks for gpu-1, and drain.pending_jobs is refuse. "
-            "Cancel it or change its nodes, or let the policy be report."
+            "Cancel it, change its nodes, or set the policy to report."
         ),
     )
 

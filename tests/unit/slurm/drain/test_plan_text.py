@@ -42,7 +42,7 @@ def test_a_preview_says_which_nodes_leave_what_is_on_them_and_until_when() -> No
         "  gpu-61       job 4711 (alice, train.sh), ends by 14:20",
         "  gpu-[62-63]  reservation maint-7 until 18:00",
         "Idle nodes with lower ordinals: 3 (a StatefulSet can only give up the highest).",
-        "Drains now, waits up to 2 h, then abort: everything is put back.",
+        "Drains now, waits up to 2 h, then abort: all nodes are undrained.",
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
         "  gpu-6   down+not_responding (Not responding)",
         "  gpu-7   drained by an earlier run",
         "  gpu-8   idle",
-        "  gpu-9   slurmctld does not know it",
+        "  gpu-9   unknown to slurmctld",
         "  gpu-10  slurmd has not started there yet",
     ]
 
@@ -107,18 +107,18 @@ def test_a_thousand_busy_nodes_are_no_thousand_lines() -> None:
 def test_a_preview_says_what_follows_when_the_time_is_up() -> None:
     said = snapshot([node("gpu-1", "MIXED")], [job(7, "gpu-1", name="bash", requeueable=False)])
     texts = {
-        ("abort", "abort"): ["Drains now, waits up to 1 h 30 min, then abort: everything is put back."],
+        ("abort", "abort"): ["Drains now, waits up to 1 h 30 min, then abort: all nodes are undrained."],
         ("cancel", "abort"): ["Drains now, waits up to 1 h 30 min, then cancel: the jobs that are left are cancelled."],
         ("wait", "abort"): [
-            "Drains now, waits up to 1 h 30 min, then wait: up to 7 d in all, then everything is put back."
+            "Drains now, waits up to 1 h 30 min, then wait: up to 7 d in all, then all nodes are undrained."
         ],
         ("requeue", "cancel"): [
-            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left go back to the queue.",
+            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left are requeued.",
             "Can't be requeued, so that then each of these is cancelled: job 7 (alice, bash).",
         ],
         ("requeue", "abort"): [
-            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left go back to the queue.",
-            "Can't be requeued, so that then each of these puts everything back instead: job 7 (alice, bash).",
+            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left are requeued.",
+            "Can't be requeued, so that then each of these aborts the run instead: job 7 (alice, bash).",
         ],
     }
     for (on_timeout, not_requeueable), last in texts.items():
@@ -148,9 +148,9 @@ def test_a_task_of_an_array_is_named_as_its_user_names_it() -> None:
 
 def test_a_preview_of_renewed_nodes_says_so() -> None:
     assert previewed(gpu(1, 2, renewed=True), snapshot([node("gpu-1"), node("gpu-2")])) == [
-        "hpc/gpu: 2 nodes to be renewed: gpu-[1-2]",
+        "hpc/gpu: 2 nodes to be recreated: gpu-[1-2]",
         "  gpu-[1-2]  idle",
-        "Drains now, waits up to 2 h, then abort: everything is put back.",
+        "Drains now, waits up to 2 h, then abort: all nodes are undrained.",
     ]
 
 
@@ -179,9 +179,9 @@ def test_while_it_runs_a_line_says_what_is_left_and_how_long_it_may_take() -> No
 
     assert running(waited) == (
         "hpc/gpu: 2 of 4 nodes free; gpu-61 job 4711 (alice, train.sh) ends by 14:20; "
-        "gpu-62 Slurm says mixed; 1 h 12 min left"
+        "gpu-62 Slurm reports mixed; 1 h 12 min left"
     )
-    assert running(waited, wait=False).endswith("Slurm says mixed")
+    assert running(waited, wait=False).endswith("Slurm reports mixed")
     assert running(3 * HOUR, on_timeout="wait").endswith("; 6 d 21 h left")
     assert running(2 * HOUR + 60, on_timeout="cancel").endswith("; the time is up (cancel): 4 min left")
 
@@ -218,19 +218,19 @@ def test_the_error_names_jobs_users_and_end_times_and_what_to_do() -> None:
     jobs = [job(4711, "gpu-61", ends_in=TO_1420), job(4712, "gpu-62", user="bob", name="bash", requeueable=False)]
 
     assert stopped(gpu(60, 61, 62), nodes, jobs).splitlines() == [
-        "hpc: no node is taken away.",
+        "hpc: no node is removed.",
         "  gpu: 2 of 3 nodes are not free after 2 h (drain.timeout)",
         "    gpu-61  job 4711 (alice, train.sh), ends by 14:20",
         "    gpu-62  job 4712 (bob, bash), no time limit",
         (
-            "  Wait for the jobs and run again; or end them (scancel 4711 4712) or put them back into the queue "
+            "  Wait for the jobs and run again; or cancel them (scancel 4711 4712) or requeue them "
             "(scontrol requeue 4711,4712); or raise the node set's drain.timeout."
         ),
         (
             "  For one run only: SOPERATOR_DRAIN='hpc: {timeout: 1d}' before the command, "
-            "or SOPERATOR_DRAIN='hpc: {on_timeout: requeue}' ({on_timeout: cancel} ends the jobs)."
+            "or SOPERATOR_DRAIN='hpc: {on_timeout: requeue}' ({on_timeout: cancel} cancels the jobs)."
         ),
-        "  Everything is put back: what was drained for it is in service again.",
+        "  All nodes drained for this change are undrained.",
     ]
 
 
@@ -247,14 +247,14 @@ def test_the_error_says_what_can_be_done_about_a_node_that_slurm_has_lost() -> N
     """Case 27."""
     text = stopped(gpu(1), [], [])
 
-    assert "    gpu-1  slurmctld does not know it" in text
+    assert "    gpu-1  unknown to slurmctld" in text
     assert "delete its pod when nothing runs in it" in text
 
 
 def test_the_error_names_what_could_not_be_put_back() -> None:
     text = stopped(gpu(1), [node("gpu-1", "MIXED")], [job(3, "gpu-1")], kept={"gpu-1": "slurmctld does not answer"})
 
-    assert "Everything is put back" not in text
+    assert "All nodes drained for this change are undrained" not in text
     assert text.endswith(
         "  Still drained: gpu-1 (slurmctld does not answer). Run again, or: "
         "scontrol update nodename=gpu-1 state=undrain reason=none"
