@@ -157,7 +157,7 @@ def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Hel
     (project / "Pulumi.yaml").write_text((HELD / "Pulumi.yaml").read_text().replace("name: held", "name: infra"))
     renamed = held.renamed("test", project)
     assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
-    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {Operation.UPDATE}
+    assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {StepOp.UPDATE}
 
 
 def test_a_component_with_another_parent_goes_on_with_an_alias(held: Held) -> None:

@@ -33,9 +33,9 @@ class LiveNodeSet:
 
     name: str
     stateful_set: Json | None = None
-    """Its StatefulSet; None when there is none."""
+    """The StatefulSet; None where there is none."""
     pods: Mapping[str, Pod] = field(default_factory=dict)
-    """Its pods, by name."""
+    """The pods, by name."""
 
     @classmethod
     def read(cls, kube: Kube, place: ClusterRef, name: str) -> "LiveNodeSet":
