@@ -8,7 +8,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import asks, give_modes, hardened, prepare, requirements
 from soperator_pulumi.cluster.mounts import Mount, with_submounts
-from soperator_pulumi.cluster.pods import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import active_tree

@@ -18,7 +18,7 @@ from soperator_pulumi.cluster.containers import (
     users_sidecar,
 )
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout

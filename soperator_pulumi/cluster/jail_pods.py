@@ -20,7 +20,7 @@ from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import BURSTABLE, hardened, requirements
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pods import pod_metadata, pod_spec
+from soperator_pulumi.cluster.pod_template import pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.render import layout

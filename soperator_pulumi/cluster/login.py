@@ -38,7 +38,7 @@ from soperator_pulumi.cluster.containers import (
     users_sidecar,
 )
 from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, Role, pod_template
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout

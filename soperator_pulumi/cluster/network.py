@@ -41,7 +41,7 @@ from pulumi_kubernetes.networking.v1 import (
 
 from soperator_pulumi.cluster.admin import ADMIN
 from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH
-from soperator_pulumi.cluster.pods import NODES_SERVICE
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE
 from soperator_pulumi.cluster.scope import SKIP_AWAIT, SLURM_LABEL, Scope
 from soperator_pulumi.render import egress, layout
 from soperator_pulumi.render.egress import Block

@@ -11,7 +11,7 @@ from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
-from soperator_pulumi.cluster.pods import NODES_SERVICE, Parts, create_disruption_budget, pod_template
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, create_disruption_budget, pod_template
 from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.worker import worker_role
 from soperator_pulumi.lifecycle import (

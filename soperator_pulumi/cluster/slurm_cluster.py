@@ -18,7 +18,7 @@ from soperator_pulumi.cluster.jail import Jail, create_active_tree
 from soperator_pulumi.cluster.login import LoginNodes
 from soperator_pulumi.cluster.network import create_network_policies, create_nodes_service
 from soperator_pulumi.cluster.node_set import NodeSet
-from soperator_pulumi.cluster.pods import Parts
+from soperator_pulumi.cluster.pod_template import Parts
 from soperator_pulumi.cluster.references import references
 from soperator_pulumi.cluster.scope import PART_OF, Scope, dependencies_of, owner_of, urn_of
 from soperator_pulumi.cluster.secrets import Keys, create_keys

@@ -27,7 +27,7 @@ from soperator_pulumi.cluster.containers import (
     requirements,
 )
 from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_submounts, worker_memory_mib
-from soperator_pulumi.cluster.pods import Parts, Role
+from soperator_pulumi.cluster.pod_template import Parts, Role
 from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_command, started_command, stop_command
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import jail_binds

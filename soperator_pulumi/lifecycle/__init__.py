@@ -14,7 +14,7 @@ from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSets
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated
-from soperator_pulumi.operations.configuration.files import AfterSync, Reader
+from soperator_pulumi.operations.configuration.desired_files import AfterSync, Reader
 from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP
 from soperator_pulumi.operations.nodes.live_node_set import (
     IDENTITY_ANNOTATION,

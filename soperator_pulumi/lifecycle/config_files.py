@@ -15,7 +15,7 @@ from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
-from soperator_pulumi.operations.configuration.files import AfterSync, DesiredFiles, Reader, differences
+from soperator_pulumi.operations.configuration.desired_files import AfterSync, DesiredFiles, Reader, differences
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from soperator_pulumi.operations.kube import Kube

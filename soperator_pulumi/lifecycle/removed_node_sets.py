@@ -13,7 +13,7 @@ from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.removal import NodeSetRemoval
+from soperator_pulumi.operations.nodes.node_set_removal import NodeSetRemoval
 from soperator_pulumi.operations.progress import MachineClock, report
 
 _FORMER = "former"

@@ -8,7 +8,7 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
-from soperator_pulumi.spec.types.paths import UNREACHABLE, holds
+from soperator_pulumi.spec.types.absolute_path import UNREACHABLE, holds
 
 _ID_DIGITS = 12
 

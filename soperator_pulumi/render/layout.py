@@ -1,6 +1,6 @@
 """Names, ports and paths that files, pods and images share, and the form of rendered files."""
 
-from soperator_pulumi.spec.types import paths
+from soperator_pulumi.spec.types import absolute_path
 
 CONTROLLER_HOST = "controller-0"
 """Host name of slurmctld's pod."""
@@ -16,7 +16,7 @@ SSH_PORT = 2222
 """Port of sshd, above 1024, which needs no capability."""
 
 STATE_DIR = "/var/spool/slurmctld"
-SPOOL_DIR = paths.SPOOL
+SPOOL_DIR = absolute_path.SPOOL
 RUN_DIR = "/run/slurm"
 
 SSH_HOST_KEY = "/etc/ssh-host/ssh_host_ed25519_key"
@@ -25,9 +25,9 @@ SSH_KEYS_DIR = "/etc/ssh-keys"
 SLURM_UID = 64030
 """uid and gid of slurm in all images: Debian's."""
 
-HOMES_DIR = paths.HOMES
-SHARED_MEMORY_DIR = paths.SHARED_MEMORY
-TEMPORARY_DIR = paths.TEMPORARY
+HOMES_DIR = absolute_path.HOMES
+SHARED_MEMORY_DIR = absolute_path.SHARED_MEMORY
+TEMPORARY_DIR = absolute_path.TEMPORARY
 
 JAIL_DIR = "/jail"
 """Mount point of the jail's volume in worker and login containers."""

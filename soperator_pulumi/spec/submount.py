@@ -10,9 +10,7 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
-from soperator_pulumi.spec.types.deferred import Maybe
-from soperator_pulumi.spec.types.names import ObjectName
-from soperator_pulumi.spec.types.paths import (
+from soperator_pulumi.spec.types.absolute_path import (
     HOMES,
     SHARED_MEMORY,
     SPOOL,
@@ -21,6 +19,8 @@ from soperator_pulumi.spec.types.paths import (
     holds,
     jail_path_problem,
 )
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.types.quantity import amount
 from soperator_pulumi.spec.validation.base import Matches, Model, number, whole
 from soperator_pulumi.spec.validation.partial import known

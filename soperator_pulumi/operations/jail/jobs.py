@@ -32,7 +32,7 @@ def job_path(namespace: str, name: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class BatchJob:
     """A Job, read from the API's JSON."""
 
     path: str
@@ -41,7 +41,7 @@ class Job:
     body: Json
 
     @classmethod
-    def of(cls, body: Json) -> "Job":
+    def of(cls, body: Json) -> "BatchJob":
         """Read a Job."""
         meta = body["metadata"]
         return cls(job_path(meta["namespace"], meta["name"]), meta["name"], meta["uid"], body)
@@ -142,7 +142,7 @@ class JobFollower:
             progress.note(*self._state(job, pod))
         raise AssertionError("there is no end to wait for")
 
-    def look(self) -> Job:
+    def look(self) -> BatchJob:
         """Return the Job as it is now.
 
         Raises:
@@ -154,9 +154,9 @@ class JobFollower:
                 f"{self.prefix}: the Job {self.namespace}/{self.name} is not there; somebody has deleted it. "
                 "Refresh the stack, then run again: it is recreated."
             )
-        return Job.of(body)
+        return BatchJob.of(body)
 
-    def recreate(self, job: Job) -> None:
+    def recreate(self, job: BatchJob) -> None:
         """Delete a Job with its pods, and create it again from its own manifest.
 
         Raises:
@@ -165,7 +165,7 @@ class JobFollower:
         self.remove(job)
         self.kube.apply(job.path, job.manifest(), manager=job.manager)
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: BatchJob) -> None:
         """Delete a Job with its pods, and wait until they are gone.
 
         Raises:
@@ -182,11 +182,11 @@ class JobFollower:
             "Run again when it has gone."
         )
 
-    def _newest_pod(self, job: Job) -> Pod | None:
+    def _newest_pod(self, job: BatchJob) -> Pod | None:
         pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
         return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
-    def _state(self, job: Job, pod: Pod | None) -> tuple[list[str], bool]:
+    def _state(self, job: BatchJob, pod: Pod | None) -> tuple[list[str], bool]:
         """Return the newest lines of the program, or the reason why there are none; and True where the pod is stuck."""
         if pod is None:
             return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being created"], True
@@ -199,7 +199,7 @@ class JobFollower:
     def _newest_lines(self, pod: Pod) -> list[str]:
         return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines())
 
-    def _outcome(self, job: Job, pod: Pod | None) -> Outcome:
+    def _outcome(self, job: BatchJob, pod: Pod | None) -> Outcome:
         if pod is None:
             return Outcome(job.failure, ())
         text = self.kube.log(pod.path, self.container, lines=_LOG_LINES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.jail.jobs import Job, JobFollower, Outcome, job_path
+from soperator_pulumi.operations.jail.jobs import BatchJob, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
 from soperator_pulumi.operations.kube import Json, Kube, config_map_path
 from soperator_pulumi.operations.pods import Pod, find_pods
@@ -151,10 +151,10 @@ class LiveJail:
             self.kube.delete(job.path, dependents_first=True)
         self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
 
-    def _jobs(self) -> list[Job]:
+    def _jobs(self) -> list[BatchJob]:
         """Return our Jobs that work or have worked on the trees."""
         found = self.kube.find(job_path(self.namespace), {**self.selector})
-        return [Job.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
+        return [BatchJob.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
     def _live_jobs(self) -> list[int]:
         slurm = ScontrolClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))

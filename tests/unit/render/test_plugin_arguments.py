@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from soperator_pulumi.render.jail import jail_binds, login_arguments, plugstack_conf
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS, SubmountRole
-from soperator_pulumi.spec.types.paths import SPOOL, jail_path_problem
+from soperator_pulumi.spec.types.absolute_path import SPOOL, jail_path_problem
 from tests.strategies import a_spec, cluster_specs
 
 SOURCES = Path(__file__).parents[3] / "spank-plugin"

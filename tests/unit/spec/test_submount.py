@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS
-from soperator_pulumi.spec.types.paths import AbsolutePath, holds, jail_path_problem
+from soperator_pulumi.spec.types.absolute_path import AbsolutePath, holds, jail_path_problem
 from tests.strategies import Data, a_spec
 
 _path: TypeAdapter[str] = TypeAdapter(AbsolutePath)

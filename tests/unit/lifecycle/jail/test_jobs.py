@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.jail.jobs import Job, JobFollower
+from soperator_pulumi.operations.jail.jobs import BatchJob, JobFollower
 from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
 from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
 
@@ -210,7 +210,7 @@ def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_pu
     assert job["metadata"]["uid"] != before.uid
     assert "resourceVersion" not in before.manifest()["metadata"]
     assert "metadata" not in before.manifest()["spec"]["template"], "an empty map would be ours"
-    assert Job.of(job).manifest() == before.manifest()
+    assert BatchJob.of(job).manifest() == before.manifest()
 
 
 def test_a_job_made_anew_stays_its_makers(world: JailWorld) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
-from soperator_pulumi.operations.configuration.files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
+from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, KilledError, World

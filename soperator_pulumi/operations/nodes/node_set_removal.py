@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.errors import ConfigRefusedError, SlurmError, TransportError
-from soperator_pulumi.operations.configuration.files import LiveFiles
+from soperator_pulumi.operations.configuration.desired_files import LiveFiles
 from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
 from soperator_pulumi.operations.kube import Kube, config_map_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
