@@ -51,7 +51,7 @@ class ConfigFilesProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
-        """Yield the reason why a change of Slurm's files would be refused now, if there is one."""
+        """Yield the reason against a change of Slurm's files now."""
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
         slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())

@@ -53,7 +53,7 @@ class PrerequisitesProvider(LiveProvider):
         return DiffResult(changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)})
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the host key that was found."""
+        """Record the host key."""
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:

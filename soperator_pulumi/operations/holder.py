@@ -1,4 +1,4 @@
-"""Holder of a cluster: the component, by a mark in the namespace that every resource checks before it deletes.
+"""Holder of a cluster: a component, named by a mark in the namespace that every drain gate checks before it drains.
 
 Pulumi takes a resource with a changed URN for another one: it creates the new resource and then deletes the old one,
 which is the same cluster. By the mark the old resource knows that it was superseded.

@@ -56,7 +56,7 @@ class Kube(Protocol):
         ...
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return the transport to a container; `coreutils` is False where it has none of the usual small programs."""
+        """Return the transport to a container, which has the usual small programs or has not."""
         ...
 
 

@@ -62,7 +62,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
         super().load_and_set(client_configuration)
 
     def _load_from_exec_plugin(self) -> bool:
-        """Take the credentials that a plugin prints. The library calls it again when they have expired."""
+        """Take the credentials that a plugin prints, again when they have expired."""
         if "exec" not in self._user:
             return False
         try:
@@ -91,7 +91,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
 
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:
-    """Return the configuration in a kubeconfig, given as its content, as its path, or as None for the ambient one."""
+    """Return the configuration of a kubeconfig: its content, its path, or None for the ambient one."""
     if kubeconfig is not None and is_content(kubeconfig):
         given = yaml.safe_load(kubeconfig)
         if not isinstance(given, dict):

@@ -78,7 +78,7 @@ class Pod:
         return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
 
     def crashed(self, container: str) -> bool:
-        """Return True where the container has ended by itself and does not run again."""
+        """Return True where the container has ended and does not run."""
         status = self._status(container)
         ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
         return ended and not self.runs(container)

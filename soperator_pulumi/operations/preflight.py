@@ -47,7 +47,7 @@ class Reference(BaseModel):
 
 
 class Surroundings(BaseModel):
-    """Place of a cluster in Kubernetes, and the objects that it needs there."""
+    """Place of a cluster in Kubernetes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -182,7 +182,7 @@ def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) 
 
 
 def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
-    """Yield the problem that another SlurmCluster lives here, or has left its data here."""
+    """Yield another SlurmCluster that lives here, or has left its data here."""
     kinds = {
         "runs in it": stateful_sets_path(wanted.namespace),
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",

@@ -37,7 +37,7 @@ class SlurmClient(Protocol):
         ...
 
     def snapshot(self, *, reservations: bool = True) -> Snapshot:
-        """Return nodes, jobs and reservations, the nodes read before the jobs: see `Snapshot`.
+        """Return nodes, jobs and reservations, in this order: see `Snapshot`.
 
         Args:
             reservations: False to leave reservations out, which saves a call.

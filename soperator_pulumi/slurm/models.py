@@ -107,7 +107,7 @@ class Job:
         return "COMPLETING" in self.state or not (self.pending or self.ended)
 
     def __str__(self) -> str:
-        """Return the job for a message: its number, user and nodes."""
+        """Return number, user and nodes."""
         where = f"on {self.nodes}" if self.nodes else "waiting"
         return f"{self.reference} ({self.user}, {where})"
 
@@ -138,7 +138,7 @@ class Snapshot:
     node_table_time: float
     """Time of the last change of the node table, in seconds since 1970."""
     job_table_time: float = 0.0
-    """Time of the last change of the jobs."""
+    """The same time of the jobs."""
 
     def older_than(self, seen: "Snapshot") -> bool:
         """Return True where any part is from before another snapshot: such a snapshot proves nothing."""

@@ -28,7 +28,7 @@ class ScontrolClient:
         """Prepare.
 
         Args:
-            transport: Runs commands where Slurm's programs are.
+            transport: Runs Slurm's programs.
             pause: Waits for a number of seconds.
         """
         self._transport = transport
@@ -58,7 +58,7 @@ class ScontrolClient:
         return read_reservations(self._read(["scontrol", "show", "reservations", "--json"]))
 
     def snapshot(self, *, reservations: bool = True) -> Snapshot:
-        """Return nodes, jobs and reservations, the nodes read before the jobs."""
+        """Return nodes, jobs and reservations, in this order."""
         nodes = self._nodes()
         jobs = self._jobs()
         return Snapshot(

@@ -1,6 +1,6 @@
-"""Transport of commands to Slurm's client programs.
+"""Transport of commands to Slurm's programs.
 
-The client knows only `Transport`, so that tests and other places of execution can stand behind it.
+The client knows only `Transport`: another way can take its place.
 """
 
 from collections.abc import Sequence

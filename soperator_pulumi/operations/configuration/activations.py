@@ -11,7 +11,7 @@ from soperator_pulumi.slurm.transport import Transport
 
 @dataclass(frozen=True)
 class Nothing:
-    """Activation of files that are read each time."""
+    """No activation: the files are read each time."""
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing."""

@@ -119,7 +119,7 @@ class LiveFiles:
         return self._metadata.get("annotations") or {}
 
     def is_as(self, desired: DesiredFiles) -> bool:
-        """Return True where nothing is left to do."""
+        """Return True where nothing differs."""
         labels = self._metadata.get("labels") or {}
         return (
             self.in_force

@@ -34,7 +34,7 @@ _JOBS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Slurmctld:
-    """Activation of Slurm's files."""
+    """Activation by slurmctld."""
 
     kube: Kube
     namespace: str

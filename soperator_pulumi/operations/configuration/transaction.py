@@ -28,7 +28,7 @@ from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 SYNC_SECONDS = 180
-"""Time for files to reach a pod: a kubelet takes up to 90 s by itself (measured), and less than 1 s when asked."""
+"""Time for a sync: a kubelet takes up to 90 s by itself (measured), below 1 s when asked."""
 
 SYNC_ANNOTATION = "soperator-pulumi/sync"
 _ASK_AGAIN_SECONDS = 10
@@ -72,7 +72,7 @@ class Transaction:
         self._clock = clock
 
     def live(self, desired: DesiredFiles) -> LiveFiles | None:
-        """Return the live files; None where there are none."""
+        """Return the live files, or None."""
         body = self._kube.get(desired.path)
         return None if body is None else LiveFiles(body)
 

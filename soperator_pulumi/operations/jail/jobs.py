@@ -53,7 +53,7 @@ class BatchJob:
 
     @property
     def failure(self) -> str:
-        """Reason of Kubernetes for its failure; empty where it has not failed."""
+        """Reason of its failure; empty where it has not failed."""
         failed = self._condition("Failed")
         return "" if failed is None else f"{failed.get('reason', 'failed')}: {failed.get('message', '')}".rstrip(": ")
 

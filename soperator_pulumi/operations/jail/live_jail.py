@@ -26,13 +26,13 @@ USERS_CONTAINER = "users"
 """The container beside slurmctld that sees the trees."""
 LOGIN_CONTAINER = "sshd"
 IN_USE = (layout.JAIL_LOGIN, "--in-use")
-"""Command that prints the trees that processes of a login container have as their root, one a line."""
+"""Command for the trees that processes of a login container have as root, one a line."""
 
 ENTERED = ("readlink", layout.ACTIVE_VIEW)
-"""Command that prints the tree that the next session in a login container enters."""
+"""Command for the tree that the next session in a login container enters."""
 
 LOGIN_SECONDS = 30
-"""Time for login pods to follow: jail-login looks for another active tree each second, and prepares it in less."""
+"""Time for logins to follow: jail-login looks each second, and prepares a tree in less."""
 
 _LIVE_JOBS = "jail-live-jobs"
 _LIVE_JOBS_DIR = "/live"

@@ -166,7 +166,7 @@ class _Look:
     """Nodes to drain now, and nodes that registered and got jobs after the list of nodes was read."""
 
     def held(self) -> Held:
-        """Return the nodes and jobs that the policy judges."""
+        """Return the input of its policy."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
         return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), self.undrained)
 

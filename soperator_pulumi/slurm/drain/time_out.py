@@ -35,7 +35,7 @@ class Held:
         return self.leaving.policy
 
     def is_late(self, elapsed_seconds: float) -> bool:
-        """Return True where the time of its policy is up."""
+        """Return True where its time is up."""
         late = elapsed_seconds - self.policy.timeout.total_seconds()
         return self.policy.wait and late >= (SETTLE_SECONDS if self.undrained else 0)
 
@@ -173,7 +173,7 @@ def _over(held: Held, elapsed_seconds: float) -> str | None:
 def _stuck(
     held: Held, due: Mapping[str, Sequence[Job]], protected: Collection[int], elapsed_seconds: float, done: Treatment
 ) -> str | None:
-    """Return the reason to stop where nodes stay busy after the treatment: their jobs do not leave by themselves."""
+    """Return the reason to stop where jobs stay on their nodes after the treatment."""
     if due[held.leaving.node_set] or any(job.job_id in protected for job in held.jobs):
         return None
     treated = [done.treated[job.job_id] for job in held.jobs if job.job_id in done.treated]
