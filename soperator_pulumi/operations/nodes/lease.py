@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
 from soperator_pulumi.operations.progress import Clock, Report, until
 
@@ -68,14 +68,17 @@ class ClusterLease:
         """Renew the Lease if that is due. Without an answer the next call renews: no other may act meanwhile either.
 
         Raises:
-            DrainError: another planner holds it now.
+            AnotherPlannerError: another planner holds it now.
         """
         now = self.clock.now()
         if now - self._renewed_at < _RENEW_SECONDS:
             return
         with suppress(KubernetesError):
             if other := self._take():
-                raise DrainError(f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing.")
+                raise AnotherPlannerError(
+                    f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing. Run again when "
+                    "that one has ended."
+                )
             self._renewed_at = now
 
     def _acquire(self) -> None:
