@@ -167,17 +167,30 @@ def me() -> str:
 
 
 def _machine() -> str:
-    """Return the machine's name, with its boot where the kernel gives one: a container has a name of its own."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()}/{boot.read_text()[:8]}" if boot.exists() else socket.gethostname()
+    """Return the machine's name, with its boot and its PID namespace where the kernel gives them.
+
+    Containers in the machine's network have its name, and processes of the same numbers.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _has_ended(holder: str) -> bool:
     """Return True for a process of this machine that has ended."""
     who, _, process = holder.rpartition(" process ")
-    if who.rpartition("@")[2] != _machine() or not process.isdecimal():
+    machine = who.rpartition("@")[2]
+    if "/" not in machine or machine != _machine() or not process.isdecimal():
         return False
-    return not Path("/proc", process).exists() if Path("/proc/self").exists() else False
+    try:
+        os.kill(int(process), 0)  # /proc may hide processes of other users
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _holder(lease: Json) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,16 @@ def holder(api: Api) -> str:
     return str((api.lease or {}).get("spec", {}).get("holderIdentity", ""))
 
 
+def gone() -> int:
+    """Return the number of a process that is not there."""
+    return next(number for number in range(2**22, 2, -1) if not Path("/proc", str(number)).exists())
+
+
+def of_process(number: int) -> str:
+    """Return another process of this machine as a holder."""
+    return lease.me().replace(f"process {os.getpid()}", f"process {number}")
+
+
 def take(api: Api, who: str, renewed: str = "2026-01-01T00:00:00.000000Z") -> None:
     """Hold the Lease as another planner."""
     found = api.apply(f"{LEASES}/{LEASE}", {"metadata": {"name": LEASE}})
@@ -97,10 +108,28 @@ def test_a_planner_that_was_killed_elsewhere_loses_it_when_it_has_not_renewed(ap
 
 
 def test_a_planner_that_was_killed_on_this_machine_loses_it_at_once(api: Api, clock: FakeClock) -> None:
-    gone = next(number for number in range(2**22, 2, -1) if not os.path.exists(f"/proc/{number}"))  # noqa: PTH110 a number
-    take(api, lease.me().replace(f"process {os.getpid()}", f"process {gone}"))
+    take(api, of_process(gone()))
     with a_lease(api, clock).held():
         assert clock.time == 0
+
+
+def test_a_planner_in_a_container_with_the_name_of_this_machine_is_waited_for(api: Api, clock: FakeClock) -> None:
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    take(api, of_process(gone()).replace(str(namespace), str(namespace + 1)))
+    with a_lease(api, clock).held():
+        assert clock.time >= DURATION_SECONDS
+
+
+def test_a_planner_of_another_user_whom_proc_hides_is_waited_for(
+    api: Api, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_process: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    take(api, of_process(gone()))
+    with a_lease(api, clock).held():
+        assert clock.time >= DURATION_SECONDS
 
 
 def test_a_planner_that_renews_is_waited_for_ten_minutes_and_then_nothing_is_drained(
