@@ -17,6 +17,7 @@ from typing import Any
 
 from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.nodes.cluster_ref import namespace_path
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 LEASE = "soperator-pulumi"
@@ -28,6 +29,7 @@ DURATION_SECONDS = 30
 WAIT_SECONDS = 600
 """Longest wait for another holder: an operation of a deployment holds one of the SDK's four threads."""
 
+_ATTEMPTS = 3
 _RENEW_SECONDS = 10.0
 _REPORT_SECONDS = 60.0
 
@@ -109,24 +111,34 @@ class ClusterLease:
                         self._write(found, {"holderIdentity": None, "renewTime": None})
 
     def _take(self) -> str:
-        """Hold the Lease, or renew it; return the holder where another planner holds it."""
-        found = self._read()
-        holder = _holder(found)
-        if holder not in {"", me()} and not self._is_over(found):
-            return holder
-        now = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat(timespec="microseconds")
-        times = {"renewTime": now.replace("+00:00", "Z")}
-        try:
-            self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
-        except KubernetesError:
-            # Another planner was quicker, or the answer was lost after the change.
-            holder = _holder(self._read())
-            if holder == me():
-                return ""
-            if holder:
+        """Hold the Lease, or renew it; return the holder where another planner holds it.
+
+        A namespace that is being deleted takes no new Lease: nobody else can hold one there either.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                found = self._read()
+            except KubernetesError:
+                if self._namespace_ends():
+                    break
+                raise
+            holder = _holder(found)
+            if holder not in {"", me()} and not self._is_over(found):
                 return holder
-            raise
+            now = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat(timespec="microseconds")
+            times = {"renewTime": now.replace("+00:00", "Z")}
+            try:
+                self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
+                break
+            except KubernetesError:
+                # Another planner was quicker, or the answer was lost after the change: the next look shows.
+                if not left:
+                    raise
         return ""
+
+    def _namespace_ends(self) -> bool:
+        found = self.kube.get(namespace_path(self.namespace))
+        return found is not None and "deletionTimestamp" in found["metadata"]
 
     def _is_over(self, found: Json) -> bool:
         """Return True for a holder that has ended, or has not renewed for the Lease's duration."""
@@ -152,9 +164,14 @@ class ClusterLease:
         return self.kube.get(self._path) or self.kube.apply(self._path, body)
 
     def _write(self, found: Json, spec: dict[str, Any]) -> None:
-        """Change the Lease as it was found: Kubernetes refuses where somebody else has changed it since."""
+        """Change the Lease as it was found.
+
+        Raises:
+            KubernetesError: somebody else has changed or deleted it since.
+        """
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-        self.kube.merge(self._path, {"metadata": version, "spec": spec})
+        if self.kube.merge(self._path, {"metadata": version, "spec": spec}) is None:
+            raise KubernetesError(f"{self.cluster}: somebody has deleted the Lease {LEASE} of {self.namespace}.")
 
 
 def me() -> str:

@@ -1,7 +1,7 @@
 """The Lease: one planner drains at a time, a waiting one names it, and a killed one does not hold it for ever."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from soperator_pulumi.operations.nodes import lease
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.kubernetes import LEASES, Json, Kubernetes
+from tests.unit.faults.kubernetes import LEASES, NAMESPACE_PATH, Json, Kubernetes
 from tests.unit.faults.slurmctld import Slurmctld
 from tests.unit.lifecycle.model import a_model
 from tests.unit.lifecycle.world import FakeClock
@@ -203,6 +203,53 @@ def test_of_two_at_the_same_moment_one_waits(api: Api, clock: FakeClock) -> None
     with a_lease(other, clock, lines).held():
         assert clock.time >= 10
     assert AGENT in lines[0]
+
+
+@dataclass(eq=False)
+class Busy(Api):
+    """An API server at which somebody else acts once between a look and the change that follows it."""
+
+    between: Callable[[], None] | None = None
+
+    def merge(self, path: str, body: Json) -> Json | None:
+        between, self.between = self.between, None
+        if between:
+            between()
+        return super().merge(path, body)
+
+
+def test_another_one_that_held_it_for_a_moment_ends_nothing(clock: FakeClock) -> None:
+    api = Busy()
+
+    def come_and_go() -> None:
+        take(api, AGENT)
+        take(api, "")
+
+    api.between = come_and_go
+    with a_lease(api, clock).held():
+        assert holder(api) == lease.me()
+
+
+def test_a_lease_that_somebody_deletes_meanwhile_is_created_again(clock: FakeClock) -> None:
+    api = Busy()
+    api.between = lambda: setattr(api, "lease", None)
+    with a_lease(api, clock).held():
+        assert holder(api) == lease.me()
+
+
+def test_a_namespace_that_is_being_deleted_needs_none(clock: FakeClock) -> None:
+    class Ending(Api):
+        def get(self, path: str) -> Json | None:
+            found = super().get(path)
+            if path == NAMESPACE_PATH and found:
+                found["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+            return found
+
+        def apply(self, path: str, _body: Json) -> Json:
+            raise KubernetesError(f"{path}: unable to create new content in namespace hpc: it is being terminated")
+
+    with a_lease(Ending(), clock).held():
+        assert clock.time == 0
 
 
 def test_a_scale_down_waits_for_an_agent_and_then_looks_again() -> None:
