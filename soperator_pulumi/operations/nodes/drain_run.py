@@ -110,8 +110,7 @@ class DrainRun:
         pause, at_once = _FIRST_PAUSE_SECONDS, False
         while self._names:
             acted = False
-            if self._context.lease is not None:
-                self._context.lease.keep()
+            self._context.keep_alone()
             if (snapshot := self._look()) is not None:
                 if first is not None:
                     first(snapshot)

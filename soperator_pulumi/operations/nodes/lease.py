@@ -67,13 +67,13 @@ class ClusterLease:
             self._release()
 
     def keep(self) -> None:
-        """Renew the Lease if that is due. Without an answer the next call renews: no other may act meanwhile either.
+        """Renew the Lease if it is held and that is due. Without an answer the next call renews.
 
         Raises:
             AnotherPlannerError: another planner holds it now.
         """
         now = self.clock.now()
-        if now - self._renewed_at < _RENEW_SECONDS:
+        if now - self._renewed_at < _RENEW_SECONDS or not _held.get(self._key):
             return
         with suppress(KubernetesError):
             if other := self._take():
@@ -87,9 +87,11 @@ class ClusterLease:
         reported_at = float("-inf")
         for left in until(self.clock.now() + WAIT_SECONDS, self.clock, longest=5.0):
             with _lock:
-                if not (other := "" if _held.get(self._key) else self._take()):
-                    _held[self._key] = _held.get(self._key, 0) + 1
-                    self._renewed_at = self.clock.now()
+                held = _held.get(self._key, 0)
+                if not (other := "" if held else self._take()):
+                    _held[self._key] = held + 1
+                    if not held:
+                        self._renewed_at = self.clock.now()
                     return
             if not left:
                 raise DrainError(

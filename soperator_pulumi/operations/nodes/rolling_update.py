@@ -162,6 +162,7 @@ class RollingUpdate:
         """
         deadline = self.registration.clock.now() + ANSWER_SECONDS
         while True:
+            self.draining.context.keep_alone()
             try:
                 snapshot = self.registration.slurm.snapshot(reservations=False)
             except (SlurmError, TransportError):

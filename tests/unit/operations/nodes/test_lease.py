@@ -66,6 +66,10 @@ def of_process(number: int) -> str:
     return lease.me().replace(f"process {os.getpid()}", f"process {number}")
 
 
+def renewed(api: Api) -> str:
+    return str((api.lease or {}).get("spec", {}).get("renewTime", ""))
+
+
 def take(api: Api, who: str, renewed: str = "2026-01-01T00:00:00.000000Z") -> None:
     """Hold the Lease as another planner."""
     found = api.apply(f"{LEASES}/{LEASE}", {"metadata": {"name": LEASE}})
@@ -159,6 +163,43 @@ def test_it_is_renewed_while_it_is_held(api: Api, clock: FakeClock) -> None:
         clock.sleep(10)
         own.keep()
         assert api.lease["spec"]["renewTime"] > before
+
+
+def test_an_operation_that_joins_renews_it_at_once_as_nobody_may_have_for_long(api: Api, clock: FakeClock) -> None:
+    with a_lease(api, clock).held():
+        clock.sleep(25)
+        with (own := a_lease(api, clock)).held():
+            own.keep()
+            assert renewed(api).endswith("00:25.000000Z")
+
+
+def test_it_is_not_taken_by_a_renewal(api: Api, clock: FakeClock) -> None:
+    own = a_lease(api, clock)
+    with own.held():
+        pass
+    clock.sleep(60)
+    own.keep()
+    assert holder(api) == ""
+
+
+def test_a_gate_that_waits_for_slurmctld_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_model() as model:
+        model.up(2)
+        kubernetes, world = model.world.kubernetes, model.world
+        gaps, last = list[float](), [world.time]
+        merge = kubernetes.merge
+
+        def noted(path: str, body: Json) -> Json | None:
+            gaps.append(world.time - last[0])
+            last[0] = world.time
+            return merge(path, body)
+
+        monkeypatch.setattr(kubernetes, "merge", noted)
+        kubernetes.slurm.up = False
+        with pytest.raises(DrainError, match="slurmctld does not answer"):
+            model.engine.destroy()
+        assert world.time > 2 * DURATION_SECONDS
+        assert max(gaps) < DURATION_SECONDS
 
 
 def test_a_run_that_has_lost_it_ends(api: Api, clock: FakeClock) -> None:
