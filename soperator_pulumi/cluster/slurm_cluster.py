@@ -209,6 +209,7 @@ class SlurmCluster(pulumi.ComponentResource):
             cluster=scope.connection(),
             where=WHERE,
             create_namespace=spec.create_namespace,
+            keep_namespace=spec.storage.keep,
             owner_label=OWNER_LABEL,
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),

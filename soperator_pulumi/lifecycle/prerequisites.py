@@ -103,6 +103,7 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
         cluster: ClusterConnection,
         where: str,
         create_namespace: bool,
+        keep_namespace: bool,
         owner_label: str,
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
@@ -112,6 +113,7 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
         inputs = {
             "where": where,
             "create_namespace": create_namespace,
+            "keep_namespace": keep_namespace,
             "owner_label": owner_label,
             "part_of": {**part_of},
             "references": [*references],

@@ -53,6 +53,8 @@ class Surroundings(BaseModel):
 
     namespace: str
     create_namespace: bool
+    keep_namespace: bool = True
+    """False where Pulumi deletes a namespace that leaves the program."""
     owner: str
     """Value of the label `owner_label` on everything that is ours."""
     owner_label: str
@@ -147,6 +149,12 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Su
     metadata = namespace["metadata"]
     if "deletionTimestamp" in metadata:
         yield Problem("namespace", f'"{name}" is being deleted. Wait until it is gone, or choose another one.')
+    elif before is not None and _would_be_deleted(wanted, before):
+        yield Problem(
+            "create_namespace",
+            f'got false, but "{name}" was created by this stack with storage.keep: false: Pulumi would delete it, with '
+            "all jobs and data in it. Set storage.keep: true and run `up` before.",
+        )
     elif wanted.create_namespace and (owner := _label(namespace, wanted.owner_label)) != wanted.owner:
         yield (
             _other_owner(owner, wanted, before)
@@ -164,6 +172,12 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Su
             "jobs and sessions into the jail takes. No container is privileged, but the namespace needs "
             f"the label {_ENFORCED}=privileged.",
         )
+
+
+def _would_be_deleted(wanted: Surroundings, before: Surroundings) -> bool:
+    """Return True where the namespace leaves the program, while the cluster stays in it."""
+    leaves = before.create_namespace and not wanted.create_namespace and before.namespace == wanted.namespace
+    return leaves and not before.keep_namespace
 
 
 def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:

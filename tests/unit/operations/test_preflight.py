@@ -17,8 +17,10 @@ THEIRS = {**OURS, "app.kubernetes.io/instance": "other", LABEL: "project.prod.ot
 HOST_KEY = host_key(bytes(32)).private_key.encode()
 
 
-def found(world: World, *references: dict[str, str], **overrides: Any) -> list[str]:
-    wanted = {
+def found(
+    world: World, *references: dict[str, str], before: dict[str, Any] | None = None, **overrides: Any
+) -> list[str]:
+    wanted: dict[str, Any] = {
         "namespace": "hpc",
         "create_namespace": True,
         "owner": OWNER,
@@ -29,7 +31,8 @@ def found(world: World, *references: dict[str, str], **overrides: Any) -> list[s
     }
     asked = Surroundings.model_validate(wanted)
     _, not_known = closed_api_servers(world, asked.api_servers)
-    return [str(problem) for problem in [*problems(world, asked), *not_known]]
+    recorded = None if before is None else Surroundings.model_validate({**wanted, **before})
+    return [str(problem) for problem in [*problems(world, asked, recorded), *not_known]]
 
 
 def an_object(labels: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
@@ -49,6 +52,18 @@ NAMESPACE = "/api/v1/namespaces/hpc"
 
 def test_an_empty_cluster_lacks_nothing_for_a_cluster_that_names_nothing() -> None:
     assert found(World()) == []
+
+
+def test_a_namespace_that_pulumi_would_delete_under_the_cluster_does_not_leave_the_program() -> None:
+    world = World()
+    world.objects[NAMESPACE] = an_object(OURS)
+    created = {"create_namespace": True, "keep_namespace": False}
+    (problem,) = found(world, before=created, create_namespace=False)
+    assert problem.startswith(
+        'create_namespace: got false, but "hpc" was created by this stack with storage.keep: false'
+    )
+    assert found(world, before={**created, "keep_namespace": True}, create_namespace=False) == []
+    assert found(world, before=created, keep_namespace=False) == []
 
 
 def test_a_namespace_of_this_stack_is_used_again() -> None:
