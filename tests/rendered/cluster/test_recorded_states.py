@@ -39,6 +39,8 @@ def today(program: str) -> dict[str, Recorded]:
 def replaced_by(before: State, now: Recorded) -> list[str]:
     """Return the properties because of which Pulumi replaces a resource."""
     new = recorded_states.plain(now.inputs)
+    if now.request.replaceOnChanges:
+        return [*now.request.replaceOnChanges]
     if before.type.startswith("kubernetes:"):
         forced = force_new(new, config_map_mutable=False, secret_mutable=True)
         return [
@@ -48,6 +50,8 @@ def replaced_by(before: State, now: Recorded) -> list[str]:
         ]
     if before.type.startswith("random:"):
         return [key for key in {*before.inputs, *new} if before.inputs.get(key) != new.get(key)]
+    if before.type.startswith("pulumi:providers:"):
+        return [key for key in ("clusterIdentifier",) if before.inputs.get(key) != new.get(key)]
     if "__provider" in before.inputs:
         provider = provider_of(before.inputs)
         return [*(provider.diff("id", {**before.inputs}, new).replaces or [])]
@@ -96,6 +100,14 @@ def test_nothing_is_replaced(version: str, program: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "program"), RECORDED)
+def test_no_node_set_is_drained_as_one_whose_stateful_set_is_replaced(version: str, program: str) -> None:
+    drains = [each for each in recorded_states.read(version, program) if each.type.endswith(":NodeDrain")]
+    assert drains
+    for before in drains:
+        assert today(program)[before.urn].inputs["identity"] == before.inputs["identity"], before.urn
+
+
+@pytest.mark.parametrize(("version", "program"), RECORDED)
 def test_data_stays_protected(version: str, program: str) -> None:
     for before in recorded_states.read(version, program):
         now = today(program).get(before.urn)
@@ -120,12 +132,14 @@ def test_each_provider_of_a_state_is_still_found_by_module_and_class(version: st
         ("PersistentVolumeClaim", {"spec": {"storageClassName": "other"}}),
         ("RandomBytes", {"length": 7}),
         ("ConfigFiles", {"name": "other"}),
+        ("providers:kubernetes", {"clusterIdentifier": "other"}),
     ],
 )
 def test_a_state_that_would_be_replaced_is_found(kind: str, change: dict[str, Any]) -> None:
-    before = next(each for each in recorded_states.read(*RECORDED[0]) if each.type.endswith(kind))
+    version, program = next(each for each in RECORDED if each[1] == "imported_component")
+    before = next(each for each in recorded_states.read(version, program) if each.type.endswith(kind))
     inputs = {**before.inputs}
     for key, value in change.items():
         inputs[key] = {**inputs[key], **value} if isinstance(value, dict) else value
     changed = State(before.urn, inputs, before.protect, before.retain)
-    assert replaced_by(changed, today(RECORDED[0][1])[before.urn])
+    assert replaced_by(changed, today(program)[before.urn])
