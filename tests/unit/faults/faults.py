@@ -12,8 +12,8 @@ from typing import TypeVar
 from soperator_pulumi.errors import KubernetesError, TransportError
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
+from tests.fakes.slurm_programs import expand
 from tests.unit.faults import outside
-from tests.unit.faults.programs import expand
 from tests.unit.faults.world import World
 
 T = TypeVar("T")

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.fakes.slurm_programs import Programs
+from tests.fakes.slurmctld import EPOCH, Slurmctld
+from tests.fakes.workers import Kubernetes, Pod
 from tests.unit.faults.invariants import Watch
-from tests.unit.faults.kubernetes import Kubernetes, Pod
-from tests.unit.faults.programs import Programs
-from tests.unit.faults.slurmctld import EPOCH, Slurmctld
 
 _STEP_SECONDS = 2.0
 _STEPS = 6

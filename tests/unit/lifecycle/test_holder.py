@@ -9,8 +9,8 @@ from soperator_pulumi.errors import DrainError
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
+from tests.fakes.small_world import NAMESPACE, SELECTOR, World
 from tests.unit.lifecycle.test_providers import PREREQUISITES
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
 
 OWN, OTHER = "urn:pulumi:dev::infra::x:index:SlurmCluster::hpc", "urn:pulumi:prod::infra::x:index:SlurmCluster::hpc"
 MARK = f"/api/v1/namespaces/{NAMESPACE}/configmaps/soperator-pulumi"

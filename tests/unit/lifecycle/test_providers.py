@@ -30,7 +30,7 @@ from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
-from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
+from tests.fakes.small_world import API_SLICE, NAMESPACE, SELECTOR, World
 from tests.unit.operations.test_rollout import LOGIN, PATH, a_stateful_set
 
 PROVIDERS: list[type[LiveProvider]] = [

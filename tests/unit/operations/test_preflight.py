@@ -8,7 +8,7 @@ import pytest
 from soperator_pulumi.cluster.secrets import host_key
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.preflight import Surroundings, api_servers, closed_api_servers, problems
-from tests.unit.lifecycle.world import API_SERVICE, API_SLICE, World
+from tests.fakes.small_world import API_SERVICE, API_SLICE, World
 
 OWNER = "project.dev.hpc"
 LABEL = "soperator-pulumi/owner"

@@ -4,7 +4,7 @@ import pytest
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.rollout import Rollout
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, Json, World
+from tests.fakes.small_world import NAMESPACE, SELECTOR, Json, World
 
 PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/login"
 LOGIN = {**SELECTOR, "app.kubernetes.io/component": "login"}

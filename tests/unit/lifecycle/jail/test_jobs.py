@@ -6,8 +6,8 @@ import pytest
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.jail.jobs import BatchJob, JobFollower
-from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
-from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
+from tests.fakes.jail import JOBS, REFUSED, JailWorld, Run
+from tests.fakes.small_world import NAMESPACE, PODS, Json
 
 NAME = "jail-populate-x"
 

@@ -7,16 +7,7 @@ import pytest
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.lifecycle.jail_world import (
-    LIVE_JOBS,
-    NEW,
-    OLD,
-    REFUSED,
-    JailWorld,
-    Printed,
-    Run,
-    wanted,
-)
+from tests.fakes.jail import LIVE_JOBS, NEW, OLD, REFUSED, JailWorld, Printed, Run, wanted
 
 
 def collected(world: JailWorld) -> list[str]:

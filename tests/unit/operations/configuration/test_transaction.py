@@ -11,7 +11,7 @@ from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
-from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, KilledError, World
+from tests.fakes.small_world import NAMESPACE, PODS, SELECTOR, KilledError, World
 
 BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"
 OLD = {"slurm.conf": f"{BASE}KillWait=30\n"}

@@ -16,7 +16,7 @@ from soperator_pulumi.operations.nodes.live_node_set import (
     find_policies,
 )
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, World
+from tests.fakes.small_world import NAMESPACE, SELECTOR, World
 
 WORKERS = {**SELECTOR, "app.kubernetes.io/component": "worker"}
 PLACE = ClusterRef(namespace=NAMESPACE, owner="dev-hpc", selector=WORKERS)

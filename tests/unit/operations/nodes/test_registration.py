@@ -8,7 +8,7 @@ from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import slurm_of
 from soperator_pulumi.operations.nodes.registration import Registration
-from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, World
+from tests.fakes.small_world import NAMESPACE, PODS, SELECTOR, World
 
 CPU = {**SELECTOR, "app.kubernetes.io/component": "worker", "soperator-pulumi/node-set": "cpu"}
 

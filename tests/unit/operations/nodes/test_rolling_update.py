@@ -8,7 +8,7 @@ from soperator_pulumi.errors import DrainError, NotReadyError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.kubernetes import OWNER, Pod
+from tests.fakes.workers import OWNER, Pod
 from tests.unit.lifecycle.model import Model, a_model
 
 

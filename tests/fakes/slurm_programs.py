@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.faults.slurmctld import EPOCH, SLOTS, UNKNOWN, Job, Record, Slurmctld
+from tests.fakes.slurmctld import EPOCH, SLOTS, UNKNOWN, Job, Record, Slurmctld
 
 _UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
 _UNEXPECTED = Answer(1, "", "Unexpected message received")

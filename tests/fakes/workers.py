@@ -13,7 +13,7 @@ from soperator_pulumi.cluster import worker_scripts
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.slurmctld import NOT_RESPONDING, Slurmctld
+from tests.fakes.slurmctld import NOT_RESPONDING, Slurmctld
 
 NAMESPACE = "hpc"
 OWNER = "dev-hpc"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, Json, World
+from tests.fakes.small_world import NAMESPACE, PODS, SELECTOR, Json, World
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 OLD, NEW = "0123456789ab", "ba9876543210"
