@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.objects import KilledError
 from tests.fakes.workers import NAMESPACE, OWNER, worker_labels
-from tests.unit.faults.faults import Faults, KilledError
+from tests.unit.faults.faults import Faults
 from tests.unit.faults.stage import STAGE, provider
 
 Json = dict[str, Any]

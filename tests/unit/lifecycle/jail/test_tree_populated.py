@@ -5,7 +5,7 @@ import pytest
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.fakes.jail import JOB, NEW, OLD, REFUSED, JailWorld, Printed, Run
-from tests.fakes.small_world import NAMESPACE, SELECTOR, KilledError
+from tests.fakes.objects import NAMESPACE, SELECTOR, KilledError
 
 FILLED = {
     "namespace": NAMESPACE,

@@ -11,8 +11,8 @@ from soperator_pulumi.operations.nodes import lease
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.clock import FakeClock
 from tests.fakes.slurmctld import Slurmctld
-from tests.fakes.small_world import FakeClock
 from tests.fakes.workers import LEASES, Json, Kubernetes
 from tests.unit.lifecycle.model import a_model
 

@@ -97,7 +97,7 @@ def test_after_it_stops_a_renewed_node_that_joined_meanwhile_is_in_service(model
     world.advance(60)
     for _ in range(4):
         model.submit()
-    world.later.append((world.time + 60, lambda: setattr(kubernetes, "new_pods_fit", True)))
+    world.after(60, lambda: setattr(kubernetes, "new_pods_fit", True))
     with pytest.raises(DrainError):
         model.up(3, template="b", max_unavailable=2, policy=DrainSpec.model_validate({"timeout": "3m"}))
     assert (model.revisions(), model.drained()) == (["a", "a", "b"], {})
