@@ -87,9 +87,10 @@ class Objects:
         return copy.deepcopy(self.collection(where).get(name))
 
     def _put(self, path: str, body: Json) -> Json:
-        self.changes += 1
-        self.objects[path] = copy.deepcopy(body)
-        self.objects[path]["metadata"]["resourceVersion"] = str(self.changes)
+        if body != self.objects.get(path):
+            self.changes += 1
+            self.objects[path] = copy.deepcopy(body)
+            self.objects[path]["metadata"]["resourceVersion"] = str(self.changes)
         return copy.deepcopy(self.objects[path])
 
 

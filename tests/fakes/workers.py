@@ -1,46 +1,22 @@
-"""Kubernetes as our providers see it: StatefulSets (Parallel, OnDelete), their pods, and slurmd with preStop in them.
+"""Workers as Kubernetes runs them: StatefulSets (Parallel, OnDelete), their pods, and slurmd with preStop in them.
 
-What it leaves out: stale lists (an API server's own reads are consistent) and pods deleted by force, whose processes
-may go on though the API server says that they are gone.
+What it leaves out: pods deleted by force, whose processes may go on though the API server says that they are gone.
 """
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from soperator_pulumi.cluster import worker_scripts
-from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.slurmctld import NOT_RESPONDING, Slurmctld
 
-NAMESPACE = "hpc"
 OWNER = "dev-hpc"
-SELECTOR = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc"}
-NODE_SET_LABEL = "soperator-pulumi/node-set"
-OWNER_LABEL = "soperator-pulumi/owner"
-IDENTITY = "soperator-pulumi/identity"
-TEMPLATE = "soperator-pulumi/template"
-POLICY = "soperator-pulumi/drain"
-NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
-PODS = f"{NAMESPACE_PATH}/pods"
-CONFIG_MAPS = f"{NAMESPACE_PATH}/configmaps"
-LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 POD_STOP = str(Marker(OWNER, Operation.POD_STOP))
 POD_START = str(Marker(OWNER, Operation.POD_START))
 
 START_SECONDS = 2.0
 STOP_SECONDS = 1.0
-
-Json = dict[str, Any]
-
-
-def worker_labels(node_set: str | None = None) -> dict[str, str]:
-    """Return the labels by which the workers of the cluster, or of one node set, are found."""
-    own = {NODE_SET_LABEL: node_set} if node_set else {}
-    return {**SELECTOR, "app.kubernetes.io/component": "worker", **own}
 
 
 @dataclass
@@ -92,24 +68,17 @@ class Pod:
 
 
 @dataclass
-class Kubernetes:
-    """The API server's objects, and the controllers and kubelets behind it."""
+class Workers:
+    """StatefulSets and pods, and the controllers and kubelets behind them."""
 
-    slurm: Slurmctld
+    slurm: Slurmctld = field(default_factory=Slurmctld)
     on_leave: Callable[[list[Pod]], None] = lambda _pods: None
     """Called when pods are told to go, before anything happens to them."""
     on_pod: Callable[[Pod], None] = lambda _pod: None
     """Called when a pod was made, has registered, or has drained its node."""
-    namespace_uid: str | None = "uid-0"
     sets: dict[str, Set] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
-    controller: bool = True
-    """Whether slurmctld's pod is there."""
     new_pods_fit: bool = True
-    slurm_files: dict[str, str] = field(default_factory=dict)
-    """What is in force; none where no test is about it."""
-    lease: Json | None = None
-    """Of the cluster's nodes."""
     now: float = 0.0
     uids: int = 0
 
@@ -221,135 +190,6 @@ class Kubernetes:
         """Delete a StatefulSet; its pods follow."""
         self.on_leave([pod for pod in self.pods.values() if pod.node_set == name and pod.going_since is None])
         self.sets.pop(name, None)
-
-    # -- its API ------------------------------------------------------------------------------------------------
-
-    def get(self, path: str) -> Json | None:
-        if path == NAMESPACE_PATH:
-            return {"metadata": {"name": NAMESPACE, "uid": self.namespace_uid}} if self.namespace_uid else None
-        if self.namespace_uid is None:
-            return None
-        where, _, name = path.rpartition("/")
-        if where == PODS:
-            if name == "controller-0":
-                return self._controller_pod() if self.controller else None
-            return self._pod(self.pods[name]) if name in self.pods else None
-        if where == LEASES:
-            return copy.deepcopy(self.lease)
-        if where == CONFIG_MAPS:
-            return {"metadata": {"name": name}, "data": self.slurm_files} if self.slurm_files else None
-        if where == SETS:
-            if name == "controller":
-                return (
-                    {"metadata": {"name": name, "labels": SELECTOR}, "spec": {"replicas": 1}}
-                    if self.controller
-                    else None
-                )
-            return self._set(self.sets[name]) if name in self.sets else None
-        raise AssertionError(f"the model knows no {path!r}")
-
-    def find(self, path: str, labels: Mapping[str, str] | None, fields: Mapping[str, str] | None) -> list[Json]:
-        if path == f"{NAMESPACE_PATH}/events" or self.namespace_uid is None:
-            return []
-        found = {
-            PODS: lambda: [
-                *(self._pod(pod) for pod in self.pods.values()),
-                *([self._controller_pod()] if self.controller else []),
-            ],
-            SETS: lambda: [self._set(each) for each in self.sets.values()],
-        }[path]()
-        assert not fields
-        return [each for each in found if (labels or {}).items() <= each["metadata"]["labels"].items()]
-
-    def apply(self, path: str, body: Json) -> Json:
-        assert path.startswith(LEASES), path
-        self.lease = self.lease or {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
-        return copy.deepcopy(self.lease)
-
-    def merge(self, path: str, body: Json) -> Json | None:
-        assert path.startswith(LEASES), path
-        if self.lease is None:
-            return None
-        version = self.lease["metadata"]["resourceVersion"]
-        if body["metadata"]["resourceVersion"] != version:
-            raise KubernetesError("the object has been modified; please apply your changes to the latest version")
-        spec = {**self.lease.get("spec", {}), **body["spec"]}
-        metadata = {**self.lease["metadata"], "resourceVersion": str(int(version) + 1)}
-        self.lease = {**self.lease, "metadata": metadata, "spec": {k: v for k, v in spec.items() if v is not None}}
-        return copy.deepcopy(self.lease)
-
-    def delete(self, path: str) -> None:
-        where, _, name = path.rpartition("/")
-        assert where == PODS, path
-        pod = self.pods.get(name)
-        if pod and pod.going_since is None:
-            self.on_leave([pod])
-            self.tell_to_go([pod])
-
-    def _set(self, owner: Set) -> Json:
-        own = [pod for pod in self.pods.values() if pod.node_set == owner.name]
-        return {
-            "metadata": {
-                "name": owner.name,
-                "namespace": NAMESPACE,
-                "uid": owner.uid,
-                "generation": owner.generation,
-                "labels": {**worker_labels(owner.name), OWNER_LABEL: OWNER},
-                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template, POLICY: owner.policy},
-            },
-            "spec": {"replicas": owner.replicas, "updateStrategy": {"type": "OnDelete"}},
-            "status": {
-                "observedGeneration": owner.observed,
-                "updateRevision": owner.revision,
-                "replicas": len(own),
-                "readyReplicas": sum(pod.ready for pod in own),
-            },
-        }
-
-    def _pod(self, pod: Pod) -> Json:
-        meta: Json = {
-            "name": pod.name,
-            "namespace": NAMESPACE,
-            "uid": pod.uid,
-            "labels": {**worker_labels(pod.node_set), "controller-revision-hash": pod.revision},
-            "ownerReferences": [{"kind": "StatefulSet", "name": pod.node_set}],
-        }
-        if pod.going_since is not None:
-            meta["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-        waiting = "CrashLoopBackOff" if pod.restarts else "ContainerCreating"
-        status = {
-            "name": "slurmd",
-            "restartCount": pod.restarts,
-            "ready": pod.ready,
-            "started": pod.ready,
-            "state": {"running": {}} if pod.slurmd else {"waiting": {"reason": waiting}},
-            "lastState": {"terminated": {"exitCode": 1}} if pod.restarts else {},
-        }
-        fits: Json = {"type": "PodScheduled", "status": str(pod.schedulable)}
-        if not pod.schedulable:
-            fits["message"] = "0/3 nodes are available: 3 Insufficient cpu."
-        return {
-            "metadata": meta,
-            "spec": {"containers": [{"name": "slurmd"}], "volumes": []},
-            "status": {
-                "phase": "Running" if pod.slurmd else "Pending",
-                "conditions": [fits, {"type": "Ready", "status": str(pod.ready)}],
-                "containerStatuses": [status] if pod.schedulable else [],
-            },
-        }
-
-    def _controller_pod(self) -> Json:
-        labels = {**SELECTOR, "app.kubernetes.io/component": "controller"}
-        running = {"name": "slurmctld", "state": {"running": {}}, "restartCount": 0, "ready": self.slurm.up}
-        return {
-            "metadata": {"name": "controller-0", "namespace": NAMESPACE, "uid": "controller", "labels": labels},
-            "spec": {"containers": [{"name": "slurmctld"}], "volumes": []},
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": str(self.slurm.up)}],
-                "containerStatuses": [running],
-            },
-        }
 
 
 def _weight(ordinal: int) -> int:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from tests.fakes.clock import FakeClock
+from tests.fakes.kubernetes import Kubernetes
 from tests.fakes.slurm_programs import Programs
 from tests.fakes.slurmctld import Slurmctld
-from tests.fakes.workers import Kubernetes, Pod
+from tests.fakes.workers import Pod
 from tests.unit.faults.invariants import Watch
 
 _STEP_SECONDS = 2.0
