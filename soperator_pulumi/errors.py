@@ -89,6 +89,10 @@ class DrainError(SoperatorError):
     """Nodes did not become free. All that were drained for it are undrained, or the message names them."""
 
 
+class AnotherPlannerError(DrainError):
+    """Another run drains the same nodes. It undrains them as well: this run must not."""
+
+
 class KubernetesError(SoperatorError):
     """The Kubernetes API did not answer, or refused a request."""
 

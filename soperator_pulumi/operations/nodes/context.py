@@ -64,6 +64,15 @@ class DrainContext:
         """
         return nullcontext() if self.lease is None else self.lease.held()
 
+    def keep_alone(self) -> None:
+        """Renew the cluster's Lease in a wait, if it is held.
+
+        Raises:
+            AnotherPlannerError: another planner holds it now.
+        """
+        if self.lease is not None:
+            self.lease.keep()
+
     def report(self, text: str) -> None:
         """Show a line about the cluster."""
         self.show(f"{self.cluster}: {text}")

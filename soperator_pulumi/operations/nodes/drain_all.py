@@ -103,6 +103,7 @@ def _answers(kube: Kube, ref: ClusterRef, live: Mapping[str, LiveNodeSet], conte
     patience = 0 if never else _LOST_SECONDS if controller_lost(ref.cluster) else ANSWER_SECONDS
     reported = False
     for left in until(clock.now() + patience, clock, longest=5.0):
+        context.keep_alone()
         if context.slurm.is_up():
             return True
         if (why := _why_gone(kube, ref)) is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import (
+    AnotherPlannerError,
     DrainError,
     KubernetesError,
     NotRunningError,
@@ -103,13 +104,13 @@ class DrainRun:
             first: Called with the first look, before anything is drained.
 
         Raises:
-            DrainError: it was stopped, or another planner holds the cluster's Lease.
+            DrainError: it was stopped.
+            AnotherPlannerError: another planner holds the cluster's Lease, or drains the same nodes.
         """
         pause, at_once = _FIRST_PAUSE_SECONDS, False
         while self._names:
             acted = False
-            if self._context.lease is not None:
-                self._context.lease.keep()
+            self._context.keep_alone()
             if (snapshot := self._look()) is not None:
                 if first is not None:
                     first(snapshot)
@@ -163,11 +164,11 @@ class DrainRun:
         """Return True where another run seems to drain the same nodes: this one was cut off, and a new one continues.
 
         Raises:
-            DrainError: it does.
+            AnotherPlannerError: it does.
         """
         taken = self._undrain.note(snapshot)
         if both := taken & self._taken:
-            raise DrainError(
+            raise AnotherPlannerError(
                 f"{self._context.cluster}: another run drains {compress(in_order(both))} now, so this one ends. "
                 "It has undrained nothing: the other run does."
             )

@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.nodes.cluster_ref import namespace_path
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 LEASE = "soperator-pulumi"
@@ -28,6 +29,7 @@ DURATION_SECONDS = 30
 WAIT_SECONDS = 600
 """Longest wait for another holder: an operation of a deployment holds one of the SDK's four threads."""
 
+_ATTEMPTS = 3
 _RENEW_SECONDS = 10.0
 _REPORT_SECONDS = 60.0
 
@@ -65,26 +67,31 @@ class ClusterLease:
             self._release()
 
     def keep(self) -> None:
-        """Renew the Lease if that is due. Without an answer the next call renews: no other may act meanwhile either.
+        """Renew the Lease if it is held and that is due. Without an answer the next call renews.
 
         Raises:
-            DrainError: another planner holds it now.
+            AnotherPlannerError: another planner holds it now.
         """
         now = self.clock.now()
-        if now - self._renewed_at < _RENEW_SECONDS:
+        if now - self._renewed_at < _RENEW_SECONDS or not _held.get(self._key):
             return
         with suppress(KubernetesError):
             if other := self._take():
-                raise DrainError(f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing.")
+                raise AnotherPlannerError(
+                    f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing. Run again when "
+                    "that one has ended."
+                )
             self._renewed_at = now
 
     def _acquire(self) -> None:
         reported_at = float("-inf")
         for left in until(self.clock.now() + WAIT_SECONDS, self.clock, longest=5.0):
             with _lock:
-                if not (other := "" if _held.get(self._key) else self._take()):
-                    _held[self._key] = _held.get(self._key, 0) + 1
-                    self._renewed_at = self.clock.now()
+                held = _held.get(self._key, 0)
+                if not (other := "" if held else self._take()):
+                    _held[self._key] = held + 1
+                    if not held:
+                        self._renewed_at = self.clock.now()
                     return
             if not left:
                 raise DrainError(
@@ -106,24 +113,34 @@ class ClusterLease:
                         self._write(found, {"holderIdentity": None, "renewTime": None})
 
     def _take(self) -> str:
-        """Hold the Lease, or renew it; return the holder where another planner holds it."""
-        found = self._read()
-        holder = _holder(found)
-        if holder not in {"", me()} and not self._is_over(found):
-            return holder
-        now = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat(timespec="microseconds")
-        times = {"renewTime": now.replace("+00:00", "Z")}
-        try:
-            self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
-        except KubernetesError:
-            # Another planner was quicker, or the answer was lost after the change.
-            holder = _holder(self._read())
-            if holder == me():
-                return ""
-            if holder:
+        """Hold the Lease, or renew it; return the holder where another planner holds it.
+
+        A namespace that is being deleted takes no new Lease: nobody else can hold one there either.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                found = self._read()
+            except KubernetesError:
+                if self._namespace_ends():
+                    break
+                raise
+            holder = _holder(found)
+            if holder not in {"", me()} and not self._is_over(found):
                 return holder
-            raise
+            now = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat(timespec="microseconds")
+            times = {"renewTime": now.replace("+00:00", "Z")}
+            try:
+                self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
+                break
+            except KubernetesError:
+                # Another planner was quicker, or the answer was lost after the change: the next look shows.
+                if not left:
+                    raise
         return ""
+
+    def _namespace_ends(self) -> bool:
+        found = self.kube.get(namespace_path(self.namespace))
+        return found is not None and "deletionTimestamp" in found["metadata"]
 
     def _is_over(self, found: Json) -> bool:
         """Return True for a holder that has ended, or has not renewed for the Lease's duration."""
@@ -149,9 +166,14 @@ class ClusterLease:
         return self.kube.get(self._path) or self.kube.apply(self._path, body)
 
     def _write(self, found: Json, spec: dict[str, Any]) -> None:
-        """Change the Lease as it was found: Kubernetes refuses where somebody else has changed it since."""
+        """Change the Lease as it was found.
+
+        Raises:
+            KubernetesError: somebody else has changed or deleted it since.
+        """
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-        self.kube.merge(self._path, {"metadata": version, "spec": spec})
+        if self.kube.merge(self._path, {"metadata": version, "spec": spec}) is None:
+            raise KubernetesError(f"{self.cluster}: somebody has deleted the Lease {LEASE} of {self.namespace}.")
 
 
 def me() -> str:
@@ -164,17 +186,30 @@ def me() -> str:
 
 
 def _machine() -> str:
-    """Return the machine's name, with its boot where the kernel gives one: a container has a name of its own."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()}/{boot.read_text()[:8]}" if boot.exists() else socket.gethostname()
+    """Return the machine's name, with its boot and its PID namespace where the kernel gives them.
+
+    Containers in the machine's network have its name, and processes of the same numbers.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _has_ended(holder: str) -> bool:
     """Return True for a process of this machine that has ended."""
     who, _, process = holder.rpartition(" process ")
-    if who.rpartition("@")[2] != _machine() or not process.isdecimal():
+    machine = who.rpartition("@")[2]
+    if "/" not in machine or machine != _machine() or not process.isdecimal():
         return False
-    return not Path("/proc", process).exists() if Path("/proc/self").exists() else False
+    try:
+        os.kill(int(process), 0)  # /proc may hide processes of other users
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _holder(lease: Json) -> str:

@@ -7,7 +7,7 @@ continues a run that was killed, at whatever moment.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from soperator_pulumi.errors import DrainError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.errors import AnotherPlannerError, DrainError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
@@ -162,6 +162,7 @@ class RollingUpdate:
         """
         deadline = self.registration.clock.now() + ANSWER_SECONDS
         while True:
+            self.draining.context.keep_alone()
             try:
                 snapshot = self.registration.slurm.snapshot(reservations=False)
             except (SlurmError, TransportError):
@@ -184,9 +185,12 @@ class RollingUpdate:
 
         Raises:
             DrainError: they did not become free.
+            AnotherPlannerError: another planner drains nodes now: those are not undrained.
         """
         try:
             freed = self.draining.free([self._leaving(status, wave)], Operation.ROLLING_UPDATE)
+        except AnotherPlannerError:
+            raise
         except DrainError as error:
             self._undrain_all()
             left, size = len(self.outdated(status)), len(status.names)

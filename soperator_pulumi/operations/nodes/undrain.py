@@ -65,9 +65,13 @@ class Undrain:
 
         A node that its own pod had drained as it stopped gets that reason again, unless its pod is back: the pod
         undrains it when it is.
+
+        Raises:
+            AnotherPlannerError: another planner holds the cluster's Lease now: it undrains them.
         """
         why, clock = "not looked at", self._context.clock
         for _ in until(clock.now() + UNDRAIN_SECONDS, clock, longest=5.0):
+            self._context.keep_alone()
             try:
                 snapshot = self._context.slurm.snapshot(reservations=False)
                 if self._last is not None and snapshot.older_than(self._last):

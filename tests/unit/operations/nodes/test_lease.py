@@ -1,8 +1,9 @@
 """The Lease: one planner drains at a time, a waiting one names it, and a killed one does not hold it for ever."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAI
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.clock import FakeClock
-from tests.fakes.objects import LEASES, Objects
+from tests.fakes.objects import LEASES, NAMESPACE_PATH, Objects
 from tests.unit.lifecycle.model import a_model
 
 AGENT = "agent@pod-7 process 1"
@@ -55,6 +56,20 @@ def a_lease(api: Api, clock: FakeClock, lines: list[str] | None = None) -> Clust
 
 def holder(api: Api) -> str:
     return str(api.objects.get(PATH, {}).get("spec", {}).get("holderIdentity", ""))
+
+
+def gone() -> int:
+    """Return the number of a process that is not there."""
+    return next(number for number in range(2**22, 2, -1) if not Path("/proc", str(number)).exists())
+
+
+def of_process(number: int) -> str:
+    """Return another process of this machine as a holder."""
+    return lease.me().replace(f"process {os.getpid()}", f"process {number}")
+
+
+def renewed(api: Api) -> str:
+    return str(api.objects.get(PATH, {}).get("spec", {}).get("renewTime", ""))
 
 
 def take(api: Api, who: str, renewed: str = "2026-01-01T00:00:00.000000Z") -> None:
@@ -99,10 +114,28 @@ def test_a_planner_that_was_killed_elsewhere_loses_it_when_it_has_not_renewed(ap
 
 
 def test_a_planner_that_was_killed_on_this_machine_loses_it_at_once(api: Api, clock: FakeClock) -> None:
-    gone = next(number for number in range(2**22, 2, -1) if not os.path.exists(f"/proc/{number}"))  # noqa: PTH110 a number
-    take(api, lease.me().replace(f"process {os.getpid()}", f"process {gone}"))
+    take(api, of_process(gone()))
     with a_lease(api, clock).held():
         assert clock.time == 0
+
+
+def test_a_planner_in_a_container_with_the_name_of_this_machine_is_waited_for(api: Api, clock: FakeClock) -> None:
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    take(api, of_process(gone()).replace(str(namespace), str(namespace + 1)))
+    with a_lease(api, clock).held():
+        assert clock.time >= DURATION_SECONDS
+
+
+def test_a_planner_of_another_user_whom_proc_hides_is_waited_for(
+    api: Api, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_process: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    take(api, of_process(gone()))
+    with a_lease(api, clock).held():
+        assert clock.time >= DURATION_SECONDS
 
 
 def test_a_planner_that_renews_is_waited_for_ten_minutes_and_then_nothing_is_drained(
@@ -131,6 +164,43 @@ def test_it_is_renewed_while_it_is_held(api: Api, clock: FakeClock) -> None:
         clock.sleep(10)
         own.keep()
         assert api.objects[PATH]["spec"]["renewTime"] > before
+
+
+def test_an_operation_that_joins_renews_it_at_once_as_nobody_may_have_for_long(api: Api, clock: FakeClock) -> None:
+    with a_lease(api, clock).held():
+        clock.sleep(25)
+        with (own := a_lease(api, clock)).held():
+            own.keep()
+            assert renewed(api).endswith("00:25.000000Z")
+
+
+def test_it_is_not_taken_by_a_renewal(api: Api, clock: FakeClock) -> None:
+    own = a_lease(api, clock)
+    with own.held():
+        pass
+    clock.sleep(60)
+    own.keep()
+    assert holder(api) == ""
+
+
+def test_a_gate_that_waits_for_slurmctld_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_model() as model:
+        model.up(2)
+        kubernetes, world = model.world.kubernetes, model.world
+        gaps, last = list[float](), [world.time]
+        merge = kubernetes.merge
+
+        def noted(path: str, body: Json) -> Json | None:
+            gaps.append(world.time - last[0])
+            last[0] = world.time
+            return merge(path, body)
+
+        monkeypatch.setattr(kubernetes, "merge", noted)
+        kubernetes.slurm.up = False
+        with pytest.raises(DrainError, match="slurmctld does not answer"):
+            model.engine.destroy()
+        assert world.time > 2 * DURATION_SECONDS
+        assert max(gaps) < DURATION_SECONDS
 
 
 def test_a_run_that_has_lost_it_ends(api: Api, clock: FakeClock) -> None:
@@ -174,6 +244,49 @@ def test_of_two_at_the_same_moment_one_waits(clock: FakeClock) -> None:
     with a_lease(other, clock, lines).held():
         assert clock.time >= 10
     assert AGENT in lines[0]
+
+
+@dataclass(eq=False)
+class Busy(Api):
+    """An API server at which somebody else acts once between a look and the change that follows it."""
+
+    between: Callable[[], None] | None = None
+
+    def merge(self, path: str, body: Json) -> Json | None:
+        between, self.between = self.between, None
+        if between:
+            between()
+        return super().merge(path, body)
+
+
+def test_another_one_that_held_it_for_a_moment_ends_nothing(clock: FakeClock) -> None:
+    api = Busy()
+
+    def come_and_go() -> None:
+        take(api, AGENT)
+        take(api, "")
+
+    api.between = come_and_go
+    with a_lease(api, clock).held():
+        assert holder(api) == lease.me()
+
+
+def test_a_lease_that_somebody_deletes_meanwhile_is_created_again(clock: FakeClock) -> None:
+    api = Busy()
+    api.between = lambda: api.delete(PATH)
+    with a_lease(api, clock).held():
+        assert holder(api) == lease.me()
+
+
+def test_a_namespace_that_is_being_deleted_needs_none(clock: FakeClock) -> None:
+    class Ending(Api):
+        def apply(self, path: str, _body: Json, *, manager: str = "") -> Json:
+            del manager
+            raise KubernetesError(f"{path}: unable to create new content in namespace hpc: it is being terminated")
+
+    going = {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}}
+    with a_lease(Ending({NAMESPACE_PATH: going}), clock).held():
+        assert clock.time == 0
 
 
 def test_a_scale_down_waits_for_an_agent_and_then_looks_again() -> None:

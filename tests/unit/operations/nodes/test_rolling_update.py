@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError, NotReadyError
+from soperator_pulumi.operations.nodes.lease import LEASE
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.objects import LEASES
 from tests.fakes.workers import OWNER, Pod
 from tests.unit.lifecycle.model import Model, a_model
 
@@ -117,6 +119,21 @@ def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the
     model.again()
     assert model.revisions() == ["b", "b", "b"]
     assert (job.state, model.drained()) == ("COMPLETED", {})
+
+
+def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has_it(model: Model) -> None:
+    kubernetes, others = model.world.kubernetes, str(Marker(OWNER, Operation.ROLLING_UPDATE, "abcdef"))
+
+    def take_over() -> None:
+        spec = {"holderIdentity": "agent@pod-7 process 1", "leaseDurationSeconds": 30, "renewTime": "1"}
+        kubernetes.merge(f"{LEASES}/{LEASE}", {"spec": spec})
+        kubernetes.slurm.drain([*model.records], others)
+
+    model.submit(seconds=5000, limit_seconds=9000, required=frozenset(model.records))
+    model.world.after(100, take_over)
+    with pytest.raises(DrainError, match=r"agent@pod-7 process 1 drains nodes now, .* It undrains nothing\."):
+        model.up(3, template="b")
+    assert {*model.drained().values()} == {others}
 
 
 def test_new_pods_that_do_not_come_up_stop_it_with_the_reason_and_the_rest_stays_in_service(model: Model) -> None:
