@@ -8,6 +8,7 @@ import pytest
 
 from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
 from tests.fakes.objects import CONFIG_MAPS, JOBS, NAMESPACE, PODS, SELECTOR
+from tests.fakes.pods import a_pod
 from tests.fakes.small_world import SmallWorld
 
 OLD, NEW = "0123456789ab", "ba9876543210"
@@ -126,20 +127,9 @@ class JailWorld(SmallWorld):
         self.made += 1
         name = f"{job['metadata']['name']}-{self.made}"
         container = job["spec"]["template"]["spec"]["containers"][0]
-        pod: Json = {
-            "metadata": {
-                "name": name,
-                "namespace": NAMESPACE,
-                "uid": name,
-                "labels": dict(job["spec"]["template"]["metadata"]["labels"]),
-                "creationTimestamp": f"{self.made:04}",
-            },
-            "spec": job["spec"]["template"]["spec"],
-            "status": {
-                "phase": "Running",
-                "containerStatuses": [{"name": container["name"], "state": {"running": {}}}],
-            },
-        }
+        pod = a_pod(name, "jail", container["name"], uid=name, creationTimestamp=f"{self.made:04}")
+        pod["metadata"]["labels"] = dict(job["spec"]["template"]["metadata"]["labels"])
+        pod["spec"] = job["spec"]["template"]["spec"]
         self.objects[f"{PODS}/{name}"] = pod
         arguments = [*container.get("args", [])]
         run = self.programs[arguments[0]](arguments)

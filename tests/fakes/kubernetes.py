@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from soperator_pulumi.operations.kube import Json
 from tests.fakes.objects import (
-    INSUFFICIENT_CPU,
     NAMESPACE,
     NAMESPACE_PATH,
     PODS,
@@ -17,6 +16,7 @@ from tests.fakes.objects import (
     Objects,
     labels_of,
 )
+from tests.fakes.pods import a_pod
 from tests.fakes.workers import OWNER, Pod, Set, Workers
 
 OWNER_LABEL = "soperator-pulumi/owner"
@@ -92,54 +92,27 @@ class Kubernetes(Objects, Workers):
         }
 
     def _controller_pod(self) -> Json:
-        running = {"name": "slurmctld", "state": {"running": {}}, "restartCount": 0, "ready": self.slurm.up}
-        return {
-            "metadata": {
-                "name": "controller-0",
-                "namespace": NAMESPACE,
-                "uid": "controller",
-                "labels": labels_of("controller"),
-            },
-            "spec": {"containers": [{"name": "slurmctld"}], "volumes": []},
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": str(self.slurm.up)}],
-                "containerStatuses": [running],
-            },
-        }
+        return a_pod("controller-0", "controller", "slurmctld", ready=self.slurm.up, uid="controller")
 
 
 _CONTROLLER: Json = {"metadata": {"name": "controller", "labels": SELECTOR}, "spec": {"replicas": 1}}
 
 
 def _pod(pod: Pod) -> Json:
-    meta: Json = {
-        "name": pod.name,
-        "namespace": NAMESPACE,
-        "uid": pod.uid,
-        "labels": {**labels_of("worker", pod.node_set), "controller-revision-hash": pod.revision},
-        "ownerReferences": [{"kind": "StatefulSet", "name": pod.node_set}],
-    }
-    if pod.going_since is not None:
-        meta["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-    waiting = "CrashLoopBackOff" if pod.restarts else "ContainerCreating"
-    status = {
-        "name": "slurmd",
-        "restartCount": pod.restarts,
-        "ready": pod.ready,
-        "started": pod.ready,
-        "state": {"running": {}} if pod.slurmd else {"waiting": {"reason": waiting}},
-        "lastState": {"terminated": {"exitCode": 1}} if pod.restarts else {},
-    }
-    fits: Json = {"type": "PodScheduled", "status": str(pod.schedulable)}
-    if not pod.schedulable:
-        fits["message"] = INSUFFICIENT_CPU
-    return {
-        "metadata": meta,
-        "spec": {"containers": [{"name": "slurmd"}], "volumes": []},
-        "status": {
-            "phase": "Running" if pod.slurmd else "Pending",
-            "conditions": [fits, {"type": "Ready", "status": str(pod.ready)}],
-            "containerStatuses": [status] if pod.schedulable else [],
-        },
-    }
+    before = bool(pod.restarts)
+    state = ("restarted" if before else "running") if pod.slurmd else ("crashed" if before else "creating")
+    body = a_pod(
+        pod.name,
+        "worker",
+        "slurmd",
+        state if pod.schedulable else "unschedulable",
+        ready=pod.ready,
+        node_set=pod.node_set,
+        uid=pod.uid,
+        ownerReferences=[{"kind": "StatefulSet", "name": pod.node_set}],
+        **({} if pod.going_since is None else {"deletionTimestamp": "2026-11-21T00:00:00Z"}),
+    )
+    body["metadata"]["labels"]["controller-revision-hash"] = pod.revision
+    for status in body["status"]["containerStatuses"]:
+        status |= {"restartCount": pod.restarts, "started": pod.ready}
+    return body

@@ -18,7 +18,6 @@ CONFIG_MAPS = f"{NAMESPACE_PATH}/configmaps"
 STATEFUL_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-INSUFFICIENT_CPU = "0/3 nodes are available: 3 Insufficient cpu."
 
 
 class KilledError(BaseException):

@@ -16,14 +16,13 @@ from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
 from tests.fakes.objects import (
     CONFIG_MAPS,
-    INSUFFICIENT_CPU,
     NAMESPACE,
     PODS,
     STATEFUL_SETS,
     KilledError,
     Objects,
-    labels_of,
 )
+from tests.fakes.pods import a_pod, status_of
 from tests.fakes.slurm_programs import Programs
 from tests.fakes.slurmctld import Slurmctld
 
@@ -84,29 +83,20 @@ class SmallWorld(Objects):
         """Add a pod whose main container runs, is `creating`, `crashed` or `unschedulable`."""
         container, config_maps = MOUNTED[component]
         self.changes += 1
-        metadata = {"name": name, "namespace": NAMESPACE, "uid": str(self.changes)}
-        self.objects[f"{PODS}/{name}"] = {
-            "metadata": {**metadata, "labels": labels_of(component, node_set)},
-            "spec": {
-                "volumes": [{"name": each, "configMap": {"name": each}} for each in config_maps],
-                "containers": [
-                    {
-                        "name": container,
-                        "volumeMounts": [{"name": each, "mountPath": f"/mounted/{each}"} for each in config_maps],
-                    }
-                ],
-            },
-            "status": _status(container, state),
-        }
+        body = a_pod(name, component, container, state, node_set=node_set, uid=str(self.changes))
+        body["spec"]["volumes"] = [{"name": each, "configMap": {"name": each}} for each in config_maps]
+        mounts = [{"name": each, "mountPath": f"/mounted/{each}"} for each in config_maps]
+        body["spec"]["containers"][0]["volumeMounts"] = mounts
+        self.objects[f"{PODS}/{name}"] = body
         if component == "controller":
             # What users are in, beside slurmctld.
             sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
-            self.objects[f"{PODS}/{name}"]["status"]["initContainerStatuses"] = [sidecar]
+            body["status"]["initContainerStatuses"] = [sidecar]
         self.files[name] = {each: dict(self.data(each)) for each in config_maps}
         if component == "controller":
             self.objects[f"{STATEFUL_SETS}/controller"] = {"metadata": {}}
             self.read, self.slurm.up = dict(self.files[name]["slurm-config"]), state == "running"
-        return self.objects[f"{PODS}/{name}"]
+        return body
 
     @property
     def runs_on(self) -> dict[str, str] | None:
@@ -170,7 +160,9 @@ class SmallWorld(Objects):
         """slurmctld reads the files in its pod, and ends when it cannot take them."""
         self.read = dict(self.files["controller-0"]["slurm-config"])
         self.slurm.up = taken = not self.trial(self.read) and not self.refuses(self.read)
-        self.objects[f"{PODS}/controller-0"]["status"] = _status("slurmctld", "running" if taken else "crashed")
+        self.objects[f"{PODS}/controller-0"]["status"] = status_of(
+            "slurmctld", "running" if taken else "crashed", ready=taken
+        )
         self.logs["controller-0"] = "" if taken else "slurmctld: fatal: no such plugin"
 
 
@@ -228,21 +220,3 @@ def _runs(body: Json, container: str) -> bool:
 def _sums(files: Mapping[str, str]) -> Iterator[str]:
     for name, text in files.items():
         yield f"{hashlib.sha256(text.encode()).hexdigest()}  ./{name}\n"
-
-
-def _status(container: str, state: str) -> Json:
-    if state == "unschedulable":
-        return {"conditions": [{"type": "PodScheduled", "status": "False", "message": INSUFFICIENT_CPU}]}
-    ended = {"terminated": {"exitCode": 1}}
-    states: dict[str, tuple[Json, Json]] = {
-        "running": ({"running": {}}, {}),
-        "creating": ({"waiting": {"reason": "ContainerCreating"}}, {}),
-        "crashed": ({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}, ended),
-        "no image": ({"waiting": {"reason": "ErrImagePull", "message": "not found"}}, {}),
-    }
-    now, before = states[state]
-    ready = "True" if state == "running" else "False"
-    return {
-        "conditions": [{"type": "Ready", "status": ready}],
-        "containerStatuses": [{"name": container, "state": now, "lastState": before}],
-    }
