@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.faults import Faults, KilledError
-from tests.unit.faults.kubernetes import NAMESPACE, OWNER, worker_labels
+from tests.fakes.objects import NAMESPACE, KilledError, labels_of
+from tests.fakes.workers import OWNER
+from tests.unit.faults.faults import Faults
 from tests.unit.faults.stage import STAGE, provider
 
 Json = dict[str, Any]
@@ -119,7 +120,7 @@ class Engine:
         recorded = self.state.get("RemovedNodeSets", {}).get("namespace_uid")
         place = {"namespace": NAMESPACE, "namespace_uid": recorded or _namespace_uid(self), "owner": OWNER}
         policies = {name: each.policy.model_dump(mode="json") for name, each in program.node_sets.items()}
-        every = {**place, "selector": worker_labels(), "policies": policies}
+        every = {**place, "selector": labels_of("worker"), "policies": policies}
         chains = [_chain(place, name, each, policies[name]) for name, each in program.node_sets.items()]
         steps = [step for chain in (reversed(chains) if program.other_way_round else chains) for step in chain]
         waits = [step for step in steps if step[0].startswith("NodesReady")]
@@ -199,7 +200,7 @@ class Engine:
 
 
 def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tuple[str, Json]]:
-    own = {**place, "node_set": name, "selector": worker_labels(name)}
+    own = {**place, "node_set": name, "selector": labels_of("worker", name)}
     judged = {**own, "policy": policy}
     replicas = float(node_set.replicas)  # numbers arrive so
     return [

@@ -12,8 +12,9 @@ from typing import TypeVar
 from soperator_pulumi.errors import KubernetesError, TransportError
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
+from tests.fakes.objects import KilledError
+from tests.fakes.slurm_programs import expand
 from tests.unit.faults import outside
-from tests.unit.faults.programs import expand
 from tests.unit.faults.world import World
 
 T = TypeVar("T")
@@ -49,10 +50,6 @@ UPDATES_ONLY = " update"
 
 KILLS = ("killed before", "killed after")
 ALL = (*ANSWERS, *KILLS, *outside.EVENTS, *outside.USUAL, *outside.USUAL)
-
-
-class KilledError(BaseException):
-    """The process ends here; nothing in it may catch that."""
 
 
 @dataclass
@@ -175,7 +172,7 @@ class FaultyTransport:
         if command[:2] in (["scontrol", "show"], ["squeue", "--json"]):
             return self._read(kind, command)
         if kind == "lost, done later":
-            world.later.append((world.time + _LATE_SECONDS, lambda: self._late(command)))
+            world.after(_LATE_SECONDS, lambda: self._late(command))
             kind = "lost before"
         return self._answered(kind, command)
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 from soperator_pulumi.spec.types.int_or_percent import Share
-from tests.unit.faults.kubernetes import OWNER, Kubernetes, Pod
-from tests.unit.faults.slurmctld import Job, Slurmctld
+from tests.fakes.kubernetes import Kubernetes
+from tests.fakes.slurmctld import Job, Slurmctld
+from tests.fakes.workers import OWNER, Pod
 
 ACT_CALLS = 8
 

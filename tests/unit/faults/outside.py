@@ -7,9 +7,9 @@ what nobody could have known.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from tests.fakes.slurmctld import Job
+from tests.fakes.workers import OWNER, Pod
 from tests.unit.faults.invariants import ours
-from tests.unit.faults.kubernetes import OWNER, Pod
-from tests.unit.faults.slurmctld import Job
 from tests.unit.faults.world import World
 
 _FOREVER = float("inf")

@@ -10,9 +10,10 @@ from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
 from soperator_pulumi.operations.nodes.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
+from tests.fakes.objects import KilledError
 from tests.unit.faults import outside
 from tests.unit.faults.engine import Engine, NodeSet, Program
-from tests.unit.faults.faults import ALL, QUIET, Choices, Faults, KilledError
+from tests.unit.faults.faults import ALL, QUIET, Choices, Faults
 from tests.unit.faults.invariants import ViolationError, drained_by_us
 from tests.unit.faults.user import CHANGES, User, overridden
 from tests.unit.faults.world import World

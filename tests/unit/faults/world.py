@@ -1,29 +1,28 @@
 """The world of a trace: slurmctld and Kubernetes side by side, and the time that passes in both."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.fakes.clock import FakeClock
+from tests.fakes.kubernetes import Kubernetes
+from tests.fakes.slurm_programs import Programs
+from tests.fakes.slurmctld import Slurmctld
+from tests.fakes.workers import Pod
 from tests.unit.faults.invariants import Watch
-from tests.unit.faults.kubernetes import Kubernetes, Pod
-from tests.unit.faults.programs import Programs
-from tests.unit.faults.slurmctld import EPOCH, Slurmctld
 
 _STEP_SECONDS = 2.0
 _STEPS = 6
 
 
 @dataclass
-class World:
+class World(FakeClock):
     """Everything that our code acts on. It is also the clock that our code is given."""
 
-    time: float = 0.0
     stride: float = 1.0
     """At least this long is every sleep: a slow machine looks seldom."""
     slurm: Slurmctld = field(default_factory=Slurmctld)
     programs: Programs = field(init=False)
     kubernetes: Kubernetes = field(init=False)
     watch: Watch = field(init=False)
-    later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     """What happened, in order: the story of a trace that fails."""
@@ -37,13 +36,6 @@ class World:
         self.slurm.on_change = self._changed
         self.kubernetes.on_leave = self.watch.pods_leave
         self.kubernetes.on_pod = self._pod_changed
-
-    def now(self) -> float:
-        return self.time
-
-    def wall(self) -> float:
-        """Seconds since 1970."""
-        return EPOCH + self.time
 
     def sleep(self, seconds: float) -> None:
         self.advance(max(seconds, self.stride))
@@ -61,11 +53,7 @@ class World:
         end = self.time + seconds
         step = max(_STEP_SECONDS, seconds / _STEPS)
         while self.time < end:
-            self.time = min(end, self.time + step)
-            due = [happens for at, happens in self.later if at <= self.time]
-            self.later = [each for each in self.later if each[0] > self.time]
-            for happens in due:
-                happens()
+            self.reach(min(end, self.time + step))
             self.settle()
 
     def settle(self) -> None:

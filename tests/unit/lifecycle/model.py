@@ -10,10 +10,11 @@ import pytest
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
+from tests.fakes.objects import KilledError
+from tests.fakes.slurmctld import Job, Record
+from tests.fakes.workers import Pod
 from tests.unit.faults.engine import Engine, NodeSet, Program
-from tests.unit.faults.faults import Choices, Faults, KilledError
-from tests.unit.faults.kubernetes import Pod
-from tests.unit.faults.slurmctld import Job, Record
+from tests.unit.faults.faults import Choices, Faults
 from tests.unit.faults.stage import STAGE, provider, set_up
 from tests.unit.faults.world import World
 

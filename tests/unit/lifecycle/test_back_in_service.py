@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from tests.unit.faults.kubernetes import Pod
-from tests.unit.faults.slurmctld import Job
+from tests.fakes.slurmctld import Job
+from tests.fakes.workers import Pod
 from tests.unit.lifecycle.model import Model, a_model
 
 HOUR = 3600.0

@@ -7,9 +7,9 @@ import pytest
 from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.slurmctld import Job
+from tests.fakes.workers import OWNER
 from tests.unit.faults.engine import NodeSet, Program
-from tests.unit.faults.kubernetes import OWNER
-from tests.unit.faults.slurmctld import Job
 from tests.unit.faults.stage import STAGE, provider
 from tests.unit.lifecycle.model import Model, a_model
 

@@ -10,7 +10,7 @@ from soperator_pulumi.errors import DrainError, NotReadyError
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.kubernetes import OWNER
+from tests.fakes.workers import OWNER
 from tests.unit.lifecycle.model import Model, a_model
 
 NAME = "DrainGate gpu"

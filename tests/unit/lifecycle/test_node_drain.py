@@ -11,7 +11,7 @@ from soperator_pulumi.errors import DrainError, KubernetesError, SpecError
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.kubernetes import OWNER
+from tests.fakes.workers import OWNER
 from tests.unit.faults.stage import STAGE, provider
 from tests.unit.lifecycle.model import Model, a_model
 

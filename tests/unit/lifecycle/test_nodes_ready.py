@@ -9,7 +9,8 @@ from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
-from tests.unit.faults.kubernetes import OWNER, Kubernetes, Set
+from tests.fakes.kubernetes import Kubernetes
+from tests.fakes.workers import OWNER, Set
 from tests.unit.lifecycle.model import NAME, Model, a_model
 
 

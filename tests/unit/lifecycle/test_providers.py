@@ -30,7 +30,9 @@ from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
-from tests.unit.lifecycle.world import API_SLICE, NAMESPACE, SELECTOR, World
+from tests.fakes.objects import NAMESPACE, SELECTOR
+from tests.fakes.slurmctld import Job
+from tests.fakes.small_world import API_SLICE, SmallWorld
 from tests.unit.operations.test_rollout import LOGIN, PATH, a_stateful_set
 
 PROVIDERS: list[type[LiveProvider]] = [
@@ -75,19 +77,19 @@ PREREQUISITES = {
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> SmallWorld:
     """A world with the namespace that is recorded."""
-    world = World()
+    world = SmallWorld()
     labels = {PREREQUISITES["owner_label"]: PREREQUISITES["owner"]}
     world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "recorded", "labels": labels}}
     return world
 
 
 @pytest.fixture(autouse=True)
-def reached(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+def reached(monkeypatch: pytest.MonkeyPatch, world: SmallWorld) -> None:
     """Every provider reaches the small world."""
 
-    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> World:
+    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> SmallWorld:
         if world.unreachable:
             raise KubernetesError("The Kubernetes API at https://x is not reached.")
         return world
@@ -121,7 +123,7 @@ def known_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda _bytes: str(next(numbers)))
 
 
-def created(world: World) -> dict[str, Any]:
+def created(world: SmallWorld) -> dict[str, Any]:
     made = ConfigFilesProvider().create(dict(CONFIG_FILES))
     assert world.objects[CONFIG_MAP]["data"] == CONFIG_FILES["files"]
     assert made.id == ID
@@ -135,12 +137,12 @@ def end_run() -> None:
     CREATED.clear()
 
 
-def test_files_that_are_in_force_are_no_change(world: World) -> None:
+def test_files_that_are_in_force_are_no_change(world: SmallWorld) -> None:
     outputs = created(world)
     assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is False
 
 
-def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: World) -> None:
+def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: SmallWorld) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "kubeconfig": "other", "context": "renewed"}
     assert ConfigFilesProvider().diff(ID, outputs, news).changes
@@ -152,7 +154,7 @@ def test_a_changed_connection_is_recorded_and_nothing_else_is_done(world: World)
     assert not ConfigFilesProvider().diff(ID, updated, news).changes
 
 
-def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: World) -> None:
+def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: SmallWorld) -> None:
     """The SDK leaves out of the inputs what is None."""
     outputs = {**created(world), "kubeconfig": "given", "context": "given"}
     silent = {key: value for key, value in CONFIG_FILES.items() if key not in {"kubeconfig", "context"}}
@@ -164,11 +166,13 @@ def test_an_access_that_is_no_longer_given_is_a_change_and_forgotten(world: Worl
         assert not ConfigFilesProvider().diff(ID, updated, news).changes
 
 
-def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refresh_looks_with_the_newest_access_and_records_none(
+    world: SmallWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outputs = {**created(world), "kubeconfig": OLD}
     asked: list[Any] = []
 
-    def kube(_self: LiveProvider, props: Mapping[str, Any]) -> World:
+    def kube(_self: LiveProvider, props: Mapping[str, Any]) -> SmallWorld:
         asked.append(props["kubeconfig"])
         return world
 
@@ -181,7 +185,7 @@ def test_a_refresh_looks_with_the_newest_access_and_records_none(world: World, m
     assert {*asked} == {NEW}
 
 
-def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: World) -> None:
+def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: SmallWorld) -> None:
     outputs = created(world)
     world.objects[NAMESPACE_PATH] = {"metadata": {"uid": "another"}}
     with pytest.raises(KubernetesError, match="not the one that this stack has recorded"):
@@ -194,7 +198,7 @@ def test_files_in_another_namespace_of_the_same_name_are_not_deleted(world: Worl
 
 @pytest.mark.parametrize("namespace", [None, {"metadata": {"uid": "another"}}], ids=["none", "another"])
 def test_files_are_neither_looked_for_nor_made_in_another_kubernetes(
-    world: World, capsys: pytest.CaptureFixture[str], namespace: dict[str, Any] | None
+    world: SmallWorld, capsys: pytest.CaptureFixture[str], namespace: dict[str, Any] | None
 ) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
@@ -217,7 +221,7 @@ def test_files_are_neither_looked_for_nor_made_in_another_kubernetes(
 
 
 def test_a_refresh_forgets_files_whose_namespace_is_gone_for_good_where_the_user_says_so(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: SmallWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outputs = created(world)
     monkeypatch.setenv(CONTROLLER_LOST, SELECTOR["app.kubernetes.io/instance"])
@@ -226,12 +230,14 @@ def test_a_refresh_forgets_files_whose_namespace_is_gone_for_good_where_the_user
     assert ConfigFilesProvider().read(ID, outputs).id == ""
 
 
-def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preview_says_that_slurm_could_not_take_a_change(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
     both = {"slurm.conf": "PartitionName=own\nPartitionName=main\n"}
     olds = {**CONFIG_FILES, "after_sync": "slurm", "files": both}
     outputs = ConfigFilesProvider().create(olds).outs or {}
     world.add_pod("controller-0", "controller")
-    world.jobs = [{"job_id": 7, "user_name": "alice", "partition": "own", "job_state": ["PENDING"], "nodes": ""}]
+    world.slurm.jobs[7] = Job(7, partition="own")
     for files, words in (
         ("PartitionName=main\n", "7 (alice, waiting)"),
         ("ClusterName=x\nPartitionName=own\n", "A running cluster cannot take this change"),
@@ -245,7 +251,7 @@ def test_a_preview_says_that_slurm_could_not_take_a_change(world: World, capsys:
 
 
 def test_a_changed_file_is_a_change_and_its_difference_is_printed(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
@@ -254,20 +260,20 @@ def test_a_changed_file_is_a_change_and_its_difference_is_printed(
     assert printed[-2:] == ["-KillWait=30", "+KillWait=60"]
 
 
-def test_a_file_that_somebody_else_changed_is_a_change(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_somebody_else_changed_is_a_change(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
     assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
     assert "-KillWait=1" in capsys.readouterr().out
 
 
-def test_a_config_map_that_is_gone_is_a_change(world: World) -> None:
+def test_a_config_map_that_is_gone_is_a_change(world: SmallWorld) -> None:
     outputs = created(world)
     del world.objects[CONFIG_MAP]
     assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
 
 
-def test_an_interrupted_change_is_a_change_and_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_change_is_a_change_and_told(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["metadata"]["annotations"] = {}
     assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
@@ -275,7 +281,7 @@ def test_an_interrupted_change_is_a_change_and_told(world: World, capsys: pytest
 
 
 def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_told(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = created(world)
     world.unreachable = True
@@ -283,19 +289,19 @@ def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_told(
     assert "cannot be compared with the live files: The Kubernetes API" in capsys.readouterr().out
 
 
-def test_another_namespace_is_another_config_map(world: World) -> None:
+def test_another_namespace_is_another_config_map(world: SmallWorld) -> None:
     result = ConfigFilesProvider().diff(ID, created(world), {**CONFIG_FILES, "namespace": "other"})
     assert result.replaces
     assert result.delete_before_replace
 
 
-def test_an_update_records_the_files_that_went_well(world: World) -> None:
+def test_an_update_records_the_files_that_went_well(world: SmallWorld) -> None:
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
     outputs = ConfigFilesProvider().update(ID, created(world), news).outs
     assert outputs == {**news, "known_good": news["files"]}
 
 
-def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: World) -> None:
+def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: SmallWorld) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
     read = ConfigFilesProvider().read(ID, outputs)
@@ -304,20 +310,20 @@ def test_a_refresh_sees_live_files_and_keeps_those_that_went_well(world: World) 
     assert read.outs["known_good"] == CONFIG_FILES["files"]
 
 
-def test_a_refresh_sees_that_a_config_map_is_gone(world: World) -> None:
+def test_a_refresh_sees_that_a_config_map_is_gone(world: SmallWorld) -> None:
     outputs = created(world)
     del world.objects[CONFIG_MAP]
     assert ConfigFilesProvider().read(ID, outputs).id == ""
 
 
-def test_deleting_deletes_the_config_map_and_bears_that_it_is_gone(world: World) -> None:
+def test_deleting_deletes_the_config_map_and_bears_that_it_is_gone(world: SmallWorld) -> None:
     outputs = created(world)
     ConfigFilesProvider().delete(ID, outputs)
     ConfigFilesProvider().delete(ID, outputs)
     assert CONFIG_MAP not in world.objects
 
 
-def test_a_config_map_that_was_made_again_outlives_the_resource_that_it_replaces(world: World) -> None:
+def test_a_config_map_that_was_made_again_outlives_the_resource_that_it_replaces(world: SmallWorld) -> None:
     old = created(world)
     successor = ConfigFilesProvider().create(dict(CONFIG_FILES))
     assert successor.id != ID
@@ -328,7 +334,7 @@ def test_a_config_map_that_was_made_again_outlives_the_resource_that_it_replaces
     assert CONFIG_MAP not in world.objects
 
 
-def test_a_config_map_stays_that_of_its_resource_when_it_changes(world: World) -> None:
+def test_a_config_map_stays_that_of_its_resource_when_it_changes(world: SmallWorld) -> None:
     outputs = created(world)
     news = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=60\n"}}
     ConfigFilesProvider().update(ID, outputs, news)
@@ -336,7 +342,7 @@ def test_a_config_map_stays_that_of_its_resource_when_it_changes(world: World) -
     assert CONFIG_MAP not in world.objects
 
 
-def test_a_successor_whose_files_are_refused_leaves_the_config_map_to_the_old_resource(world: World) -> None:
+def test_a_successor_whose_files_are_refused_leaves_the_config_map_to_the_old_resource(world: SmallWorld) -> None:
     sshd = {"after_sync": "sshd", "readers": [{"component": "login", "container": "sshd"}]}
     made = ConfigFilesProvider().create({**CONFIG_FILES, **sshd})
     world.add_pod("login-0", "login")
@@ -349,7 +355,7 @@ def test_a_successor_whose_files_are_refused_leaves_the_config_map_to_the_old_re
     assert CONFIG_MAP not in world.objects
 
 
-def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) -> None:
+def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: SmallWorld) -> None:
     outputs = created(world)
     world.add_pod("login-0", "login")
     world.sshd_words = "Bad configuration option"
@@ -368,7 +374,9 @@ def test_an_error_of_ours_comes_without_the_errors_that_led_to_it(world: World) 
 # -- PodsReady ----------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_that_are_ready_are_no_change_and_others_are(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
     props = {"namespace": NAMESPACE, "owner": "project.dev.hpc", "stateful_set": "login", "selector": LOGIN}
     world.objects[PATH] = a_stateful_set()
     assert PodsReadyProvider().create(props).outs == props
@@ -381,12 +389,12 @@ def test_pods_that_are_ready_are_no_change_and_others_are(world: World, capsys: 
 # -- Prerequisites ----------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_that_lacks_nothing_passes_the_check(world: World) -> None:
+def test_a_cluster_that_lacks_nothing_passes_the_check(world: SmallWorld) -> None:
     del world
     assert PrerequisitesProvider().check({}, dict(PREREQUISITES)).failures == []
 
 
-def test_all_that_is_missing_is_one_failure_of_the_check(world: World) -> None:
+def test_all_that_is_missing_is_one_failure_of_the_check(world: SmallWorld) -> None:
     world.objects["/api/v1/namespaces/hpc"] = {"metadata": {"labels": {}}}
     missing = {"path": "login.priority_class", "kind": "PriorityClass", "name": "high", "key": "", "holds": ""}
     (failure,) = PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [missing]}).failures
@@ -394,25 +402,25 @@ def test_all_that_is_missing_is_one_failure_of_the_check(world: World) -> None:
     assert "login.priority_class" in failure.reason
 
 
-def test_a_cluster_that_is_not_reached_fails_the_check_in_words(world: World) -> None:
+def test_a_cluster_that_is_not_reached_fails_the_check_in_words(world: SmallWorld) -> None:
     world.unreachable = True
     (failure,) = PrerequisitesProvider().check({}, dict(PREREQUISITES)).failures
     assert failure.reason == "The Kubernetes API at https://x is not reached."
 
 
-def test_a_kubeconfig_that_is_not_known_yet_is_not_checked_in_a_preview(world: World) -> None:
+def test_a_kubeconfig_that_is_not_known_yet_is_not_checked_in_a_preview(world: SmallWorld) -> None:
     world.unreachable = True
     assert PrerequisitesProvider().check({}, {**PREREQUISITES, "kubeconfig": UNKNOWN}).failures == []
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN, Unknown()], ids=["text", "object"])
-def test_names_that_are_not_known_yet_are_passed_over_in_a_preview(world: World, unknown: object) -> None:
+def test_names_that_are_not_known_yet_are_passed_over_in_a_preview(world: SmallWorld, unknown: object) -> None:
     del world
     reference = {"path": "storage.homes.storage_class", "kind": "StorageClass", "name": unknown}
     assert PrerequisitesProvider().check({}, {**PREREQUISITES, "references": [reference]}).failures == []
 
 
-def test_the_addresses_of_the_kubernetes_api_are_inputs_as_a_preview_finds_them(world: World) -> None:
+def test_the_addresses_of_the_kubernetes_api_are_inputs_as_a_preview_finds_them(world: SmallWorld) -> None:
     provider = PrerequisitesProvider()
     checked = provider.check({}, {**PREREQUISITES, "api_servers": None}).inputs
     assert checked["api_servers"] == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
@@ -425,13 +433,13 @@ def test_the_addresses_of_the_kubernetes_api_are_inputs_as_a_preview_finds_them(
     assert provider.diff("", outputs, moved).changes is True
 
 
-def test_addresses_of_the_kubernetes_api_that_are_given_are_taken(world: World) -> None:
+def test_addresses_of_the_kubernetes_api_that_are_given_are_taken(world: SmallWorld) -> None:
     del world.objects[API_SLICE]
     given = {**PREREQUISITES, "api_servers": ["192.0.2.0/24"]}
     assert PrerequisitesProvider().check({}, given).inputs == given
 
 
-def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: World) -> None:
+def test_the_public_half_of_an_own_host_key_is_recorded_and_followed(world: SmallWorld) -> None:
     def secret(seed: int) -> dict[str, Any]:
         key = host_key(bytes([seed]) * 32).private_key.encode()
         return {"metadata": {}, "data": {"id": base64.b64encode(key).decode()}}

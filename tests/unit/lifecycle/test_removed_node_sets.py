@@ -9,6 +9,7 @@ from pulumi.runtime.rpc import UNKNOWN
 from soperator_pulumi.errors import ConfigRefusedError, DrainError
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.objects import CONFIG_MAPS
 from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.faults.stage import STAGE, provider
 from tests.unit.lifecycle.model import Model, a_model
@@ -72,7 +73,7 @@ def with_partitions(model: Model, after: Mapping[str, str]) -> tuple[dict[str, A
     """Return what is recorded, and what is wanted without gpu and with these files of Slurm."""
     STAGE.begin(model.faults)
     model.world.reported.clear()
-    model.world.kubernetes.slurm_files = PARTITIONS
+    model.world.kubernetes.objects[f"{CONFIG_MAPS}/slurm-config"] = {"metadata": {}, "data": PARTITIONS}
     olds = model.engine.state[NAME]
     return olds, {**olds, "policies": {"cpu": olds["policies"]["cpu"]}, "slurm_files": {**after}}
 

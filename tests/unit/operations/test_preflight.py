@@ -8,7 +8,7 @@ import pytest
 from soperator_pulumi.cluster.secrets import host_key
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.preflight import Surroundings, api_servers, closed_api_servers, problems
-from tests.unit.lifecycle.world import API_SERVICE, API_SLICE, World
+from tests.fakes.small_world import API_SERVICE, API_SLICE, SmallWorld
 
 OWNER = "project.dev.hpc"
 LABEL = "soperator-pulumi/owner"
@@ -18,7 +18,7 @@ HOST_KEY = host_key(bytes(32)).private_key.encode()
 
 
 def found(
-    world: World, *references: dict[str, str], before: dict[str, Any] | None = None, **overrides: Any
+    world: SmallWorld, *references: dict[str, str], before: dict[str, Any] | None = None, **overrides: Any
 ) -> list[str]:
     wanted: dict[str, Any] = {
         "namespace": "hpc",
@@ -51,11 +51,11 @@ NAMESPACE = "/api/v1/namespaces/hpc"
 
 
 def test_an_empty_cluster_lacks_nothing_for_a_cluster_that_names_nothing() -> None:
-    assert found(World()) == []
+    assert found(SmallWorld()) == []
 
 
 def test_a_namespace_that_pulumi_would_delete_under_the_cluster_does_not_leave_the_program() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     created = {"create_namespace": True, "keep_namespace": False}
     (problem,) = found(world, before=created, create_namespace=False)
@@ -67,14 +67,14 @@ def test_a_namespace_that_pulumi_would_delete_under_the_cluster_does_not_leave_t
 
 
 def test_a_namespace_of_this_stack_is_used_again() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     world.objects[f"{NAMESPACE}/persistentvolumeclaims/shared"] = an_object(OURS)
     assert found(world) == []
 
 
 def test_a_namespace_of_somebody_else_is_not_taken_over() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object()
     assert found(world) == [
         (
@@ -85,14 +85,14 @@ def test_a_namespace_of_somebody_else_is_not_taken_over() -> None:
 
 
 def test_a_namespace_that_is_to_exist_must() -> None:
-    assert found(World(), create_namespace=False) == [
+    assert found(SmallWorld(), create_namespace=False) == [
         'namespace: "hpc" does not exist, and create_namespace is false. Create it, or set create_namespace: true.'
     ]
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
 def test_a_namespace_whose_pods_may_not_mount_is_told_before_the_pods_are_refused(level: str) -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object({"pod-security.kubernetes.io/enforce": level})
     (problem,) = found(world, create_namespace=False)
     assert problem.startswith(f'namespace: "hpc" enforces the Pod Security level "{level}", which forbids')
@@ -100,13 +100,13 @@ def test_a_namespace_whose_pods_may_not_mount_is_told_before_the_pods_are_refuse
 
 
 def test_a_namespace_of_ours_gets_the_level_that_it_needs() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object({**OURS, "pod-security.kubernetes.io/enforce": "baseline"})
     assert found(world) == []
 
 
 def test_a_namespace_that_is_going_is_not_used() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
     assert found(world) == ['namespace: "hpc" is being deleted. Wait until it is gone, or choose another one.']
 
@@ -119,7 +119,7 @@ def test_a_namespace_that_is_going_is_not_used() -> None:
     ],
 )
 def test_a_namespace_holds_one_slurm_cluster(path: str, what: str) -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object()
     world.objects[path] = an_object(THEIRS)
     assert found(world, create_namespace=False) == [
@@ -131,7 +131,7 @@ def test_a_namespace_holds_one_slurm_cluster(path: str, what: str) -> None:
 
 
 def test_every_missing_object_is_named_by_the_path_that_names_it() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     missing = [
         reference("secrets.munge_key", "Secret", "munge", "munge.key", "munge key"),
@@ -151,7 +151,7 @@ def test_every_missing_object_is_named_by_the_path_that_names_it() -> None:
 
 
 def test_an_object_that_must_be_in_a_namespace_not_yet_made_needs_the_namespace_first() -> None:
-    (problem,) = found(World(), reference("secrets.munge_key", "Secret", "munge", "munge.key", "munge key"))
+    (problem,) = found(SmallWorld(), reference("secrets.munge_key", "Secret", "munge", "munge.key", "munge key"))
     assert problem.endswith("Create the namespace and it first, and set create_namespace: false.")
 
 
@@ -166,7 +166,7 @@ def test_an_object_that_must_be_in_a_namespace_not_yet_made_needs_the_namespace_
     ],
 )
 def test_a_secret_must_hold_what_it_is_named_for(secret: dict[str, Any], holds: str, expected: str) -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     world.objects[f"{NAMESPACE}/secrets/own"] = secret
     problem = "".join(found(world, reference("secrets.x", "Secret", "own", "the.key", holds)))
@@ -174,7 +174,7 @@ def test_a_secret_must_hold_what_it_is_named_for(secret: dict[str, Any], holds: 
 
 
 def test_no_message_shows_what_a_secret_holds() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     world.objects[f"{NAMESPACE}/secrets/own"] = a_secret(the_key=b"hunter2")
     for holds in ("munge key", "ssh host key"):
@@ -182,7 +182,7 @@ def test_no_message_shows_what_a_secret_holds() -> None:
 
 
 def test_a_claim_must_allow_the_access_that_is_needed() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     world.objects[f"{NAMESPACE}/persistentvolumeclaims/homes"] = an_object(spec={"accessModes": ["ReadWriteOnce"]})
     claim = reference("storage.homes.existing_claim", "PersistentVolumeClaim", "homes", holds="ReadWriteMany")
@@ -192,7 +192,7 @@ def test_a_claim_must_allow_the_access_that_is_needed() -> None:
 
 
 def test_without_a_storage_class_the_cluster_needs_a_default_one() -> None:
-    world = World()
+    world = SmallWorld()
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     world.objects[f"{classes}/slow"] = {"metadata": {"name": "slow"}}
     unnamed = reference("storage.homes.storage_class", "StorageClass", "")
@@ -209,7 +209,7 @@ def test_without_a_storage_class_the_cluster_needs_a_default_one() -> None:
 
 @pytest.mark.parametrize(("modes", "problems"), [(["ReadOnlyMany"], 0), (["ReadWriteMany"], 0), (["ReadWriteOnce"], 1)])
 def test_a_claim_may_be_allowed_several_kinds_of_access(modes: list[str], problems: int) -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     world.objects[f"{NAMESPACE}/persistentvolumeclaims/data"] = an_object(spec={"accessModes": modes})
     claim = reference(
@@ -238,7 +238,7 @@ def test_a_claim_may_be_allowed_several_kinds_of_access(modes: list[str], proble
     ids=["free", "ours", "theirs", "released", "absent"],
 )
 def test_a_volume_made_beforehand_must_be_free_for_its_claim(volume: dict[str, Any] | None, expected: str) -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[NAMESPACE] = an_object(OURS)
     if volume is not None:
         world.objects["/api/v1/persistentvolumes/nfs"] = volume
@@ -247,18 +247,18 @@ def test_a_volume_made_beforehand_must_be_free_for_its_claim(volume: dict[str, A
 
 
 def test_the_kubernetes_api_is_closed_at_its_services_addresses_and_at_those_behind_it() -> None:
-    assert api_servers(World()) == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
+    assert api_servers(SmallWorld()) == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
 
 
 def test_names_behind_the_kubernetes_api_are_no_addresses() -> None:
-    world = World()
+    world = SmallWorld()
     world.objects[API_SLICE]["addressType"] = "FQDN"
     world.objects[API_SLICE]["endpoints"] = [{"addresses": ["api.example.com"]}]
     assert api_servers(world) == ["10.96.0.1/32", "fd00:96::1/128"]
 
 
 def test_an_api_that_is_not_found_is_a_problem_unless_its_addresses_are_given() -> None:
-    world = World()
+    world = SmallWorld()
     del world.objects[API_SERVICE], world.objects[API_SLICE]
     (problem,) = found(world)
     assert problem.startswith("network.api_servers: not given, and ")
@@ -267,7 +267,7 @@ def test_an_api_that_is_not_found_is_a_problem_unless_its_addresses_are_given() 
 
 
 def test_an_api_that_may_not_be_asked_for_its_addresses_is_a_problem_among_others() -> None:
-    class Forbidding(World):
+    class Forbidding(SmallWorld):
         def find(self, path: str, *arguments: Any, **keywords: Any) -> list[dict[str, Any]]:
             if path.endswith("endpointslices"):
                 raise KubernetesError("GET endpointslices: forbidden.")

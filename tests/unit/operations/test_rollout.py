@@ -3,11 +3,13 @@
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.rollout import Rollout
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, Json, World
+from tests.fakes.objects import NAMESPACE, STATEFUL_SETS, labels_of
+from tests.fakes.small_world import SmallWorld
 
-PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/login"
-LOGIN = {**SELECTOR, "app.kubernetes.io/component": "login"}
+PATH = f"{STATEFUL_SETS}/login"
+LOGIN = labels_of("login")
 
 
 def a_stateful_set(replicas: int = 2, **status: object) -> Json:
@@ -16,22 +18,22 @@ def a_stateful_set(replicas: int = 2, **status: object) -> Json:
 
 
 @pytest.fixture
-def world() -> World:
-    world = World()
+def world() -> SmallWorld:
+    world = SmallWorld()
     world.objects[PATH] = a_stateful_set()
     return world
 
 
-def rollout(world: World) -> Rollout:
+def rollout(world: SmallWorld) -> Rollout:
     return Rollout(world, NAMESPACE, "login", LOGIN, world.reported.append, world.clock)
 
 
-def test_pods_that_are_new_and_ready_are_not_waited_for(world: World) -> None:
+def test_pods_that_are_new_and_ready_are_not_waited_for(world: SmallWorld) -> None:
     rollout(world).wait(600)
     assert world.reported == []
 
 
-def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
+def test_none_are_wanted_when_the_spec_closes_the_door(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(replicas=0)
     assert rollout(world).missing() == []
 
@@ -45,29 +47,29 @@ def test_none_are_wanted_when_the_spec_closes_the_door(world: World) -> None:
     ],
     ids=["not ready", "half replaced", "not yet replaced"],
 )
-def test_pods_that_are_old_or_not_ready_are_missing(world: World, status: Json, line: str) -> None:
+def test_pods_that_are_old_or_not_ready_are_missing(world: SmallWorld, status: Json, line: str) -> None:
     world.objects[PATH] = a_stateful_set(**status)
     assert rollout(world).missing(explained=False) == [line]
 
 
-def test_a_status_about_an_older_specification_counts_for_nothing(world: World) -> None:
+def test_a_status_about_an_older_specification_counts_for_nothing(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(observedGeneration=2)
     assert rollout(world).missing()
 
 
-def test_a_stateful_set_that_is_gone_is_named(world: World) -> None:
+def test_a_stateful_set_that_is_gone_is_named(world: SmallWorld) -> None:
     del world.objects[PATH]
     assert rollout(world).missing() == ["login: there is no such StatefulSet"]
 
 
-def test_each_pod_that_is_not_ready_says_why(world: World) -> None:
+def test_each_pod_that_is_not_ready_says_why(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=1)
     world.add_pod("login-0", "login")
     world.add_pod("login-1", "login", "no image")
     assert rollout(world).missing()[1:] == ["  login-1: sshd: ErrImagePull: not found"]
 
 
-def test_the_wait_ends_when_they_are_ready(world: World) -> None:
+def test_the_wait_ends_when_they_are_ready(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=0)
     world.clock.after(4, lambda: world.objects.update({PATH: a_stateful_set()}))
     rollout(world).wait(600)
@@ -75,7 +77,7 @@ def test_the_wait_ends_when_they_are_ready(world: World) -> None:
     assert 4 <= world.clock.time < 6
 
 
-def test_the_wait_is_bounded_and_ends_with_the_reasons(world: World) -> None:
+def test_the_wait_is_bounded_and_ends_with_the_reasons(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=1)
     world.add_pod("login-1", "login", "unschedulable")
     with pytest.raises(NotReadyError, match=r"login-1: waits for a machine: 0/3 nodes .*\n.*run again"):

@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from tests.unit.lifecycle.jail_world import JailWorld, Printed
+from tests.fakes.jail import JailWorld, Printed
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ import pytest
 
 from soperator_pulumi.errors import JailError, NotReadyError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
-from tests.unit.lifecycle.jail_world import (
+from tests.fakes.jail import (
     JOB,
-    JOBS,
     LIVE_JOBS,
     NEW,
     NO_IMAGE,
@@ -18,7 +17,7 @@ from tests.unit.lifecycle.jail_world import (
     Run,
     wanted,
 )
-from tests.unit.lifecycle.world import PODS, SELECTOR, KilledError
+from tests.fakes.objects import JOBS, PODS, SELECTOR, KilledError
 
 
 def test_the_tree_that_is_active_is_no_change(printed: Printed) -> None:

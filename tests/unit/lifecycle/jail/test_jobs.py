@@ -6,8 +6,9 @@ import pytest
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.jail.jobs import BatchJob, JobFollower
-from tests.unit.lifecycle.jail_world import JOBS, REFUSED, JailWorld, Run
-from tests.unit.lifecycle.world import NAMESPACE, PODS, Json
+from soperator_pulumi.operations.kube import Json
+from tests.fakes.jail import MAKER, REFUSED, JailWorld, Run
+from tests.fakes.objects import JOBS, NAMESPACE, PODS
 
 NAME = "jail-populate-x"
 
@@ -123,7 +124,8 @@ def test_a_pod_that_may_not_be_made_is_told(world: JailWorld) -> None:
     pod = started(world)
     del world.objects[f"{PODS}/{pod['metadata']['name']}"]
     uid = world.objects[f"{JOBS}/{NAME}"]["metadata"]["uid"]
-    event = {"metadata": {}, "involvedObject": {"uid": uid}, "reason": "FailedCreate", "message": "exceeded quota"}
+    about = {"metadata": {}, "type": "Warning", "involvedObject": {"uid": uid}}
+    event = {**about, "reason": "FailedCreate", "message": "exceeded quota"}
     world.objects[f"/api/v1/namespaces/{NAMESPACE}/events/e"] = event
     with pytest.raises(NotReadyError, match="FailedCreate: exceeded quota"):
         following(world).end()
@@ -216,7 +218,7 @@ def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_pu
 def test_a_job_made_anew_stays_its_makers(world: JailWorld) -> None:
     started(world)
     following(world).recreate(following(world).look())
-    assert world.managers[f"{JOBS}/{NAME}"] == "pulumi-kubernetes-1a2b3c4d"
+    assert BatchJob.of(world.objects[f"{JOBS}/{NAME}"]).manager == MAKER
 
 
 def test_a_job_that_does_not_go_is_not_waited_for_for_ever(world: JailWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,8 @@ import pytest
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.lifecycle.jail_world import (
-    LIVE_JOBS,
-    NEW,
-    OLD,
-    REFUSED,
-    JailWorld,
-    Printed,
-    Run,
-    wanted,
-)
+from tests.fakes.jail import LIVE_JOBS, NEW, OLD, REFUSED, JailWorld, Printed, Run, wanted
+from tests.fakes.slurmctld import Job
 
 
 def collected(world: JailWorld) -> list[str]:
@@ -26,11 +18,7 @@ def collected(world: JailWorld) -> list[str]:
 
 
 def test_live_jobs_and_trees_with_open_sessions_are_told_to_what_removes_old_trees(world: JailWorld) -> None:
-    world.jobs = [
-        {"job_id": 7, "job_state": ["RUNNING"]},
-        {"job_id": 8, "job_state": ["COMPLETED"]},
-        {"job_id": 9, "job_state": ["PENDING"]},
-    ]
+    world.slurm.jobs = {7: Job(7, state="RUNNING"), 8: Job(8, state="COMPLETED"), 9: Job(9)}
     live_jobs: list[dict[str, str]] = []
 
     def collect(_arguments: list[str]) -> Run:
@@ -75,7 +63,10 @@ def test_a_tree_of_which_a_pod_has_mounted_a_part_is_in_use(world: JailWorld) ->
     ("spoil", "words"),
     [
         (lambda world: world.in_use.update({"login-0": Answer(1, "", "no /proc")}), "login-0 cannot be looked at: no"),
-        (lambda world: world.jobs.append({"not": "a job"}), "not Slurm's JSON"),
+        (
+            lambda world: world.answers.update({"squeue --json --all": Answer(0, '{"jobs": [{"not": "a job"}]}', "")}),
+            "not Slurm's JSON",
+        ),
     ],
     ids=["sessions", "jobs"],
 )

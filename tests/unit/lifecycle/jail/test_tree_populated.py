@@ -4,16 +4,8 @@ import pytest
 
 from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
-from tests.unit.lifecycle.jail_world import (
-    JOB,
-    NEW,
-    OLD,
-    REFUSED,
-    JailWorld,
-    Printed,
-    Run,
-)
-from tests.unit.lifecycle.world import NAMESPACE, SELECTOR, KilledError
+from tests.fakes.jail import JOB, NEW, OLD, REFUSED, JailWorld, Printed, Run
+from tests.fakes.objects import NAMESPACE, SELECTOR, KilledError
 
 FILLED = {
     "namespace": NAMESPACE,

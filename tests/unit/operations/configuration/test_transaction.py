@@ -11,7 +11,9 @@ from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
-from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, KilledError, World
+from tests.fakes.objects import NAMESPACE, PODS, SELECTOR, KilledError
+from tests.fakes.slurmctld import Job
+from tests.fakes.small_world import SmallWorld
 
 BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"
 OLD = {"slurm.conf": f"{BASE}KillWait=30\n"}
@@ -38,7 +40,7 @@ def wanted(
     )
 
 
-def put(world: World, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
+def put(world: SmallWorld, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
         AfterSync.SLURM: Slurmctld(world, NAMESPACE, SELECTOR, world.reported.append, world.clock),
@@ -47,34 +49,34 @@ def put(world: World, desired: DesiredFiles, known_good: Mapping[str, str] | Non
     Transaction(world, activations, world.reported.append, world.clock).put(desired, known_good)
 
 
-def in_force(world: World, desired: DesiredFiles) -> bool:
+def in_force(world: SmallWorld, desired: DesiredFiles) -> bool:
     return LiveFiles(world.objects[desired.path]).is_as(desired)
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> SmallWorld:
     """A cluster whose slurmctld runs on the old files."""
-    world = World()
+    world = SmallWorld()
     put(world, slurm_files(OLD))
     world.add_pod("controller-0", "controller")
     return world
 
 
 def test_files_of_a_new_cluster_are_in_force_without_asking_anybody() -> None:
-    world = World()
+    world = SmallWorld()
     put(world, slurm_files(OLD))
     assert in_force(world, slurm_files(OLD))
     assert world.commands == []
     assert world.clock.time == 0
 
 
-def test_a_change_reaches_slurmctld_and_is_marked_as_in_force(world: World) -> None:
+def test_a_change_reaches_slurmctld_and_is_marked_as_in_force(world: SmallWorld) -> None:
     put(world, slurm_files(NEW), OLD)
     assert world.runs_on == NEW
     assert in_force(world, slurm_files(NEW))
 
 
-def test_new_files_are_tried_before_anything_is_changed(world: World) -> None:
+def test_new_files_are_tried_before_anything_is_changed(world: SmallWorld) -> None:
     before = dict(world.objects)
     world.trial = lambda files: "slurmctld: fatal: no such plugin" if "KillWait=60" in files["slurm.conf"] else ""
     with pytest.raises(ConfigRefusedError, match="nothing was changed:\nslurmctld: fatal: no such plugin"):
@@ -83,7 +85,7 @@ def test_new_files_are_tried_before_anything_is_changed(world: World) -> None:
     assert world.runs_on == OLD
 
 
-def test_when_slurmctld_dies_of_new_files_it_runs_on_the_old_ones_again(world: World) -> None:
+def test_when_slurmctld_dies_of_new_files_it_runs_on_the_old_ones_again(world: SmallWorld) -> None:
     world.refuses = lambda files: files == NEW
     with pytest.raises(ConfigRefusedError, match="fatal: no such plugin") as raised:
         put(world, slurm_files(NEW), OLD)
@@ -93,7 +95,7 @@ def test_when_slurmctld_dies_of_new_files_it_runs_on_the_old_ones_again(world: W
 
 
 def test_a_refusal_without_any_earlier_files_says_so() -> None:
-    world = World()
+    world = SmallWorld()
     world.refuses = lambda _files: True
     world.objects[slurm_files(NEW).path] = slurm_files(OLD).manifest(in_force=False)
     world.add_pod("controller-0", "controller")
@@ -101,7 +103,7 @@ def test_a_refusal_without_any_earlier_files_says_so() -> None:
         put(world, slurm_files(NEW))
 
 
-def test_a_refusal_after_an_interrupted_change_goes_back_to_the_last_files_that_went_well(world: World) -> None:
+def test_a_refusal_after_an_interrupted_change_goes_back_to_the_last_files_that_went_well(world: SmallWorld) -> None:
     interrupted = {"slurm.conf": f"{BASE}KillWait=45\n"}
     world.objects[slurm_files(OLD).path] = slurm_files(interrupted).manifest(in_force=False)
     world.refuses = lambda files: files != OLD
@@ -110,7 +112,7 @@ def test_a_refusal_after_an_interrupted_change_goes_back_to_the_last_files_that_
     assert world.runs_on == OLD
 
 
-def test_when_restoring_fails_as_well_both_reasons_are_told(world: World) -> None:
+def test_when_restoring_fails_as_well_both_reasons_are_told(world: SmallWorld) -> None:
     world.refuses = lambda _files: True
     with pytest.raises(ConfigRefusedError, match="Restoring the old files failed as well"):
         put(world, slurm_files(NEW), OLD)
@@ -120,7 +122,7 @@ def test_when_restoring_fails_as_well_both_reasons_are_told(world: World) -> Non
 @pytest.mark.parametrize("survived_calls", range(20))
 @pytest.mark.parametrize("then", [NEW, OLD], ids=["again", "reverted"])
 def test_a_run_after_one_that_was_killed_at_any_call_brings_its_own_files_into_force(
-    world: World, survived_calls: int, then: Mapping[str, str]
+    world: SmallWorld, survived_calls: int, then: Mapping[str, str]
 ) -> None:
     world.calls_left = survived_calls
     with contextlib.suppress(KilledError):
@@ -132,7 +134,9 @@ def test_a_run_after_one_that_was_killed_at_any_call_brings_its_own_files_into_f
 
 
 @pytest.mark.parametrize("survived_calls", range(30))
-def test_a_restore_that_is_killed_at_any_call_is_completed_by_the_next_run(world: World, survived_calls: int) -> None:
+def test_a_restore_that_is_killed_at_any_call_is_completed_by_the_next_run(
+    world: SmallWorld, survived_calls: int
+) -> None:
     world.refuses = lambda files: files == NEW
     world.calls_left = survived_calls
     with pytest.raises((KilledError, ConfigRefusedError)):
@@ -143,16 +147,15 @@ def test_a_restore_that_is_killed_at_any_call_is_completed_by_the_next_run(world
     assert in_force(world, slurm_files(OLD))
 
 
-def test_a_slurmctld_that_is_down_is_restarted_on_the_new_files(world: World) -> None:
+def test_a_slurmctld_that_is_down_is_restarted_on_the_new_files(world: SmallWorld) -> None:
     world.add_pod("controller-0", "controller", "crashed")
-    world.runs_on = None
     put(world, slurm_files(NEW), OLD)
     assert any("restarting slurmctld (it is down)" in line for line in world.reported)
     assert LiveFiles(world.objects[slurm_files(NEW).path]).in_force
     assert world.files["controller-0"]["slurm-config"] == NEW
 
 
-def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(world: World) -> None:
+def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(world: SmallWorld) -> None:
     changed = {"slurm.conf": OLD["slurm.conf"] + "CommunicationParameters=EnableIPv6\n"}
     put(world, slurm_files(changed), OLD)
     assert world.runs_on == changed
@@ -160,8 +163,8 @@ def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(wo
     assert world.reported == ["restarting slurmctld (for CommunicationParameters); jobs continue"]
 
 
-def a_job(partition: str, state: str = "RUNNING") -> dict[str, object]:
-    return {"job_id": 7, "user_name": "alice", "partition": partition, "job_state": [state], "nodes": "cpu-0"}
+def a_job(partition: str, state: str = "RUNNING") -> Job:
+    return Job(7, partition=partition, state=state, nodes=("cpu-0",))
 
 
 MAIN = {"slurm.conf": OLD["slurm.conf"] + "PartitionName=main Nodes=ALL\n"}
@@ -169,28 +172,28 @@ MAIN_AND_GPU = {"slurm.conf": MAIN["slurm.conf"] + "PartitionName=gpu Nodes=ALL\
 
 
 @pytest.fixture
-def world_of_two_partitions() -> World:
-    world = World()
+def world_of_two_partitions() -> SmallWorld:
+    world = SmallWorld()
     put(world, slurm_files(MAIN_AND_GPU))
     world.add_pod("controller-0", "controller")
     return world
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
-def test_a_partition_is_not_removed_while_it_has_jobs(world_of_two_partitions: World, state: str) -> None:
-    world_of_two_partitions.jobs = [a_job("gpu", state)]
+def test_a_partition_is_not_removed_while_it_has_jobs(world_of_two_partitions: SmallWorld, state: str) -> None:
+    world_of_two_partitions.slurm.jobs[7] = a_job("gpu", state)
     with pytest.raises(ConfigRefusedError, match=r"PartitionName=gpu.*\n.*7 \(alice, on cpu-0\)"):
         put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
     assert world_of_two_partitions.runs_on == MAIN_AND_GPU
 
 
 def test_a_job_that_comes_to_a_partition_while_its_removal_is_under_way_keeps_it(
-    world_of_two_partitions: World,
+    world_of_two_partitions: SmallWorld,
 ) -> None:
     """It is looked for once more when the files are there, up to three minutes later."""
     world = world_of_two_partitions
     world.kubelet_seconds = 60
-    world.clock.after(30, lambda: world.jobs.append(a_job("gpu", "PENDING")))
+    world.clock.after(30, lambda: world.slurm.jobs.update({7: a_job("gpu", "PENDING")}))
     with pytest.raises(ConfigRefusedError, match=r"PartitionName=gpu.*\n.*7 \(alice, on cpu-0\)") as refused:
         put(world, slurm_files(MAIN), MAIN_AND_GPU)
     assert "The old files are in force again." in str(refused.value)
@@ -199,35 +202,35 @@ def test_a_job_that_comes_to_a_partition_while_its_removal_is_under_way_keeps_it
 
 
 @pytest.mark.parametrize("job", [a_job("main"), a_job("gpu", "COMPLETED")])
-def test_a_partition_without_jobs_is_removed(world_of_two_partitions: World, job: dict[str, object]) -> None:
-    world_of_two_partitions.jobs = [job]
+def test_a_partition_without_jobs_is_removed(world_of_two_partitions: SmallWorld, job: Job) -> None:
+    world_of_two_partitions.slurm.jobs[7] = job
     put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
     assert world_of_two_partitions.runs_on == MAIN
 
 
 def test_what_may_lose_jobs_is_refused_when_nobody_can_say_whether_there_are_any(
-    world_of_two_partitions: World,
+    world_of_two_partitions: SmallWorld,
 ) -> None:
     world_of_two_partitions.unreachable = True
     with pytest.raises(ConfigRefusedError, match="whether there are any is not known"):
         put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
 
 
-def test_what_a_running_cluster_cannot_take_is_refused_with_the_reason(world: World) -> None:
+def test_what_a_running_cluster_cannot_take_is_refused_with_the_reason(world: SmallWorld) -> None:
     renamed = {"slurm.conf": OLD["slurm.conf"].replace("ClusterName=hpc", "ClusterName=other")}
     with pytest.raises(ConfigRefusedError, match=r"ClusterName: .*CLUSTER NAME MISMATCH"):
         put(world, slurm_files(renamed), OLD)
     assert world.runs_on == OLD
 
 
-def test_a_kubelet_that_is_slow_is_asked_again_and_waited_for(world: World) -> None:
+def test_a_kubelet_that_is_slow_is_asked_again_and_waited_for(world: SmallWorld) -> None:
     world.kubelet_seconds = 40
     put(world, slurm_files(NEW), OLD)
     assert world.runs_on == NEW
     assert any("waits for its files in controller-0" in line for line in world.reported)
 
 
-def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: World) -> None:
+def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: SmallWorld) -> None:
     world.kubelet_seconds = 10_000
     with pytest.raises(NotReadyError, match=r"not in pod hpc/controller-0 after 180 s\. Check its machine's kubelet"):
         put(world, slurm_files(NEW), OLD)
@@ -235,7 +238,7 @@ def test_a_kubelet_that_never_syncs_ends_the_wait_with_what_to_look_at(world: Wo
     assert not in_force(world, slurm_files(NEW))
 
 
-def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: World) -> None:
+def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: SmallWorld) -> None:
     world.add_pod("controller-0", "controller", "unschedulable")
     put(world, slurm_files(NEW), OLD)
     assert in_force(world, slurm_files(NEW))
@@ -243,7 +246,7 @@ def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: World) -
     assert any("it will read the files when it starts" in line for line in world.reported)
 
 
-def test_a_controller_that_is_starting_is_waited_for_and_told(world: World) -> None:
+def test_a_controller_that_is_starting_is_waited_for_and_told(world: SmallWorld) -> None:
     world.add_pod("controller-0", "controller", "creating")
     world.clock.after(5, world._controller_returns)
     put(world, slurm_files(NEW), OLD)
@@ -251,7 +254,7 @@ def test_a_controller_that_is_starting_is_waited_for_and_told(world: World) -> N
 
 
 def test_new_users_are_waited_for_where_they_log_in_and_where_jobs_are_checked() -> None:
-    world = World()
+    world = SmallWorld()
     readers = [
         CONTROLLER,
         Reader(component="login", container="sshd"),
@@ -267,7 +270,7 @@ def test_new_users_are_waited_for_where_they_log_in_and_where_jobs_are_checked()
 
 
 def test_files_that_a_program_makes_ready_are_waited_for_by_what_it_says_of_them() -> None:
-    world = World()
+    world = SmallWorld()
     readers = [Reader(component="login", container="sshd", sums="/users/declared.sha256")]
     put(world, wanted("users", {"passwd": "alice"}, readers))
     pod = world.add_pod("login-0", "login")
@@ -281,7 +284,7 @@ def test_files_that_a_program_makes_ready_are_waited_for_by_what_it_says_of_them
 
 
 def test_a_file_that_was_removed_is_waited_for_as_well() -> None:
-    world = World()
+    world = SmallWorld()
     reader = [Reader(component="login", container="sshd")]
     put(world, wanted("ssh-keys", {"alice": "key", "bob": "key"}, reader))
     world.add_pod("login-0", "login")
@@ -290,13 +293,13 @@ def test_a_file_that_was_removed_is_waited_for_as_well() -> None:
 
 
 def test_pods_that_do_not_mount_the_files_are_not_waited_for() -> None:
-    world = World()
+    world = SmallWorld()
     world.add_pod("controller-0", "controller")
     put(world, wanted("ssh-keys", {"alice": "key"}, [CONTROLLER]))
     assert world.commands == []
 
 
-def test_pods_that_are_going_are_not_waited_for(world: World) -> None:
+def test_pods_that_are_going_are_not_waited_for(world: SmallWorld) -> None:
     world.objects[f"{PODS}/controller-0"]["metadata"]["deletionTimestamp"] = "now"
     world.clock.after(3, world._controller_returns)
     put(world, slurm_files(NEW), OLD)
@@ -307,7 +310,7 @@ SSHD = [Reader(component="login", container="sshd")]
 
 
 def test_sshd_starts_anew_on_a_file_that_it_has_checked() -> None:
-    world = World()
+    world = SmallWorld()
     put(world, wanted("sshd-config", {"sshd_config": "Port 2222"}, SSHD, AfterSync.SSHD))
     world.add_pod("login-0", "login")
     world.add_pod("login-1", "login")
@@ -317,7 +320,7 @@ def test_sshd_starts_anew_on_a_file_that_it_has_checked() -> None:
 
 
 def test_a_file_that_sshd_refuses_is_never_in_place() -> None:
-    world = World()
+    world = SmallWorld()
     good = wanted("sshd-config", {"sshd_config": "Port 2222"}, SSHD, AfterSync.SSHD)
     put(world, good)
     world.add_pod("login-0", "login")
@@ -327,7 +330,7 @@ def test_a_file_that_sshd_refuses_is_never_in_place() -> None:
     assert in_force(world, good)
 
 
-def test_the_mark_is_taken_off_while_a_change_is_under_way(world: World) -> None:
+def test_the_mark_is_taken_off_while_a_change_is_under_way(world: SmallWorld) -> None:
     world.kubelet_seconds = 10_000
     with pytest.raises(NotReadyError):
         put(world, slurm_files(NEW), OLD)

@@ -13,7 +13,7 @@ from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.slurmctld import Job
+from tests.fakes.slurmctld import Job
 from tests.unit.faults.world import World
 
 OWNER = "dev-hpc"

@@ -9,8 +9,9 @@ from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
+from tests.fakes.objects import NAMESPACE
+from tests.fakes.workers import OWNER
 from tests.unit.faults.faults import FaultyKube
-from tests.unit.faults.kubernetes import NAMESPACE, OWNER
 from tests.unit.lifecycle.model import Model, a_model
 
 NAMES = ("gpu-1", "gpu-2")

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError, NotReadyError
+from soperator_pulumi.operations.nodes.lease import LEASE
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.unit.faults.kubernetes import OWNER, Pod
+from tests.fakes.objects import LEASES
+from tests.fakes.workers import OWNER, Pod
 from tests.unit.lifecycle.model import Model, a_model
 
 
@@ -97,7 +99,7 @@ def test_after_it_stops_a_renewed_node_that_joined_meanwhile_is_in_service(model
     world.advance(60)
     for _ in range(4):
         model.submit()
-    world.later.append((world.time + 60, lambda: setattr(kubernetes, "new_pods_fit", True)))
+    world.after(60, lambda: setattr(kubernetes, "new_pods_fit", True))
     with pytest.raises(DrainError):
         model.up(3, template="b", max_unavailable=2, policy=DrainSpec.model_validate({"timeout": "3m"}))
     assert (model.revisions(), model.drained()) == (["a", "a", "b"], {})
@@ -124,7 +126,7 @@ def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has
 
     def take_over() -> None:
         spec = {"holderIdentity": "agent@pod-7 process 1", "leaseDurationSeconds": 30, "renewTime": "1"}
-        kubernetes.lease = {"metadata": {"resourceVersion": "77"}, "spec": spec}
+        kubernetes.objects[f"{LEASES}/{LEASE}"].update({"metadata": {"resourceVersion": "77"}, "spec": spec})
         kubernetes.slurm.drain([*model.records], others)
 
     model.submit(seconds=5000, limit_seconds=9000, required=frozenset(model.records))

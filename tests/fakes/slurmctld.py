@@ -7,9 +7,6 @@ through `programs`.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-EPOCH = 1_790_000_000.0
-"""The world's time 0 as Slurm counts, in seconds since 1970."""
-
 SLURMD_TIMEOUT_SECONDS = 30.0
 MIN_JOB_AGE_SECONDS = 60.0
 """So long a job that has ended is still in the table."""
@@ -42,6 +39,8 @@ class Record:
     reason: str = ""
     set_at: float = 0.0
     weight: int = 1
+    shown: tuple[str, ...] = ()
+    """The state that programs show in place of what it is."""
 
 
 @dataclass
@@ -93,6 +92,8 @@ class Slurmctld:
     """Called before drain, resume, delete, requeue and cancel change anything."""
     on_change: Callable[[int], None] = lambda _job: None
     """Called when a job starts or ends."""
+    on_reconfigure: Callable[[], None] = lambda: None
+    """Called when it is to read its files again."""
     now: float = 0.0
     nodes: dict[str, Record] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)

@@ -8,22 +8,29 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from soperator_pulumi.errors import TransportError
+from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
+from tests.fakes.clock import FakeClock
+from tests.fakes.objects import (
+    CONFIG_MAPS,
+    NAMESPACE,
+    PODS,
+    STATEFUL_SETS,
+    KilledError,
+    Objects,
+)
+from tests.fakes.pods import a_pod, status_of
+from tests.fakes.slurm_programs import Programs
+from tests.fakes.slurmctld import Slurmctld
 
-NAMESPACE = "hpc"
-SELECTOR = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc"}
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 MOUNTED = {
     "controller": ("slurmctld", ["slurm-config", "users"]),
     "login": ("sshd", ["users", "ssh-keys", "sshd-config"]),
     "worker": ("slurmd", ["users"]),
 }
-
-Json = dict[str, Any]
 
 API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 API_SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
@@ -37,47 +44,21 @@ API_SERVER: dict[str, Json] = {
 """What every cluster has of its own API."""
 
 
-class KilledError(Exception):
-    """The process ends here."""
-
-
-@dataclass
-class FakeClock:
-    """Time that passes only in sleep."""
-
-    time: float = 0.0
-    later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
-
-    def now(self) -> float:
-        return self.time
-
-    def wall(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-        due = [entry for entry in self.later if entry[0] <= self.time]
-        self.later = [entry for entry in self.later if entry[0] > self.time]
-        for _, happens in due:
-            happens()
-
-    def after(self, seconds: float, happens: Callable[[], None]) -> None:
-        self.later.append((self.time + seconds, happens))
-
-
-class World:
+class SmallWorld(Objects):
     """The cluster, and everything that can be wrong with it."""
 
     def __init__(self) -> None:
+        super().__init__(copy.deepcopy(API_SERVER))
         self.clock = FakeClock()
-        self.objects: dict[str, Json] = copy.deepcopy(API_SERVER)
+        self.slurm = Slurmctld(on_reconfigure=self._slurmctld_starts, up=False)
+        self.slurm_programs = Programs(self.slurm)
         self.files: dict[str, dict[str, dict[str, str]]] = {}
         self.reported: list[str] = []
         self.commands: list[str] = []
-        self.runs_on: dict[str, str] | None = None
-        """The files that slurmctld read last; None while it is down."""
-        self.jobs: list[Json] = []
-        self.nodes: list[Json] = []
+        self.answers: dict[str, Answer] = {}
+        """What a command answers in place of its program."""
+        self.read: dict[str, str] = {}
+        """The files that slurmctld read last."""
         self.trial: Callable[[Mapping[str, str]], str] = lambda _files: ""
         """What a trial start says of files; empty when it takes them."""
         self.refuses: Callable[[Mapping[str, str]], bool] = lambda _files: False
@@ -86,7 +67,6 @@ class World:
         self.kubelet_seconds = 0.5
         self.calls_left: int | None = None
         self.unreachable = False
-        self.uids = 0
         self.logs: dict[str, str] = {}
         self.made_ready: dict[str, str] = {}
         """What a program beside a container says of the files that it has made ready there, by pod."""
@@ -102,85 +82,45 @@ class World:
     def add_pod(self, name: str, component: str, state: str = "running", node_set: str | None = None) -> Json:
         """Add a pod whose main container runs, is `creating`, `crashed` or `unschedulable`."""
         container, config_maps = MOUNTED[component]
-        self.uids += 1
-        labels = {**SELECTOR, "app.kubernetes.io/component": component}
-        if node_set:
-            labels["soperator-pulumi/node-set"] = node_set
-        self.objects[f"{PODS}/{name}"] = {
-            "metadata": {"name": name, "namespace": NAMESPACE, "uid": str(self.uids), "labels": labels},
-            "spec": {
-                "volumes": [{"name": each, "configMap": {"name": each}} for each in config_maps],
-                "containers": [
-                    {
-                        "name": container,
-                        "volumeMounts": [{"name": each, "mountPath": f"/mounted/{each}"} for each in config_maps],
-                    }
-                ],
-            },
-            "status": _status(container, state),
-        }
+        self.changes += 1
+        body = a_pod(name, component, container, state, node_set=node_set, uid=str(self.changes))
+        body["spec"]["volumes"] = [{"name": each, "configMap": {"name": each}} for each in config_maps]
+        mounts = [{"name": each, "mountPath": f"/mounted/{each}"} for each in config_maps]
+        body["spec"]["containers"][0]["volumeMounts"] = mounts
+        self.objects[f"{PODS}/{name}"] = body
         if component == "controller":
             # What users are in, beside slurmctld.
             sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
-            self.objects[f"{PODS}/{name}"]["status"]["initContainerStatuses"] = [sidecar]
+            body["status"]["initContainerStatuses"] = [sidecar]
         self.files[name] = {each: dict(self.data(each)) for each in config_maps}
         if component == "controller":
-            self.objects[f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/controller"] = {"metadata": {}}
-        if component == "controller" and state == "running":
-            self.runs_on = dict(self.files[name]["slurm-config"])
-        return self.objects[f"{PODS}/{name}"]
+            self.objects[f"{STATEFUL_SETS}/controller"] = {"metadata": {}}
+            self.read, self.slurm.up = dict(self.files[name]["slurm-config"]), state == "running"
+        return body
+
+    @property
+    def runs_on(self) -> dict[str, str] | None:
+        """The files on which slurmctld runs; None while it is down."""
+        return self.read if self.slurm.up else None
 
     def data(self, config_map: str) -> dict[str, str]:
-        body = self.objects.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{config_map}", {})
-        return body.get("data") or {}
+        return self.objects.get(f"{CONFIG_MAPS}/{config_map}", {}).get("data") or {}
 
     # -- what the code under test calls -------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return "https://world"
 
-    def get(self, path: str) -> Json | None:
-        self._count()
-        return copy.deepcopy(self.objects.get(path))
-
-    def find(
-        self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
-    ) -> list[Json]:
-        self._count()
-        del fields
-        return [
-            copy.deepcopy(body)
-            for where, body in self.objects.items()
-            if where.rpartition("/")[0] == path
-            and (labels or {}).items() <= (body["metadata"].get("labels") or {}).items()
-        ]
-
-    def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
-        del manager
-        self._count()
-        self.objects[path] = copy.deepcopy(body)
-        if "/leases/" in path:
-            self.objects[path]["metadata"]["resourceVersion"] = "1"
-        return copy.deepcopy(self.objects[path])
-
     def merge(self, path: str, body: Json) -> Json | None:
-        self._count()
-        if path not in self.objects:
-            return None
-        if "spec" in body:
-            self.objects[path]["spec"] = body["spec"]
-            return self.objects[path]
-        annotations = self.objects[path]["metadata"].setdefault("annotations", {})
-        annotations.update(body["metadata"]["annotations"])
+        merged = super().merge(path, body)
         self.clock.after(self.kubelet_seconds, lambda: self._kubelet_syncs(path.rpartition("/")[2]))
-        return self.objects[path]
+        return merged
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
-        del dependents_first
-        self._count()
-        gone = self.objects.pop(path, None)
-        if gone and path == f"{PODS}/controller-0":
-            self.runs_on = None
+        went = path == f"{PODS}/controller-0" and path in self.objects
+        super().delete(path, dependents_first=dependents_first)
+        if went:
+            self.slurm.up = False
             self.clock.after(2, self._controller_returns)
 
     def log(
@@ -202,7 +142,7 @@ class World:
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 
-    def _count(self) -> None:
+    def before_call(self) -> None:
         if self.calls_left is not None:
             if self.calls_left == 0:
                 raise KilledError
@@ -218,35 +158,34 @@ class World:
 
     def _slurmctld_starts(self) -> None:
         """slurmctld reads the files in its pod, and ends when it cannot take them."""
-        files = dict(self.files["controller-0"]["slurm-config"])
-        taken = not self.trial(files) and not self.refuses(files)
-        self.runs_on = files if taken else None
-        self.objects[f"{PODS}/controller-0"]["status"] = _status("slurmctld", "running" if taken else "crashed")
+        self.read = dict(self.files["controller-0"]["slurm-config"])
+        self.slurm.up = taken = not self.trial(self.read) and not self.refuses(self.read)
+        self.objects[f"{PODS}/controller-0"]["status"] = status_of(
+            "slurmctld", "running" if taken else "crashed", ready=taken
+        )
         self.logs["controller-0"] = "" if taken else "slurmctld: fatal: no such plugin"
-
-    def reconfigure(self) -> Answer:
-        if self.runs_on is None:
-            return Answer(1, "", "Unable to contact slurm controller (connect failure)")
-        self._slurmctld_starts()
-        return Answer(0, "", "")
 
 
 @dataclass
 class FakeTransport:
     """Runs the few commands that are run in pods."""
 
-    world: World
+    world: SmallWorld
     pod: str
     container: str
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         assert timeout_seconds > 0
-        self.world._count()
+        self.world.before_call()
         body = self.world.objects.get(f"{PODS}/{self.pod}")
         if self.world.unreachable or body is None or not _runs(body, self.container):
             raise TransportError(f"pod {NAMESPACE}/{self.pod}: no command can be run there.")
         text = " ".join(command)
         self.world.commands.append(text)
+        if text in self.world.answers:
+            return self.world.answers[text]
+        if command[0] in {"scontrol", "squeue"}:
+            return self.world.slurm_programs.run(command)
         return self._answer(text, stdin)
 
     def _answer(self, text: str, stdin: bytes) -> Answer:
@@ -262,10 +201,6 @@ class FakeTransport:
         if text.startswith("cat "):
             return Answer(0, world.made_ready.get(self.pod, ""), "")
         answers: dict[str, Callable[[], Answer]] = {
-            "scontrol ping": lambda: Answer(0 if world.runs_on is not None else 1, "", ""),
-            "scontrol reconfigure": world.reconfigure,
-            "squeue --json --all": lambda: _json("jobs", world.jobs),
-            "scontrol show nodes --json": lambda: _json("nodes", world.nodes),
             "/.jail-tools/bin/python3 -I -m jail_tools trees --jail /jail": lambda: Answer(
                 0, json.dumps(world.trees), ""
             ),
@@ -282,29 +217,6 @@ def _runs(body: Json, container: str) -> bool:
     return any(each["name"] == container and "running" in each["state"] for each in statuses)
 
 
-def _json(key: str, values: Sequence[Json]) -> Answer:
-    return Answer(0, json.dumps({key: list(values)}), "")
-
-
 def _sums(files: Mapping[str, str]) -> Iterator[str]:
     for name, text in files.items():
         yield f"{hashlib.sha256(text.encode()).hexdigest()}  ./{name}\n"
-
-
-def _status(container: str, state: str) -> Json:
-    if state == "unschedulable":
-        message = "0/3 nodes are available: 3 Insufficient cpu."
-        return {"conditions": [{"type": "PodScheduled", "status": "False", "message": message}]}
-    ended = {"terminated": {"exitCode": 1}}
-    states: dict[str, tuple[Json, Json]] = {
-        "running": ({"running": {}}, {}),
-        "creating": ({"waiting": {"reason": "ContainerCreating"}}, {}),
-        "crashed": ({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}, ended),
-        "no image": ({"waiting": {"reason": "ErrImagePull", "message": "not found"}}, {}),
-    }
-    now, before = states[state]
-    ready = "True" if state == "running" else "False"
-    return {
-        "conditions": [{"type": "Ready", "status": ready}],
-        "containerStatuses": [{"name": container, "state": now, "lastState": before}],
-    }

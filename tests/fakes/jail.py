@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lifecycle.world import NAMESPACE, PODS, SELECTOR, Json, World
+from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
+from tests.fakes.objects import CONFIG_MAPS, JOBS, NAMESPACE, PODS, SELECTOR
+from tests.fakes.pods import a_pod
+from tests.fakes.small_world import SmallWorld
 
-JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 OLD, NEW = "0123456789ab", "ba9876543210"
 REFUSED = 78
+MAKER = "pulumi-kubernetes-1a2b3c4d"
+"""The manager of Jobs that Pulumi has made."""
 TEMPLATE: Json = {
     "metadata": {"labels": {"app.kubernetes.io/component": "jail-switch"}},
     "spec": {
@@ -31,7 +35,7 @@ NO_IMAGE = {
     "phase": "Pending",
     "containerStatuses": [{"name": "jail", "state": {"waiting": {"reason": "ErrImagePull", "message": "none"}}}],
 }
-LIVE_JOBS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/jail-live-jobs"
+LIVE_JOBS = f"{CONFIG_MAPS}/jail-live-jobs"
 
 
 @dataclass
@@ -51,7 +55,7 @@ def a_tree(tree: str, source: str, *, active: bool = False) -> Json:
     return {"tree": tree, "source": source, "populated": "2026-11-21", "active": active, "files": 1, "bytes": 1}
 
 
-class JailWorld(World):
+class JailWorld(SmallWorld):
     """A cluster with a jail: slurmctld, one login pod, the tree OLD active and NEW beside it."""
 
     def __init__(self) -> None:
@@ -60,7 +64,6 @@ class JailWorld(World):
         """By the first argument of a Job's container."""
         self.ran: list[list[str]] = []
         """The arguments of all programs that pods have run."""
-        self.managers: dict[str, str] = {}
         self.made = 0
         self.trees = [a_tree(OLD, "debian:12", active=True), a_tree(NEW, "debian:13")]
         self.entered[""] = f"{OLD}\n"
@@ -79,13 +82,12 @@ class JailWorld(World):
 
     # -- what the code under test calls -------------------------------------------------------------------------
 
-    def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
+    def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
         new = path.startswith(JOBS) and path not in self.objects
         assert "selector" not in body.get("spec", {}), "Kubernetes makes it"
-        applied = super().apply(path, body)
+        applied = super().apply(path, body, manager=manager)
         if new:
-            self.managers[path] = manager
-            self._begin(self.objects[path])
+            self._begin(self.objects[path], manager)
         return applied
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
@@ -105,20 +107,15 @@ class JailWorld(World):
             "spec": {"template": {"spec": {"containers": [{"name": container, "args": [*arguments]}]}}},
         }
         self.objects[f"{JOBS}/{name}"] = body
-        self.managers[f"{JOBS}/{name}"] = "pulumi-kubernetes-1a2b3c4d"
-        self._begin(body)
+        self._begin(body, MAKER)
         return body
 
-    def _begin(self, job: Json) -> None:
+    def _begin(self, job: Json, manager: str) -> None:
         """Do as the API server does with a new Job."""
         self.made += 1
         uid = f"job-{self.made}"
         labels = {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": job["metadata"]["name"]}
-        path = f"{JOBS}/{job['metadata']['name']}"
-        managers = [
-            {"manager": "kube-controller-manager", "subresource": "status"},
-            {"manager": self.managers[path]},
-        ]
+        managers = [{"manager": "kube-controller-manager", "subresource": "status"}, {"manager": manager}]
         job["metadata"] |= {"uid": uid, "resourceVersion": "7", "managedFields": managers}
         job["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
         job["spec"]["template"].setdefault("metadata", {}).setdefault("labels", {}).update(labels)
@@ -130,20 +127,9 @@ class JailWorld(World):
         self.made += 1
         name = f"{job['metadata']['name']}-{self.made}"
         container = job["spec"]["template"]["spec"]["containers"][0]
-        pod: Json = {
-            "metadata": {
-                "name": name,
-                "namespace": NAMESPACE,
-                "uid": name,
-                "labels": dict(job["spec"]["template"]["metadata"]["labels"]),
-                "creationTimestamp": f"{self.made:04}",
-            },
-            "spec": job["spec"]["template"]["spec"],
-            "status": {
-                "phase": "Running",
-                "containerStatuses": [{"name": container["name"], "state": {"running": {}}}],
-            },
-        }
+        pod = a_pod(name, "jail", container["name"], uid=name, creationTimestamp=f"{self.made:04}")
+        pod["metadata"]["labels"] = dict(job["spec"]["template"]["metadata"]["labels"])
+        pod["spec"] = job["spec"]["template"]["spec"]
         self.objects[f"{PODS}/{name}"] = pod
         arguments = [*container.get("args", [])]
         run = self.programs[arguments[0]](arguments)

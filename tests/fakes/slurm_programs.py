@@ -6,17 +6,16 @@ It takes the very command lines that `ScontrolClient` sends.
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.faults.slurmctld import EPOCH, SLOTS, UNKNOWN, Job, Record, Slurmctld
+from tests.fakes.clock import EPOCH
+from tests.fakes.slurmctld import SLOTS, UNKNOWN, Job, Record, Slurmctld
 
 _UNREACHABLE = Answer(1, "", "Unable to contact slurm controller (connect failure)")
 _UNEXPECTED = Answer(1, "", "Unexpected message received")
 _YEAR_SECONDS = 365 * 24 * 3600
 """After so long a job without a limit ends, slurmctld says."""
-
-Json = dict[str, Any]
 
 
 class Programs:
@@ -27,10 +26,16 @@ class Programs:
 
     def run(self, command: Sequence[str]) -> Answer:
         """Answer a command line."""
-        if not self._slurm.up:
-            return _UNEXPECTED if command[1] == "requeue" else _UNREACHABLE
-        match [*command]:
-            case ["scontrol", "ping" | "reconfigure"]:
+        if self._slurm.up:
+            return self._answer([*command])
+        return _UNEXPECTED if command[1] == "requeue" else _UNREACHABLE
+
+    def _answer(self, command: list[str]) -> Answer:
+        match command:
+            case ["scontrol", "ping"]:
+                return Answer(0, "", "")
+            case ["scontrol", "reconfigure"]:
+                self._slurm.on_reconfigure()
                 return Answer(0, "", "")
             case ["scontrol", "show", "nodes", "--json"]:
                 return self._said("nodes", map(self._node, self._slurm.nodes.values()))
@@ -120,7 +125,7 @@ class Programs:
         state = ["DOWN" if record.down else base, *(flag for flag, is_set in flags.items() if is_set), "DYNAMIC_NORM"]
         return {
             "name": record.name,
-            "state": state,
+            "state": [*record.shown] or state,
             "reason": record.reason,
             "reason_changed_at": {"set": True, "infinite": False, "number": int(EPOCH + record.set_at)},
             "features": [record.name.rpartition("-")[0]],
