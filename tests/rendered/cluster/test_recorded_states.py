@@ -100,11 +100,12 @@ def test_nothing_is_replaced(version: str, program: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "program"), RECORDED)
-def test_no_node_set_is_drained_as_one_whose_stateful_set_is_replaced(version: str, program: str) -> None:
+def test_no_node_set_is_another_one_that_would_be_drained_or_refused(version: str, program: str) -> None:
     drains = [each for each in recorded_states.read(version, program) if each.type.endswith(":NodeDrain")]
     assert drains
     for before in drains:
-        assert today(program)[before.urn].inputs["identity"] == before.inputs["identity"], before.urn
+        for key in ("identity", "owner"):
+            assert today(program)[before.urn].inputs[key] == before.inputs[key], before.urn
 
 
 @pytest.mark.parametrize(("version", "program"), RECORDED)
