@@ -1,7 +1,7 @@
 """Inputs that name the cluster of a resource of ours, and the way by which its provider finds it again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
@@ -17,8 +17,8 @@ CONTEXT = "context"
 class KubernetesAccess:
     """Access to a Kubernetes as the program gives it: none, to use the ambient KUBECONFIG."""
 
-    kubeconfig: pulumi.Input[str] | None = None
-    """Content of a kubeconfig file, or the path of one."""
+    kubeconfig: pulumi.Input[str] | None = field(default=None, repr=False)
+    """Content of a kubeconfig file, or the path of one. It holds credentials: a printed handle leaves it out."""
     context: pulumi.Input[str] | None = None
     """A context in it."""
 

@@ -7,7 +7,14 @@ continues a run that was killed, at whatever moment.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from soperator_pulumi.errors import AnotherPlannerError, DrainError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.errors import (
+    AnotherPlannerError,
+    DrainError,
+    KubernetesError,
+    NotReadyError,
+    SlurmError,
+    TransportError,
+)
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
@@ -51,12 +58,19 @@ class RollingUpdate:
         return {name: why for name, why in held.items() if status.joined(name) and name not in outdated}
 
     def undrain(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Undrain those, and return the node set as it is then.
+        """Undrain those, and return the node set as it is then. A planner that drains nodes meanwhile is waited for.
 
         Raises:
+            DrainError: another planner still drains after ten minutes.
             NotReadyError: slurmctld has not undrained them for two minutes.
             KubernetesError: the pods cannot be looked at.
         """
+        if not self.held(status):
+            return status
+        with self.draining.context.alone():
+            return self._undrain(self.registration.look())
+
+    def _undrain(self, status: NodeSetStatus) -> NodeSetStatus:
         trouble, clock = "slurmctld still has them drained", self.registration.clock
         for _ in until(clock.now() + UNDRAIN_SECONDS, clock):
             held = self.held(status)
@@ -227,10 +241,11 @@ class RollingUpdate:
 
     def _undrain_all(self) -> None:
         """Undrain nodes that an interrupted run has left drained, and recreated nodes that have joined since."""
-        status = self.registration.look()
         try:
-            self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
-        except (SlurmError, TransportError) as error:
+            with self.draining.context.alone():
+                status = self.registration.look()
+                self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
+        except (DrainError, KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
 

@@ -18,7 +18,7 @@ from soperator_pulumi.cluster.secrets import host_key
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
 from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
-from soperator_pulumi.lifecycle.connection import access, with_newest_access
+from soperator_pulumi.lifecycle.connection import ClusterConnection, KubernetesAccess, access, with_newest_access
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
@@ -528,3 +528,8 @@ def test_the_stacks_configuration_reaches_the_provider_in_its_own_process() -> N
     provider = PodsReadyProvider()
     provider.configure(ConfigureRequest(a_config(soperator__context="west")))
     assert provider._config is not None
+
+
+def test_the_handle_of_a_cluster_prints_no_credentials() -> None:
+    cluster = ClusterConnection(KubernetesAccess("token: hunter2"), NAMESPACE, "project.dev.hpc", "", SELECTOR)
+    assert "hunter2" not in repr(cluster)

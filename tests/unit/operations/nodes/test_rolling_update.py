@@ -126,11 +126,11 @@ def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has
 
     def take_over() -> None:
         spec = {"holderIdentity": "agent@pod-7 process 1", "leaseDurationSeconds": 30, "renewTime": "1"}
-        kubernetes.merge(f"{LEASES}/{LEASE}", {"spec": spec})
+        kubernetes.objects[f"{LEASES}/{LEASE}"].update({"metadata": {"resourceVersion": "77"}, "spec": spec})
         kubernetes.slurm.drain([*model.records], others)
 
     model.submit(seconds=5000, limit_seconds=9000, required=frozenset(model.records))
-    model.world.after(100, take_over)
+    model.world.later.append((model.world.time + 100, take_over))
     with pytest.raises(DrainError, match=r"agent@pod-7 process 1 drains nodes now, .* It undrains nothing\."):
         model.up(3, template="b")
     assert {*model.drained().values()} == {others}
