@@ -9,8 +9,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from soperator_pulumi.errors import TransportError
+import pytest
+
+from soperator_pulumi.errors import KubernetesError, TransportError
+from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
@@ -78,6 +82,19 @@ class SmallWorld(Objects):
         """What a login pod says of the trees in which its sessions are."""
 
     # -- setting up ---------------------------------------------------------------------------------------------
+
+    def connect(self, patch: pytest.MonkeyPatch) -> None:
+        """Have every provider reach this cluster, in its time."""
+
+        def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> "SmallWorld":
+            if self.unreachable:
+                raise KubernetesError("The Kubernetes API at https://x is not reached.")
+            return self
+
+        patch.setattr(LiveProvider, "kube", kube)
+        patch.setattr(LiveProvider, "recent", kube)
+        for module in ("tree_populated", "active_tree"):
+            patch.setattr(f"soperator_pulumi.lifecycle.{module}.MachineClock", lambda: self.clock)
 
     def add_pod(self, name: str, component: str, state: str = "running", node_set: str | None = None) -> Json:
         """Add a pod whose main container runs, is `creating`, `crashed` or `unschedulable`."""
