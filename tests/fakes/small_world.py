@@ -18,14 +18,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
-from tests.fakes.objects import (
-    CONFIG_MAPS,
-    NAMESPACE,
-    PODS,
-    STATEFUL_SETS,
-    KilledError,
-    Objects,
-)
+from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, PODS, STATEFUL_SETS, Objects
 from tests.fakes.pods import a_pod, status_of
 from tests.fakes.slurm_programs import Programs
 from tests.fakes.slurmctld import Slurmctld
@@ -69,7 +62,6 @@ class SmallWorld(Objects):
         """Files with which slurmctld itself dies, though a trial went well."""
         self.sshd_words = ""
         self.kubelet_seconds = 0.5
-        self.calls_left: int | None = None
         self.unreachable = False
         self.logs: dict[str, str] = {}
         self.made_ready: dict[str, str] = {}
@@ -125,9 +117,6 @@ class SmallWorld(Objects):
 
     # -- what the code under test calls -------------------------------------------------------------------------
 
-    def __str__(self) -> str:
-        return "https://world"
-
     def merge(self, path: str, body: Json) -> Json | None:
         merged = super().merge(path, body)
         self.clock.after(self.kubelet_seconds, lambda: self._kubelet_syncs(path.rpartition("/")[2]))
@@ -159,12 +148,6 @@ class SmallWorld(Objects):
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 
-    def before_call(self) -> None:
-        if self.calls_left is not None:
-            if self.calls_left == 0:
-                raise KilledError
-            self.calls_left -= 1
-
     def _kubelet_syncs(self, pod: str) -> None:
         if pod in self.files:
             self.files[pod] = {each: dict(self.data(each)) for each in self.files[pod]}
@@ -193,7 +176,7 @@ class FakeTransport:
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         assert timeout_seconds > 0
-        self.world.before_call()
+        self.world.count_call()
         body = self.world.objects.get(f"{PODS}/{self.pod}")
         if self.world.unreachable or body is None or not _runs(body, self.container):
             raise TransportError(f"pod {NAMESPACE}/{self.pod}: no command can be run there.")
