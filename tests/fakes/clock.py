@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-EPOCH = 1_789_999_200.0
-"""The fakes' time 0, a full hour, as Slurm counts: in seconds since 1970."""
+EPOCH = 1_790_000_000.0
+"""The fakes' time 0 as Slurm counts, in seconds since 1970."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The small Kubernetes with a controller of Jobs, and the jail's programs in their pods."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,6 @@ class JailWorld(SmallWorld):
         """By the first argument of a Job's container."""
         self.ran: list[list[str]] = []
         """The arguments of all programs that pods have run."""
-        self.made = 0
         self.trees = [a_tree(OLD, "debian:12", active=True), a_tree(NEW, "debian:13")]
         self.entered[""] = f"{OLD}\n"
         self.add_pod("controller-0", "controller")
@@ -77,8 +76,11 @@ class JailWorld(SmallWorld):
     def jobs_of(self, what: str = "") -> list[Json]:
         return [body for path, body in self.objects.items() if path.startswith(f"{JOBS}/jail-{what}")]
 
-    def job_pods(self) -> list[Json]:
-        return [body for body in self.objects.values() if "controller-uid" in body["metadata"].get("labels", {})]
+    def job_pods(self, job: Json | None = None) -> list[Json]:
+        """Return the pods of a Job, or of all."""
+        labels = job["spec"]["selector"]["matchLabels"] if job else {}
+        pods = [body for body in self.collection(PODS).values() if "job-name" in body["metadata"]["labels"]]
+        return [body for body in pods if labels.items() <= body["metadata"]["labels"].items()]
 
     # -- what the code under test calls -------------------------------------------------------------------------
 
@@ -95,8 +97,8 @@ class JailWorld(SmallWorld):
         super().delete(path, dependents_first=dependents_first)
         if gone is not None and path.startswith(JOBS):
             assert dependents_first, "or its pods would stay"
-            for where in [where for where, body in self.objects.items() if _owned(body, gone)]:
-                del self.objects[where]
+            for pod in self.job_pods(gone):
+                del self.objects[f"{PODS}/{pod['metadata']['name']}"]
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 
@@ -112,8 +114,8 @@ class JailWorld(SmallWorld):
 
     def _begin(self, job: Json, manager: str) -> None:
         """Do as the API server does with a new Job."""
-        self.made += 1
-        uid = f"job-{self.made}"
+        self.changes += 1
+        uid = f"job-{self.changes}"
         labels = {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": job["metadata"]["name"]}
         managers = [{"manager": "kube-controller-manager", "subresource": "status"}, {"manager": manager}]
         job["metadata"] |= {"uid": uid, "resourceVersion": "7", "managedFields": managers}
@@ -124,10 +126,10 @@ class JailWorld(SmallWorld):
 
     def start_pod(self, job: Json) -> None:
         """Make the next pod of a Job and have its program run."""
-        self.made += 1
-        name = f"{job['metadata']['name']}-{self.made}"
+        self.changes += 1
+        name = f"{job['metadata']['name']}-{self.changes}"
         container = job["spec"]["template"]["spec"]["containers"][0]
-        pod = a_pod(name, "jail", container["name"], uid=name, creationTimestamp=f"{self.made:04}")
+        pod = a_pod(name, "jail", container["name"], uid=name, creationTimestamp=f"{self.changes:04}")
         pod["metadata"]["labels"] = dict(job["spec"]["template"]["metadata"]["labels"])
         pod["spec"] = job["spec"]["template"]["spec"]
         self.objects[f"{PODS}/{name}"] = pod
@@ -145,15 +147,12 @@ class JailWorld(SmallWorld):
         pod["status"]["phase"] = "Failed" if run.code else "Succeeded"
         if run.code == 0:
             job["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
-        elif run.code == REFUSED or len([*self._pods_of(job)]) > job["spec"].get("backoffLimit", 6):
+        elif run.code == REFUSED or len(self.job_pods(job)) > job["spec"].get("backoffLimit", 6):
             reason = "PodFailurePolicy" if run.code == REFUSED else "BackoffLimitExceeded"
             failed = {"type": "Failed", "status": "True", "reason": reason, "message": "Job has failed"}
             job["status"] = {"conditions": [failed]}
         else:
             self.clock.after(10, lambda: self.start_pod(job))
-
-    def _pods_of(self, job: Json) -> Iterator[Json]:
-        yield from (body for body in self.objects.values() if _owned(body, job))
 
     def _switch(self, arguments: list[str]) -> Run:
         to = arguments[arguments.index("--to") + 1]
@@ -164,10 +163,6 @@ class JailWorld(SmallWorld):
         for tree in self.trees:
             tree["active"] = tree["tree"] == to
         self.clock.after(1, lambda: self.entered.update({"": f"{to}\n"}))
-
-
-def _owned(body: Json, job: Json) -> bool:
-    return bool(body["metadata"].get("labels", {}).get("controller-uid") == job["metadata"]["uid"])
 
 
 def wanted(tree: str = NEW, **changes: Any) -> dict[str, Any]:

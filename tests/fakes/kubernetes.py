@@ -7,15 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.operations.kube import Json
-from tests.fakes.objects import (
-    NAMESPACE,
-    NAMESPACE_PATH,
-    PODS,
-    SELECTOR,
-    STATEFUL_SETS,
-    Objects,
-    labels_of,
-)
+from tests.fakes.objects import NAMESPACE, NAMESPACE_PATH, PODS, SELECTOR, STATEFUL_SETS, Objects, labels_of
 from tests.fakes.pods import a_pod
 from tests.fakes.workers import OWNER, Pod, Set, Workers
 

@@ -10,8 +10,6 @@ from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
 
 NAMESPACE = "hpc"
 SELECTOR = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc"}
-COMPONENT_LABEL = "app.kubernetes.io/component"
-NODE_SET_LABEL = "soperator-pulumi/node-set"
 NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 PODS = f"{NAMESPACE_PATH}/pods"
 CONFIG_MAPS = f"{NAMESPACE_PATH}/configmaps"
@@ -33,9 +31,17 @@ class Objects:
     applied: dict[str, dict[str, Json]] = field(default_factory=dict)
     """What each manager has applied last, by path."""
     changes: int = 0
+    calls_left: int | None = None
+    """The calls that the process still makes before it is killed; None for any number."""
 
-    def before_call(self) -> None:
-        """Called before each verb."""
+    def __str__(self) -> str:
+        return "https://world"
+
+    def count_call(self) -> None:
+        if self.calls_left is not None:
+            if self.calls_left == 0:
+                raise KilledError
+            self.calls_left -= 1
 
     def collection(self, path: str) -> Mapping[str, Json]:
         """Return the objects of a collection, by name."""
@@ -43,13 +49,13 @@ class Objects:
         return {name: body for (where, _, name), body in split if where == path}
 
     def get(self, path: str) -> Json | None:
-        self.before_call()
+        self.count_call()
         return self._get(path)
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        self.before_call()
+        self.count_call()
         return [
             copy.deepcopy(body)
             for body in self.collection(path).values()
@@ -59,14 +65,14 @@ class Objects:
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
         """Apply as on the server: what this manager has applied before and leaves out now goes."""
-        self.before_call()
+        self.count_call()
         managers = self.applied.setdefault(path, {})
         found = _without(self._get(path) or {}, managers.get(manager, {}), body)
         managers[manager] = copy.deepcopy(body)
         return self._put(path, _merged(found, body))
 
     def merge(self, path: str, body: Json) -> Json | None:
-        self.before_call()
+        self.count_call()
         found = self._get(path)
         if found is None:
             return None
@@ -77,7 +83,7 @@ class Objects:
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
         del dependents_first
-        self.before_call()
+        self.count_call()
         self.objects.pop(path, None)
         self.applied.pop(path, None)
 
@@ -95,7 +101,8 @@ class Objects:
 
 def labels_of(component: str, node_set: str | None = None) -> dict[str, str]:
     """Return the labels by which the pods of a component, or of one node set, are found."""
-    return {**SELECTOR, COMPONENT_LABEL: component, **({NODE_SET_LABEL: node_set} if node_set else {})}
+    own = {"soperator-pulumi/node-set": node_set} if node_set else {}
+    return {**SELECTOR, "app.kubernetes.io/component": component, **own}
 
 
 def _field(body: Json, name: str) -> object:

@@ -23,9 +23,12 @@ class Programs:
 
     def __init__(self, slurm: Slurmctld) -> None:
         self._slurm = slurm
+        self.commands: list[str] = []
+        """What was run, in order."""
 
     def run(self, command: Sequence[str]) -> Answer:
         """Answer a command line."""
+        self.commands.append(" ".join(command))
         if self._slurm.up:
             return self._answer([*command])
         return _UNEXPECTED if command[1] == "requeue" else _UNREACHABLE

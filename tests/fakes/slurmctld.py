@@ -1,7 +1,6 @@
 """slurmctld's tables, and the truth behind: which jobs' processes are on which node.
 
-Time is a parameter; nothing here fails by chance: `faults` sits between it and who asks. What it is asked and told goes
-through `programs`.
+Time is a parameter; nothing here fails by chance. What it is asked and told goes through `slurm_programs`.
 """
 
 from collections.abc import Callable, Iterable

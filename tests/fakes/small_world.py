@@ -9,19 +9,16 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from soperator_pulumi.errors import TransportError
+import pytest
+
+from soperator_pulumi.errors import KubernetesError, TransportError
+from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
-from tests.fakes.objects import (
-    CONFIG_MAPS,
-    NAMESPACE,
-    PODS,
-    STATEFUL_SETS,
-    KilledError,
-    Objects,
-)
+from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, PODS, STATEFUL_SETS, Objects
 from tests.fakes.pods import a_pod, status_of
 from tests.fakes.slurm_programs import Programs
 from tests.fakes.slurmctld import Slurmctld
@@ -65,7 +62,6 @@ class SmallWorld(Objects):
         """Files with which slurmctld itself dies, though a trial went well."""
         self.sshd_words = ""
         self.kubelet_seconds = 0.5
-        self.calls_left: int | None = None
         self.unreachable = False
         self.logs: dict[str, str] = {}
         self.made_ready: dict[str, str] = {}
@@ -78,6 +74,19 @@ class SmallWorld(Objects):
         """What a login pod says of the trees in which its sessions are."""
 
     # -- setting up ---------------------------------------------------------------------------------------------
+
+    def connect(self, patch: pytest.MonkeyPatch) -> None:
+        """Have every provider reach this cluster, in its time."""
+
+        def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> "SmallWorld":
+            if self.unreachable:
+                raise KubernetesError("The Kubernetes API at https://x is not reached.")
+            return self
+
+        patch.setattr(LiveProvider, "kube", kube)
+        patch.setattr(LiveProvider, "recent", kube)
+        for module in ("tree_populated", "active_tree"):
+            patch.setattr(f"soperator_pulumi.lifecycle.{module}.MachineClock", lambda: self.clock)
 
     def add_pod(self, name: str, component: str, state: str = "running", node_set: str | None = None) -> Json:
         """Add a pod whose main container runs, is `creating`, `crashed` or `unschedulable`."""
@@ -107,9 +116,6 @@ class SmallWorld(Objects):
         return self.objects.get(f"{CONFIG_MAPS}/{config_map}", {}).get("data") or {}
 
     # -- what the code under test calls -------------------------------------------------------------------------
-
-    def __str__(self) -> str:
-        return "https://world"
 
     def merge(self, path: str, body: Json) -> Json | None:
         merged = super().merge(path, body)
@@ -142,12 +148,6 @@ class SmallWorld(Objects):
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 
-    def before_call(self) -> None:
-        if self.calls_left is not None:
-            if self.calls_left == 0:
-                raise KilledError
-            self.calls_left -= 1
-
     def _kubelet_syncs(self, pod: str) -> None:
         if pod in self.files:
             self.files[pod] = {each: dict(self.data(each)) for each in self.files[pod]}
@@ -176,7 +176,7 @@ class FakeTransport:
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
         assert timeout_seconds > 0
-        self.world.before_call()
+        self.world.count_call()
         body = self.world.objects.get(f"{PODS}/{self.pod}")
         if self.world.unreachable or body is None or not _runs(body, self.container):
             raise TransportError(f"pod {NAMESPACE}/{self.pod}: no command can be run there.")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 from tests.fakes.objects import KilledError
@@ -26,20 +25,12 @@ class Model:
     """What a test does with it. Nothing fails by chance."""
 
     world: World = field(default_factory=World)
-    commands: list[str] = field(default_factory=list)
-    """What was run in the controller's pod."""
 
     def __post_init__(self) -> None:
         self.faults = Faults(self.world, Choices(b""))
         self.engine = Engine(self.faults)
         self.program = Program({})
-        run = self.world.programs.run
-
-        def noted(command: Any) -> Answer:
-            self.commands.append(" ".join(command))
-            return run(command)
-
-        self.world.programs.run = noted  # type: ignore[method-assign] # the model has no other place to look
+        self.commands = self.world.programs.commands
 
     def up(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
         """Bring a node set about, and return what was said."""

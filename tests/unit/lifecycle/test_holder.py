@@ -1,6 +1,5 @@
 """The mark that says which component holds a cluster, and who heeds it."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -33,10 +32,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SmallWorld:
         "metadata": {"uid": "uid-0", "labels": {"soperator-pulumi/owner": "project.dev.hpc"}}
     }
 
-    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> SmallWorld:
-        return world
-
-    monkeypatch.setattr(LiveProvider, "kube", kube)
+    world.connect(monkeypatch)
     return world
 
 

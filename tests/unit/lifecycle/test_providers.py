@@ -87,15 +87,7 @@ def world() -> SmallWorld:
 
 @pytest.fixture(autouse=True)
 def reached(monkeypatch: pytest.MonkeyPatch, world: SmallWorld) -> None:
-    """Every provider reaches the small world."""
-
-    def kube(_self: LiveProvider, _props: Mapping[str, Any]) -> SmallWorld:
-        if world.unreachable:
-            raise KubernetesError("The Kubernetes API at https://x is not reached.")
-        return world
-
-    monkeypatch.setattr(LiveProvider, "kube", kube)
-    monkeypatch.setattr(LiveProvider, "recent", kube)
+    world.connect(monkeypatch)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -158,8 +158,7 @@ def killed(calls: int) -> JailWorld:
     """Run a switch that is killed before the given call of its, then run as the next `up` does."""
     world, provider = JailWorld(), ActiveTreeProvider()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ActiveTreeProvider, "kube", lambda *_args, **_options: world)
-        patch.setattr("soperator_pulumi.lifecycle.active_tree.MachineClock", lambda: world.clock)
+        world.connect(patch)
         world.calls_left = calls
         with pytest.raises(KilledError):
             provider.update("", wanted(OLD), wanted())

@@ -31,9 +31,6 @@ class Api(Objects):
 
     refuses: str = ""
 
-    def __str__(self) -> str:
-        return "https://api"
-
     def merge(self, path: str, body: Json) -> Json | None:
         if self.refuses:
             raise KubernetesError(self.refuses)
