@@ -13,7 +13,7 @@ class FakeClock:
 
     time: float = 0.0
     later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
-    """What is to happen, and when."""
+    """Events to come, each with its time."""
 
     def now(self) -> float:
         return self.time

@@ -40,7 +40,7 @@ LIVE_JOBS = f"{CONFIG_MAPS}/jail-live-jobs"
 
 @dataclass
 class Run:
-    """What a program in a Job's pod does."""
+    """A program's run in a Job's pod."""
 
     code: int = 0
     log: str = ""
@@ -185,7 +185,7 @@ def wanted(tree: str = NEW, **changes: Any) -> dict[str, Any]:
 
 
 class Printed:
-    """What a person has seen since the last look."""
+    """Lines that a person has seen since the last look."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys

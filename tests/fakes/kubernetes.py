@@ -22,7 +22,7 @@ class Kubernetes(Objects, Workers):
     """The namespace of a cluster, with its controller and its workers."""
 
     controller: bool = True
-    """Whether slurmctld's pod is there."""
+    """True while slurmctld's pod is there."""
 
     def __post_init__(self) -> None:
         self.namespace_uid = "uid-0"

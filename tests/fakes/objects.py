@@ -29,7 +29,7 @@ class Objects:
     objects: dict[str, Json] = field(default_factory=dict)
     """By path."""
     applied: dict[str, dict[str, Json]] = field(default_factory=dict)
-    """What each manager has applied last, by path."""
+    """Last applied body of each manager, by path."""
     changes: int = 0
     calls_left: int | None = None
     """The calls that the process still makes before it is killed; None for any number."""

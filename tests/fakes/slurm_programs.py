@@ -24,7 +24,7 @@ class Programs:
     def __init__(self, slurm: Slurmctld) -> None:
         self._slurm = slurm
         self.commands: list[str] = []
-        """What was run, in order."""
+        """Command lines in the order in which they were run."""
 
     def run(self, command: Sequence[str]) -> Answer:
         """Answer a command line."""

@@ -13,10 +13,10 @@ MIN_JOB_AGE_SECONDS = 60.0
 PING_SECONDS = 1.0
 """After a drain is taken away slurmctld first asks whether slurmd is there."""
 NOT_RESPONDING = " : Not responding"
-"""What slurmctld itself adds to a reason when it misses the node's slurmd."""
+"""Words that slurmctld itself adds to a reason when it misses the node's slurmd."""
 
 SAVE_SECONDS = 5.0
-"""What changed in this time before a crash may be lost."""
+"""Time before a crash whose changes may be lost."""
 
 SLOTS = 2
 """Jobs that a node can run at a time."""
@@ -70,7 +70,7 @@ class Job:
     eligible_at: float = 0.0
     starts: int = 0
     by_others: bool = False
-    """Whether somebody else, or its node's end, touched it: nobody promised that it survives that."""
+    """True once somebody else, or its node's end, touched it: nobody promised that it survives that."""
 
     @property
     def active(self) -> bool:
@@ -86,7 +86,7 @@ class Slurmctld:
     """The controller: node table, jobs, reservations."""
 
     answers_slurmd: Callable[[str], bool] = lambda _name: True
-    """Whether a slurmd of this name is alive."""
+    """Returns True for a slurmd of this name that is alive."""
     on_command: Callable[[str, frozenset[str]], None] = lambda _verb, _names: None
     """Called before drain, resume, delete, requeue and cancel change anything."""
     on_change: Callable[[int], None] = lambda _job: None

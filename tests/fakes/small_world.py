@@ -38,7 +38,7 @@ API_SERVER: dict[str, Json] = {
         "endpoints": [{"addresses": ["192.0.2.9"]}, {"addresses": ["192.0.2.8"]}],
     },
 }
-"""What every cluster has of its own API."""
+"""Objects that every cluster has of its own API."""
 
 
 class SmallWorld(Objects):
@@ -53,11 +53,11 @@ class SmallWorld(Objects):
         self.reported: list[str] = []
         self.commands: list[str] = []
         self.answers: dict[str, Answer] = {}
-        """What a command answers in place of its program."""
+        """Answers in place of a command's program."""
         self.read: dict[str, str] = {}
         """The files that slurmctld read last."""
         self.trial: Callable[[Mapping[str, str]], str] = lambda _files: ""
-        """What a trial start says of files; empty when it takes them."""
+        """Returns the words of a trial start about files; empty when it takes them."""
         self.refuses: Callable[[Mapping[str, str]], bool] = lambda _files: False
         """Files with which slurmctld itself dies, though a trial went well."""
         self.sshd_words = ""
@@ -65,13 +65,13 @@ class SmallWorld(Objects):
         self.unreachable = False
         self.logs: dict[str, str] = {}
         self.made_ready: dict[str, str] = {}
-        """What a program beside a container says of the files that it has made ready there, by pod."""
+        """Answer of a program beside a container about the files that it has made ready there, by pod."""
         self.trees: list[Json] = []
         """The jail's."""
         self.entered = {"": ""}
         """The tree that the next session enters, by login pod, or in any other."""
         self.in_use: dict[str, Answer] = {}
-        """What a login pod says of the trees in which its sessions are."""
+        """Answer of a login pod about the trees in which its sessions are."""
 
     # -- setting up ---------------------------------------------------------------------------------------------
 

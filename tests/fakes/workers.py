@@ -30,7 +30,7 @@ class Set:
     identity: str
     grace_seconds: float
     policy: str
-    """Its drain policy, as JSON."""
+    """Drain policy of the node set, as JSON."""
     generation: int = 1
     observed: int = 0
     revision: str = ""
@@ -48,9 +48,9 @@ class Pod:
     grace_seconds: float
     schedulable: bool = True
     slurmd: bool = False
-    """Whether slurmd runs."""
+    """True while slurmd runs."""
     ran: bool = False
-    """Whether it ever has."""
+    """True once it has run."""
     restarts: int = 0
     registered: bool = False
     registered_at: float = 0.0
@@ -98,7 +98,7 @@ class Workers:
                 self._run(pod)
 
     def answers_slurmd(self, name: str) -> bool:
-        """Whether a slurmd of this name is alive and has registered since it started."""
+        """Return True for a slurmd of this name that is alive and has registered since it started."""
         pod = self.pods.get(name)
         return pod is not None and pod.slurmd and pod.registered
 

@@ -49,34 +49,24 @@ def drain_all(
     if not _is_there(kube, ref, context):
         return
     with context.alone():
-        _drain_all(kube, ref, policies, operation, context=context, staying=staying)
-
-
-def _drain_all(
-    kube: Kube,
-    ref: ClusterRef,
-    policies: Mapping[str, Mapping[str, Any]],
-    operation: Operation,
-    *,
-    context: DrainContext,
-    staying: Collection[str],
-) -> None:
-    before: list[DrainRequest] = []
-    for _ in range(LOOKS):
-        live = {name: each for name, each in find_node_sets(kube, ref).items() if name not in staying}
-        leaving = [
-            each.leaving(policy_of(ref.cluster, policies.get(name)), 0) for name, each in live.items() if each.names()
-        ]
-        # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
-        if not leaving or leaving == before or not (before or _answers(kube, ref, live, context)):
-            return
-        freed = Draining(context).free(leaving, operation)
-        if freed.busy:
-            raise DrainError(
-                f"{ref.cluster}: drained, but not free yet: {freed.busy_words()}.\n"
-                "  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
-            )
-        before = leaving
+        before: list[DrainRequest] = []
+        for _ in range(LOOKS):
+            live = {name: each for name, each in find_node_sets(kube, ref).items() if name not in staying}
+            leaving = [
+                each.leaving(policy_of(ref.cluster, policies.get(name)), 0)
+                for name, each in live.items()
+                if each.names()
+            ]
+            # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
+            if not leaving or leaving == before or not (before or _answers(kube, ref, live, context)):
+                return
+            freed = Draining(context).free(leaving, operation)
+            if freed.busy:
+                raise DrainError(
+                    f"{ref.cluster}: drained, but not free yet: {freed.busy_words()}.\n"
+                    "  Nothing was deleted, as drain.wait is false. Run again when their jobs have ended."
+                )
+            before = leaving
     raise DrainError(f"{ref.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
 
 

@@ -108,8 +108,8 @@ class ClusterLease:
             if not _held[self._key]:
                 del _held[self._key]
                 with suppress(KubernetesError):  # it expires by itself
-                    found = self._read()
-                    if _holder(found) == me():
+                    found = self.kube.get(self._path)
+                    if found is not None and _holder(found) == me():
                         self._write(found, {"holderIdentity": None, "renewTime": None})
 
     def _take(self) -> str:
@@ -208,7 +208,7 @@ def _has_ended(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        return False
+        pass  # another user's, or a number that no process has
     return False
 
 

@@ -17,7 +17,8 @@ import soperator_pulumi
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret, deploy
 from tests.rendered.cluster.clusters import a_node_set, a_spec, provided
-from tools.engine.local.aliases import Alias, former_urns, make_urn
+from tools.engine.local.aliases import former_urns, make_urn
+from tools.engine.local.monitor import read_alias
 from tools.engine.protocol import STACK_TYPE
 
 FOLDER = Path(__file__).with_name("recorded")
@@ -86,18 +87,7 @@ def urn(resource: Recorded) -> str:
 
 def former(resource: Recorded) -> list[str]:
     """Return the URNs that a registration continues besides its own."""
-    aliases = [
-        Alias(
-            urn=alias.urn,
-            name=alias.spec.name,
-            type=alias.spec.type,
-            stack=alias.spec.stack,
-            project=alias.spec.project,
-            parent=alias.spec.parentUrn,
-            no_parent=alias.spec.noParent,
-        )
-        for alias in resource.request.aliases
-    ]
+    aliases = [read_alias(alias) for alias in resource.request.aliases]
     return former_urns(urn(resource), _parent(resource), aliases, {})
 
 

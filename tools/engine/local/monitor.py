@@ -266,14 +266,15 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> ResourceRegis
         ignore_changes=tuple(request.ignoreChanges),
         replace_on_changes=tuple(request.replaceOnChanges),
         additional_secret_outputs=tuple(request.additionalSecretOutputs),
-        aliases=tuple(_alias(alias) for alias in request.aliases),
+        aliases=tuple(read_alias(alias) for alias in request.aliases),
         timeouts=Timeouts(
             create=_seconds(timeouts.create), update=_seconds(timeouts.update), delete=_seconds(timeouts.delete)
         ),
     )
 
 
-def _alias(alias: alias_pb2.Alias) -> Alias:
+def read_alias(alias: alias_pb2.Alias) -> Alias:
+    """Return an alias of a registration."""
     spec = alias.spec
     return Alias(
         urn=alias.urn,
