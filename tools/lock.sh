@@ -6,4 +6,4 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 python3 -m venv "$temporary" && "$temporary/bin/pip" --quiet install uv
 "$temporary/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-    --no-emit-index-url --custom-compile-command 'make lock' --group dev -o requirements.lock pyproject.toml
+    --no-emit-index-url --custom-compile-command 'make lock' --group dev --all-extras -o requirements.lock pyproject.toml
