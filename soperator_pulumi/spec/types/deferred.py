@@ -6,7 +6,7 @@ into a resource's inputs (an image, a storage class) may be a `pulumi.Output`, w
 
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
-from pulumi import Output
+from pulumi import Output, RunError
 from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
@@ -14,6 +14,10 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.validation.messages import problem_text
 
 T = TypeVar("T")
+
+
+class InvalidOutputError(SpecError, RunError):
+    """Value of an Output that its field does not take. Pulumi prints it without a traceback."""
 
 
 class _Deferred:
@@ -33,7 +37,7 @@ class _Deferred:
                     return adapter.validate_python(resolved)
                 except ValidationError as error:
                     problems = [Problem(field, problem_text(each)) for each in error.errors()]
-                    raise SpecError("An Output in the spec", problems) from None
+                    raise InvalidOutputError("An Output in the spec", problems) from None
 
             return value.apply(when_known)
 
