@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.slurm_parameters import (
@@ -98,8 +98,23 @@ def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeVali
     return BeforeValidator(check)
 
 
-SlurmConfExtra = Annotated[dict[str, str], _settings(PARAMETERS, OWNED_PARAMETERS)]
+def _described(table: Mapping[str, Kind], owned: Mapping[str, str]) -> WithJsonSchema:
+    """Return the schema, which knows Slurm's spelling alone: other names may be the same in another case."""
+    value = {"type": ["string", "number", "boolean"]}
+    names = {
+        name: {**value, "description": f"{kind.value}."} for name, kind in table.items() if name.lower() not in owned
+    }
+    return WithJsonSchema({"type": "object", "properties": names, "additionalProperties": value})
+
+
+SlurmConfExtra = Annotated[
+    dict[str, str], _settings(PARAMETERS, OWNED_PARAMETERS), _described(PARAMETERS, OWNED_PARAMETERS)
+]
 """Parameters of slurm.conf, in Slurm's spelling. Takes numbers and booleans as well."""
 
-PartitionOptions = Annotated[dict[str, str], _settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
+PartitionOptions = Annotated[
+    dict[str, str],
+    _settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS),
+    _described(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS),
+]
 """Options of a partition line, in Slurm's spelling. Takes numbers and booleans as well."""

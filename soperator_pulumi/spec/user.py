@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.types.ssh_key import SshPublicKey
@@ -26,7 +26,12 @@ def _account_id(value: int) -> int:
     return value
 
 
-AccountId = Annotated[int, whole(0, 4_294_967_295), AfterValidator(_account_id)]
+AccountId = Annotated[
+    int,
+    whole(0, 4_294_967_295),
+    AfterValidator(_account_id),
+    WithJsonSchema({"type": "integer", "minimum": _ID_RANGES[0][0], "maximum": _ID_RANGES[-1][1]}),
+]
 """A uid or gid of a person."""
 
 
