@@ -30,7 +30,9 @@ AccountId = Annotated[
     int,
     whole(0, 4_294_967_295),
     AfterValidator(_account_id),
-    WithJsonSchema({"type": "integer", "minimum": _ID_RANGES[0][0], "maximum": _ID_RANGES[-1][1]}),
+    WithJsonSchema(
+        {"type": "integer", "anyOf": [{"minimum": lowest, "maximum": highest} for lowest, highest in _ID_RANGES]}
+    ),
 ]
 """A uid or gid of a person."""
 
