@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools import console
+from tools.console import UserError
 from tools.engine.cli import automation
 from tools.engine.cli.automation import CliDeployer
 from tools.engine.cli.automation import environment as cli_environment
@@ -46,6 +47,9 @@ def choose(
         lock_timeout_seconds: Longest wait for another run on the same stack.
         python: Interpreter of the program in the local engine; default: the project's.
         say: Prints a line for a person.
+
+    Raises:
+        UserError: The user has chosen a backend, and there is no CLI to use it.
     """
     target = Target(
         project=project,
@@ -57,6 +61,11 @@ def choose(
         python=python,
     )
     if not automation.is_installed():
+        if automation.is_shared(state):
+            raise UserError(
+                "PULUMI_BACKEND_URL is set, but the local engine keeps states on this machine alone. Install the "
+                "Pulumi CLI, or unset the variable."
+            )
         return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
     if local_engine.has_state(target):
         return LocalDeployer(target, say), "the local engine, because it has deployed this stack before"
