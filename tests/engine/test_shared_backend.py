@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,20 +18,27 @@ from tests.engine.conftest import kill
 from tests.engine.engines import PROGRAM
 from tests.waiting import wait_until
 from tools import engine as engines
+from tools import paths
 from tools.console import UserError
-from tools.engine import CliDeployer, DeployError, StepOp, Target, cli_environment
+from tools.engine import CliDeployer, DeployError, StepOp, Target
 
 pytestmark = pytest.mark.engine
 
-BUCKET = "states"
+BUCKET = "my-states"
+BEGIN, RECOVER = re.findall(r"```sh\n(.*?)```", (paths.ROOT / "docs" / "state.md").read_text(), re.DOTALL)
+"""Commands of the page: to begin with a bucket, and to recover from a killed run."""
 
 
 class Team:
-    """Machines that share a bucket of S3 for their states, and its passphrase."""
+    """Machines that share a project, a bucket of S3 for its states, and the passphrase of these."""
 
     def __init__(self, server: str, folder: Path) -> None:
         self.folder = folder
-        self.backend = f"s3://{BUCKET}?endpoint={server}&s3ForcePathStyle=true&region=us-east-1"
+        self.project = shutil.copytree(PROGRAM, folder / "project")
+        self.passphrase = folder / ".config" / "pulumi" / "passphrase"
+        self.passphrase.parent.mkdir(parents=True)
+        self.passphrase.write_text("of the whole team")
+        self.backend = f"s3://{BUCKET}?endpoint={server}&s3ForcePathStyle=true&region=eu-central-1"
         self._client: Any = boto3.client("s3", endpoint_url=server, region_name="us-east-1")
         self._client.create_bucket(Bucket=BUCKET)
         (folder / "things").mkdir()
@@ -40,7 +49,7 @@ class Team:
         options = {"additional_secret_outputs": ["made"]}
         thing = {"name": stack, "type": "Thing", "properties": properties, "options": options}
         config = {"declared:resources": [thing], "declared:exports": {"key": {"from": f"{stack}.made"}}}
-        return Target(project=PROGRAM, stack=stack, state=self.folder / machine, config=config)
+        return Target(project=self.project, stack=stack, state=self.folder / machine, config=config)
 
     def deployer(self, stack: str, machine: str, **properties: str) -> CliDeployer:
         return CliDeployer(self.target(stack, machine, **properties), lambda _: None)
@@ -50,6 +59,7 @@ class Team:
         (self.folder / "things" / f"hold-update-{stack}").touch()
         target = self.target(stack, machine, **properties)
         given = {"engine": "pulumi", "operation": "up", "stack": stack, "state": str(target.state)}
+        given["project"] = str(self.project)
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.engine.run", json.dumps({**given, "config": target.config})],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -58,14 +68,11 @@ class Team:
         wait_until(lambda: f"holding update {stack}" in log.read_text(), "the update has begun")
         return process
 
-    def pulumi(self, *arguments: str, machine: str) -> str:
-        """Run the CLI as a person does, in a shell after `make env`."""
-        environment = {**os.environ, **cli_environment(self.folder / machine)}
-        done = subprocess.run(
-            ["pulumi", *arguments, "--cwd", PROGRAM], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def shell(self, commands: str) -> None:
+        """Run commands of the page as a person does, in the project's folder."""
+        commands = commands.replace("s3://my-states?region=eu-central-1", self.backend)
+        environment = {**os.environ, "HOME": str(self.folder), "PULUMI_HOME": str(self.folder / "pulumi-home")}
+        subprocess.run(["sh", "-e", "-c", commands], env=environment, cwd=self.project, check=True)
 
     def objects(self, prefix: str) -> list[str]:
         listed = self._client.list_objects_v2(Bucket=BUCKET, Prefix=f".pulumi/{prefix}")
@@ -86,13 +93,14 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     try:
         team = Team(f"http://{host}:{port}", tmp_path)
         monkeypatch.setenv("PULUMI_BACKEND_URL", team.backend)
-        monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "of the whole team")
+        monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(team.passphrase))
         yield team
     finally:
         server.stop()
 
 
 def cli(team: Team) -> None:
+    the_page_s_commands_make_a_stack_whose_file_has_what_all_need(team)
     two_stacks_are_in_the_bucket_and_their_secrets_encrypted(team)
     another_machine_finds_them_as_they_are(team)
     process = team.start("prod", "ann", size="2")
@@ -100,6 +108,11 @@ def cli(team: Team) -> None:
     kill(process)
     a_killed_run_leaves_its_lock_which_a_person_frees(team)
     what_it_has_left_is_resolved(team)
+
+
+def the_page_s_commands_make_a_stack_whose_file_has_what_all_need(team: Team) -> None:
+    team.shell(BEGIN)
+    assert "encryptionsalt: " in (team.project / "Pulumi.prod.yaml").read_text()
 
 
 def two_stacks_are_in_the_bucket_and_their_secrets_encrypted(team: Team) -> None:
@@ -130,12 +143,13 @@ def a_killed_run_leaves_its_lock_which_a_person_frees(team: Team) -> None:
     with pytest.raises(DeployError, match="another run is at work"):
         team.deployer("prod", "bob", size="2").refresh()
 
-    team.pulumi("cancel", "--yes", "--stack", "prod", machine="bob")
+    team.shell(RECOVER.splitlines()[0])
 
     assert team.objects("locks/") == []
 
 
 def what_it_has_left_is_resolved(team: Team) -> None:
+    assert RECOVER.splitlines()[1:] == ["make refresh STACK=prod", "make up STACK=prod"]
     team.deployer("prod", "bob", size="2").refresh()
     assert team.deployer("prod", "bob", size="2").up().names(StepOp.UPDATE) == {"prod"}
     assert team.deployer("prod", "ann", size="2").preview().changed == ()
