@@ -25,10 +25,10 @@ env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env
 
 ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
-	@$(PYTHON) -m tools.ssh '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.ssh $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 admin: .venv/.installed  ## open a root shell in the jail, or run one command: make admin CMD='apt-get install -y jq'
-	@$(PYTHON) -m tools.admin --stack $(STACK) '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))

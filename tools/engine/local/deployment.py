@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tools.console import UserError
 from tools.engine import property_paths
-from tools.engine.local import child_process, crud, deletion, steps
+from tools.engine.local import child_process, crud, deletion, other_stacks, steps
 from tools.engine.local.aliases import former_urns, make_urn
 from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
 from tools.engine.local.providers import PROVIDER_TYPE
@@ -87,13 +87,18 @@ class ProgramRun:
             run.state.swap(resource, run.live[urn])
             run.state.save()
 
+    def read_stack(self, urn: str, name: str) -> Properties:
+        """Return the properties of a reference to another stack."""
+        self._see(urn)
+        properties = other_stacks.read(self._target, self._project.name, name)
+        self._run.display.step(urn, StepOp.READ)
+        return properties
+
     async def register(self, asked: ResourceRegistration) -> Registered:
         """Make the resource of a registration."""
         run = self._run
         urn = self.urn_of(asked.parent, asked.type, asked.name)
-        if urn in self._seen:
-            raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
-        self._seen.add(urn)
+        self._see(urn)
         former = former_urns(urn, asked.parent, asked.aliases, self._renamed)
         old = next((r for u in (urn, *former) if (r := run.state.find(u))), None)
         if old is not None:
@@ -115,6 +120,11 @@ class ProgramRun:
             return Registered(urn=urn, ok=False)
         run.live[urn] = made
         return Registered(urn=urn, id=made.id, outputs=made.outputs if asked.custom else {})
+
+    def _see(self, urn: str) -> None:
+        if urn in self._seen:
+            raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
+        self._seen.add(urn)
 
     def _component(self, new: Resource, old: Resource | None) -> Resource | None:
         if self._run.failed:
