@@ -20,6 +20,7 @@ import grpc
 import grpc.aio
 from google.protobuf import empty_pb2
 from pulumi.dynamic import Config, ConfigureRequest
+from pulumi.errors import RunError
 from pulumi.provider.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 from pydantic import ValidationError
@@ -88,7 +89,10 @@ class PluginServicer(ProviderServicer):
         """Create a component of a program in another language."""
         program = self._programs.setdefault(request.monitorEndpoint, RemoteProgram())
         CALLER.set(Caller(program, self._reference))
-        response: provider_pb2.ConstructResponse = await super().Construct(request, context)
+        try:
+            response: provider_pb2.ConstructResponse = await super().Construct(request, context)
+        except RunError as error:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error))
         return response
 
     async def Check(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:

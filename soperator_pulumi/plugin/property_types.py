@@ -105,7 +105,7 @@ def dictionary_type(dictionary: type) -> ObjectType:
     return ObjectType(
         dictionary.__name__,
         inspect.getdoc(dictionary) or "",
-        tuple(_property(name, hint, texts[name], required=name in required) for name, hint in hints.items()),
+        tuple(_property(name, hint, texts.get(name, ""), required=name in required) for name, hint in hints.items()),
     )
 
 

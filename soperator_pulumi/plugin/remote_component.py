@@ -50,19 +50,22 @@ class RemoteComponents(ComponentProvider):
         """Create a component. All of its children belong to the provider that this process is.
 
         Raises:
-            InputPropertiesError: the inputs have problems; all of them are in the message.
+            RunError: the inputs have problems; all of them are in the message.
         """
         if resource_type != TOKEN:
-            raise pulumi.InputPropertiesError(f"there is no component {resource_type}. There is: {TOKEN}.")
-        from soperator_pulumi.cluster import SlurmCluster  # noqa: PLC0415 - loads all resources of Kubernetes: seconds
+            raise pulumi.RunError(f"there is no component {resource_type}. There is: {TOKEN}.")
+        # These load all resources of Kubernetes: seconds, for which neither a schema nor a destroy should wait.
+        from soperator_pulumi.cluster import SlurmCluster  # noqa: PLC0415
+        from soperator_pulumi.cluster.arguments import REMOTE_PROGRAM  # noqa: PLC0415
 
         caller = CALLER.get()
+        REMOTE_PROGRAM.set(caller.program)
         SERVED_BY.set(ServedBy.PLUGIN)
         args: dict[str, Any] = {**self.access, **from_other_language(inputs, INPUTS)}
         try:
             cluster = SlurmCluster(name, args, _with_own_provider(options, caller.provider))
         except SpecError as error:
-            raise pulumi.InputPropertiesError(_words(error)) from None
+            raise pulumi.RunError(_words(error)) from None
         return ConstructResult(cluster.urn, cluster.outputs)
 
 

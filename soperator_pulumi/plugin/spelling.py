@@ -8,8 +8,8 @@ import pulumi
 
 from soperator_pulumi.plugin.property_types import ListOf, MapOf, ObjectType, PropertyType, camel_case
 
-_PYTHON_NAME = re.compile(r'(?<!["\w])[a-z]+(?:_[a-z]+)+(?!\w)')
-"""A name in a text, unless a quotation mark before it shows that it is a value."""
+_PYTHON_NAME = re.compile(r'(?<!got ")(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)')
+"""A name in a text, unless it is the value that was given."""
 
 
 def from_other_language(value: object, type_: PropertyType) -> Any:  # noqa: ANN401 any tree of values
@@ -24,11 +24,10 @@ def from_other_language(value: object, type_: PropertyType) -> Any:  # noqa: ANN
         case ObjectType() if isinstance(value, Mapping):
             known = {each.key: each for each in type_.properties}
             return {
-                known[key].name if key in known else key: from_other_language(
-                    part, known[key].type if key in known else type_
-                )
+                known[key].name: from_other_language(part, known[key].type)
                 for key, part in value.items()
-            }
+                if key in known
+            } | {key: part for key, part in value.items() if key not in known}
         case ListOf() if isinstance(value, list):
             return [from_other_language(part, type_.items) for part in value]
         case MapOf() if isinstance(value, Mapping):
