@@ -55,8 +55,9 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md from the specification
+docs: .venv/.installed  ## regenerate docs/configuration.md and the typed arguments from the specification
 	@$(PYTHON) -m tools.docs
+	@$(PYTHON) -m tools.typed_args
 
 lock: .venv/.installed  ## regenerate requirements.lock from pyproject.toml
 	@tools/lock.sh
