@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -17,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 import soperator_pulumi
 from tests import installed
+from tests.examples import PYTHON, Example
 from tests.installed import Environment
 from tools import dist, paths
 
@@ -51,6 +53,16 @@ PROGRAMS = {
     "wrong_type": 'node_sets=[{"name": "cpu", "cpus": "4", "memory_gib": 16}]',
 }
 """Programs of somebody who has installed the package: the arguments after the component's name."""
+
+MYPY_SETTINGS = """
+[mypy]
+follow_imports = skip
+[mypy-soperator_pulumi.*]
+follow_imports = silent
+[mypy-pytest]
+ignore_missing_imports = true
+"""
+"""The SDK of Kubernetes is large, and none of it is asked about; pytest is not installed beside the package."""
 
 
 @pytest.fixture(scope="module")
@@ -175,29 +187,40 @@ def test_every_module_works_with_the_declared_dependencies_or_names_an_extra(env
 
 
 @pytest.fixture(scope="module")
-def type_checked(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """mypy's findings in programs of somebody who has installed the package, by program."""
+def mypy(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[str]]:
+    """Check a folder of somebody who has installed the package, and return what mypy finds."""
+    made = tmp_path_factory.mktemp("mypy")
+    (made / "mypy.ini").write_text(MYPY_SETTINGS)
+    settings = ["--config-file", str(made / "mypy.ini"), "--cache-dir", str(made / "cache")]
+
+    python = ["--python-executable", str(environment.python)]
+
+    def check(folder: Path) -> list[str]:
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *settings, *python, "."]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert not done.stderr
+        return [line for line in done.stdout.splitlines() if ": error:" in line]
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def type_checked(mypy: Callable[[Path], list[str]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """mypy's findings, by program."""
     folder = tmp_path_factory.mktemp("typed")
-    config = folder / "mypy.ini"
-    # The Kubernetes SDK is large, and none of it is asked about.
-    config.write_text("[mypy]\nfollow_imports = skip\n[mypy-soperator_pulumi.*]\nfollow_imports = silent\n")
-    command = ["mypy", "--strict", "--config-file", str(config), "--python-executable", str(environment.python)]
     for name, arguments in PROGRAMS.items():
         (folder / f"{name}.py").write_text(PROGRAM.format(arguments))
-    files = [str(folder / f"{name}.py") for name in PROGRAMS]
-    done = subprocess.run(
-        [sys.executable, "-m", *command, "--cache-dir", str(folder / "cache"), "--no-error-summary", *files],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
-    return {name: [line for line in lines if line.partition(":")[0].endswith(f"{name}.py")] for name in PROGRAMS}
+    lines = mypy(folder)
+    return {name: [line for line in lines if line.startswith(f"{name}.py:")] for name in PROGRAMS}
 
 
 def test_a_type_checker_accepts_a_right_program(type_checked: dict[str, list[str]]) -> None:
     assert type_checked["right"] == []
+
+
+@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+def test_a_type_checker_accepts_an_example(mypy: Callable[[Path], list[str]], which: Example) -> None:
+    assert mypy(which.folder) == []
 
 
 def test_a_type_checker_finds_a_misspelt_argument(type_checked: dict[str, list[str]]) -> None:
