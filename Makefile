@@ -55,8 +55,9 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md from the specification
+docs: .venv/.installed  ## regenerate docs/configuration.md and docs/api.md from the sources
 	@$(PYTHON) -m tools.docs
+	@$(PYTHON) -m tools.api_docs
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
 	@$(PYTHON) -m tools.dist
