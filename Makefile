@@ -4,7 +4,7 @@ STACK ?= local
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
+.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
@@ -55,9 +55,13 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md and the typed arguments from the specification
+docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
 	@$(PYTHON) -m tools.typed_args
+	@$(PYTHON) -m tools.api_docs
+
+dist: .venv/.installed  ## build the wheel and the source distribution in dist/
+	@$(PYTHON) -m tools.dist
 
 lock: .venv/.installed  ## regenerate requirements.lock from pyproject.toml
 	@tools/lock.sh

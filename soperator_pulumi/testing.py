@@ -2,11 +2,16 @@
 
 Example::
 
+    from soperator_pulumi import SlurmCluster
     from soperator_pulumi.testing import deploy
 
-    deployment = deploy(lambda: SlurmCluster("hpc", my_args))
-    controller = deployment.one("hpc-controller", "StatefulSet")
-    assert controller.inputs["spec"]["replicas"] == 1
+    names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+    images = {name: f"registry.example.com/{name}:1" for name in names}
+    nodes = [{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}]
+
+    deployment = deploy(lambda: SlurmCluster("hpc", {"images": images, "node_sets": nodes}))
+    workers = deployment.one("hpc-cpu", "StatefulSet")
+    assert workers.inputs["spec"]["replicas"] == 4
     assert deployment.request("hpc-slurmctld-state").protect
 """
 
@@ -25,7 +30,9 @@ from pulumi.runtime import mocks, rpc, settings, stack
 from pulumi.runtime.proto import resource_pb2
 
 PROJECT = "project"
+"""Name of the project of every deployment."""
 STACK = "test"
+"""Name of the stack of every deployment."""
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _REFERENCE_TYPE = "pulumi:pulumi:StackReference"
@@ -39,6 +46,7 @@ class Secret:
     """A value that Pulumi encrypts in its state."""
 
     value: Any = field(repr=False)
+    """The value in plain text, for an assertion."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,9 @@ class Recorded:
     """A registered resource."""
 
     type: str
+    """Type token, such as `kubernetes:apps/v1:StatefulSet`."""
     name: str
+    """Logical name."""
     parent: str
     """Logical name of the parent. Empty for the stack."""
     inputs: Mapping[str, Any]
@@ -60,6 +70,7 @@ class Deployment:
     """Registrations of a program, in their order."""
 
     recorded: tuple[Recorded, ...]
+    """All resources, components too, without the stack."""
     exports: Mapping[str, Any]
     """Exports of the program. A secret value is a `Secret`."""
 
@@ -230,6 +241,8 @@ class _Monitor(mocks.MockMonitor):
 def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
     """Give this thread an event loop, and close it: Pulumi's mocks would leave one open in every thread."""
     loop = asyncio.new_event_loop()
+    # A failed program leaves futures that nobody awaits. `deploy` raises the failure itself.
+    loop.set_exception_handler(lambda *_: None)
     asyncio.set_event_loop(loop)
     try:
         yield loop

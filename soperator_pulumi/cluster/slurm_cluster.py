@@ -41,10 +41,14 @@ class SlurmCluster(pulumi.ComponentResource):
 
     Example::
 
+        import pulumi
+
+        from soperator_pulumi import SlurmCluster
+
         cluster = SlurmCluster(
             "hpc",
-            images=images,
-            users=[{"name": "alice", "uid": 2001, "ssh_keys": ["ssh-ed25519 AAAA..."]}],
+            images=pulumi.Config("soperator").require_object("images"),
+            users=[{"name": "alice", "uid": 2001}],
             node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
         )
         pulumi.export("login", cluster.login.endpoint)
