@@ -52,7 +52,7 @@ def load(target: Target) -> Project:
         name=name,
         root=target.project,
         program=target.project / (data.get("main") or ""),
-        python=_interpreter(target),
+        python=interpreter(target),
         config=_config(target),
     )
 
@@ -65,9 +65,9 @@ def name_of(target: Target) -> str:
     return name
 
 
-def virtualenv(target: Target) -> str | None:
-    """Return the virtual environment of the project's program; None if it names none."""
-    runtime = _yaml(target.project / "Pulumi.yaml").get("runtime")
+def virtualenv(target: Target, file: str = "Pulumi.yaml") -> str | None:
+    """Return the virtual environment of the project's program, or of the pack that `file` describes; None for none."""
+    runtime = _yaml(target.project / file).get("runtime")
     options = runtime.get("options") if isinstance(runtime, Mapping) else None
     return (options or {}).get("virtualenv")
 
@@ -83,10 +83,11 @@ def stack_settings(target: Target) -> dict[str, Any]:
     return {**settings, "config": {**values, **target.config}}
 
 
-def _interpreter(target: Target) -> Path:
+def interpreter(target: Target, file: str = "Pulumi.yaml") -> Path:
+    """Return the interpreter of the project's program, or of the pack that `file` describes."""
     if target.python is not None:
         return target.python
-    python = target.project / (virtualenv(target) or "") / "bin" / "python"
+    python = target.project / (virtualenv(target, file) or "") / "bin" / "python"
     return python if python.exists() else Path(sys.executable)
 
 

@@ -45,12 +45,14 @@ class CliDeployer:
 
     def preview(self) -> StackChanges:
         """Foresee `up`."""
-        result = self._run("preview", lambda stack, options: stack.preview(**options))
+        packs = self._policy_packs
+        result = self._run("preview", lambda stack, options: stack.preview(policy_packs=packs, **options))
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
         """Deploy the program."""
-        return self._run("up", lambda stack, options: stack.up(show_secrets=False, **options))
+        packs = self._policy_packs
+        return self._run("up", lambda stack, options: stack.up(show_secrets=False, policy_packs=packs, **options))
 
     def refresh(self) -> Result:
         """Record the resources as they are in the state."""
@@ -74,6 +76,10 @@ class CliDeployer:
     def state(self) -> list[ResourceState]:
         """Return the resources in the state, without the CLI's own providers."""
         return _resources(self._stack())
+
+    @property
+    def _policy_packs(self) -> list[str]:
+        return [str(folder.resolve()) for folder in self._target.policy_packs]
 
     @property
     def _folder(self) -> Path:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tools.console import UserError
 from tools.engine import property_paths
-from tools.engine.local import child_process, crud, deletion, other_stacks, steps
+from tools.engine.local import analyzers, child_process, crud, deletion, other_stacks, steps
 from tools.engine.local.aliases import former_urns, make_urn
+from tools.engine.local.analyzers import Packs, PolicyReport
 from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
 from tools.engine.local.providers import PROVIDER_TYPE
 from tools.engine.local.providers.kubernetes_provider import other_cluster
@@ -37,9 +38,22 @@ class ProgramRun:
         """Former URNs by present ones, of the resources that this run has found under another one."""
         self._gone: set[str] = set()
         """URNs deleted before the replacement of a dependency: each is created again once registered."""
+        self._packs = Packs([])
+        self._reports: list[PolicyReport] = []
+        """Reports of policies, shown at the end: in a preview, all violations are found."""
 
     async def run_program(self) -> None:
         """Run the program, then delete unregistered resources. Failures are in the display."""
+        run = self._run
+        packs = analyzers.running(self._project, self._target, self._print, preview=run.preview)
+        async with packs as self._packs:
+            await self._run_program()
+            if self._packs and not run.failed:
+                self._reports += await self._packs.of_stack(run.live.values())
+        for report in self._reports:
+            self._show(report)
+
+    async def _run_program(self) -> None:
         run = self._run
         run.providers.warm_up(run.state.resources)
         server, address = await serve(Servicer(self, self.urn_of))
@@ -58,6 +72,26 @@ class ProgramRun:
 
     def _print(self, line: str) -> None:
         self._run.display.say("", line)
+
+    def _show(self, report: PolicyReport) -> None:
+        if report.fails:
+            self._run.display.fail(report.urn, report.message)
+            return
+        for line in report.message.splitlines():
+            self._run.display.say(report.urn, line)
+
+    async def _judged(self, new: Resource) -> Resource:
+        """Return a resource as the policies correct it. A violation stops an update before the resource is touched."""
+        if not self._packs or self._run.failed:
+            return new
+        new, corrections = await self._packs.remediated(new)
+        found = [*corrections, *await self._packs.of_resource(new)]
+        if self._run.preview:
+            self._reports += found
+        else:
+            for report in found:
+                self._show(report)
+        return new
 
     def log(self, severity: int, message: str, urn: str) -> None:
         """Print a message of the program; an error fails the run."""
@@ -108,9 +142,9 @@ class ProgramRun:
         new = _resource(urn, asked, run.live.get(asked.parent))
         try:
             if not asked.custom:
-                made = self._component(new, old)
+                made = self._component(await self._judged(new), old)
             elif asked.type.startswith(PROVIDER_TYPE):
-                made = self._provider(new, old)
+                made = self._provider(await self._judged(new), old)
             else:
                 made = await self._managed(new, old, asked)
         except UserError as error:
@@ -169,7 +203,7 @@ class ProgramRun:
         recreating = old is not None and old.urn in self._gone
         kept = None if recreating else old
         inputs = property_paths.keep_old(new.inputs, kept.inputs, new.ignore_changes) if kept else new.inputs
-        new = replace(new, inputs=await crud.check(provider, new.urn, kept, inputs))
+        new = await self._judged(replace(new, inputs=await crud.check(provider, new.urn, kept, inputs)))
         if run.failed:
             return None  # checked, so that all problems are reported at once; but no further step begins
         if not run.preview and has_unknown(plain_map(new.inputs)):
