@@ -315,6 +315,7 @@ def test_a_scale_up_waits_for_no_agent() -> None:
         STAGE.begin(model.faults)
         state = model.engine.state["NodeDrain gpu"]
         outputs = provider("NodeDrain").update("NodeDrain gpu", state, {**state, "replicas": 3.0}).outs
+        assert outputs is not None
         assert outputs["replicas"] == 3
         assert model.world.time - began < 1
         assert model.world.kubernetes.objects[PATH]["spec"] == lease_of_agent
