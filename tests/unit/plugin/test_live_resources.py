@@ -16,9 +16,9 @@ from soperator_pulumi.lifecycle.connection import access
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations import progress
-from tests.fakes.objects import CONFIG_MAPS, SELECTOR
+from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, SELECTOR
 from tests.fakes.small_world import SmallWorld
-from tests.unit.lifecycle.test_providers import CONFIG_FILES, NAMESPACE, NAMESPACE_PATH, PREREQUISITES
+from tests.unit.lifecycle.test_providers import CONFIG_FILES, NAMESPACE_PATH, PREREQUISITES
 from tests.unit.plugin.driver import (
     FakeEngine,
     configuration,

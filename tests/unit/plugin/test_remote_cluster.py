@@ -1,18 +1,20 @@
 """`SlurmCluster` for other languages: the plugin's process, driven as the engine does."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import grpc
 import pytest
 from google.protobuf import empty_pb2
 from pulumi.provider.experimental.property_value import PropertyValue
-from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.proto import provider_pb2, resource_pb2
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 from pulumi.runtime.rpc import UNKNOWN
 
 import soperator_pulumi
+from soperator_pulumi import SlurmCluster
+from soperator_pulumi.testing import deploy
 from tests.unit.plugin.driver import (
     CLUSTER,
     PROVIDER,
@@ -21,6 +23,7 @@ from tests.unit.plugin.driver import (
     FakeEngine,
     a_cluster,
     engine_server,
+    outputs_of,
     plain,
     plugin_process,
     secret,
@@ -111,6 +114,43 @@ def test_each_continues_the_resource_of_a_python_program(engine: FakeEngine, plu
         if each.custom:
             (alias,) = each.aliases
             assert alias.spec.type == f"pulumi-python:dynamic/soperator:{each.type.rpartition(':')[2]}"
+
+
+def test_the_resources_are_those_of_the_same_description_in_python(
+    engine: FakeEngine, plugin: ResourceProviderStub
+) -> None:
+    """So a program may be written again in another language, and no pod is recreated."""
+    plugin.Construct(a_cluster(engine, {**INPUTS, "login": {"podResources": {"requests": {"cpu": 2}}}}))
+    python = {
+        "images": {("jail_tools" if name == "jailTools" else name): image for name, image in IMAGES.items()},
+        "node_sets": [
+            {"name": "cpu", "replicas": 2, "cpus": 4, "memory_gib": 8, "rolling_update": {"max_unavailable": "25%"}},
+            {
+                "name": "gpu",
+                "cpus": 8,
+                "memory_gib": 0.5,
+                "max_unready": 1,
+                "node_selector": {"acme.example/gpu_kind": "h100"},
+            },
+        ],
+        "users": [{"name": "alice", "uid": 2001}],
+        "slurm": {"extra": {"KillWait": 45}},
+        "labels": {"cost_center": "4711"},
+        "login": {"pod_resources": {"requests": {"cpu": 2}}},
+    }
+    config = {"soperator:served_by": "plugin"}
+    made = deploy(lambda: SlurmCluster("hpc", python), outputs=outputs_of, config=config)
+    assert without_component(engine.registered) == without_component(each.request for each in made.recorded)
+
+
+def without_component(
+    registered: Iterable[resource_pb2.RegisterResourceRequest],
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the inputs by type and name, but for the cluster's URN, in which mocks have the stack's type as well."""
+    return {
+        (each.type, each.name): {key: value for key, value in plain(each.object).items() if key != "component"}
+        for each in registered
+    }
 
 
 def test_the_program_is_given_what_it_needs_of_the_cluster(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
