@@ -1,4 +1,4 @@
-"""Child in the project's own interpreter: runs the program, or the SDK's server for dynamic resources.
+"""Child in the project's own interpreter: runs the program, the SDK's server for dynamic resources, or a plugin.
 
 A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
 one: a server that outlived its engine would still change resources.
@@ -89,13 +89,17 @@ def _import_early(providers: list[str]) -> None:
 
 
 def main() -> int:
-    """Run `child.py program <settings as JSON>` or `child.py dynamic <settings as JSON>`."""
+    """Run `child.py ROLE <settings as JSON>`; the role is `program`, `dynamic` or `plugin`."""
     role, settings = sys.argv[1], json.loads(sys.argv[2])
     _end_with_parent(settings["parent"])
     sys.path[0] = settings["program"]
     if role == "program":
         sys.argv = [str(Path(settings["program"]) / "__main__.py")]
         return _program(settings)
+    if role == "plugin":
+        sys.argv = [settings["plugin"], settings["address"]]
+        runpy.run_path(settings["plugin"], run_name="__main__")
+        return 0
     sys.argv = ["pulumi.dynamic"]
     os.chdir(settings["program"])
     threading.Thread(target=_import_early, args=[sys.stdin.read().split()], daemon=True).start()

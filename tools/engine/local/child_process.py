@@ -1,4 +1,4 @@
-"""Starts the program and the server for dynamic resources as child processes, and reads their output."""
+"""Starts the program, the server for dynamic resources and plugins as child processes, and reads their output."""
 
 import asyncio
 import contextlib
@@ -23,10 +23,10 @@ async def start(
     settings: Mapping[str, object] | None = None,
     lines: Iterable[str] = (),
 ) -> Process:
-    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources.
+    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources, `plugin` is a plugin.
 
     Args:
-        role: `program` or `dynamic`.
+        role: `program`, `dynamic` or `plugin`.
         project: Project of the program.
         target: Stack to deploy.
         settings: Further settings, readable for anybody on the machine.
