@@ -61,7 +61,8 @@ class RemoteComponents(ComponentProvider):
         caller = CALLER.get()
         REMOTE_PROGRAM.set(caller.program)
         SERVED_BY.set(ServedBy.PLUGIN)
-        args: dict[str, Any] = {**self.access, **from_other_language(inputs, INPUTS)}
+        given: dict[str, Any] = from_other_language(inputs, INPUTS)
+        args = given if given.keys() & AccessArgs.__annotations__.keys() else {**self.access, **given}
         try:
             cluster = SlurmCluster(name, args, _with_own_provider(options, caller.provider))
         except SpecError as error:

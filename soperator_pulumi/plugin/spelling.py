@@ -6,32 +6,38 @@ from typing import Any
 
 import pulumi
 
-from soperator_pulumi.plugin.property_types import ListOf, MapOf, ObjectType, PropertyType, camel_case
+from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, PropertyType, camel_case
 
 _PYTHON_NAME = re.compile(r'(?<!got ")(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)')
 """A name in a text, unless it is the value that was given."""
 
 
-def from_other_language(value: object, type_: PropertyType) -> Any:  # noqa: ANN401 any tree of values
-    """Return a value of another language as Python has it: the keys of objects in snake_case.
+_ANYTHING = Anything()
+
+
+def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any:  # noqa: ANN401 any tree of values
+    """Return a value of another language as Python has it: keys of objects in snake_case, whole numbers as integers.
 
     Keys of free mappings (labels, parameters of Slurm) and unknown keys stay, as does all that is in an Output: none of
-    our inputs that may be an Output has keys.
+    our inputs that may be an Output has keys. Numbers arrive as floats; as text in a pod, 2.0 would be another than 2.
     """
-    if isinstance(value, pulumi.Output):
-        return value
-    match type_:
-        case ObjectType() if isinstance(value, Mapping):
+    match value:
+        case pulumi.Output():
+            return value
+        case Mapping() if isinstance(type_, ObjectType):
             known = {each.key: each for each in type_.properties}
             return {
-                known[key].name: from_other_language(part, known[key].type)
-                for key, part in value.items()
-                if key in known
-            } | {key: part for key, part in value.items() if key not in known}
-        case ListOf() if isinstance(value, list):
-            return [from_other_language(part, type_.items) for part in value]
-        case MapOf() if isinstance(value, Mapping):
-            return {key: from_other_language(part, type_.values) for key, part in value.items()}
+                **{known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known},
+                **{key: from_other_language(value[key]) for key in value if key not in known},
+            }
+        case Mapping():
+            inner = type_.values if isinstance(type_, MapOf) else _ANYTHING
+            return {key: from_other_language(part, inner) for key, part in value.items()}
+        case list():
+            inner = type_.items if isinstance(type_, ListOf) else _ANYTHING
+            return [from_other_language(part, inner) for part in value]
+        case float() if value.is_integer():
+            return int(value)
         case _:
             return value
 

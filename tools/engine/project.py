@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Project:
         python: Interpreter (`runtime.options.virtualenv`, or that of this process).
         config: Configuration by full key, as text; objects are JSON.
         secret_keys: Keys of secret values.
+        plugins: Folders of plugins by package (`packages:`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Project:
     python: Path
     config: Mapping[str, str]
     secret_keys: tuple[str, ...] = ()
+    plugins: Mapping[str, Path] = field(default_factory=dict)
 
 
 def load(target: Target) -> Project:
@@ -54,7 +56,18 @@ def load(target: Target) -> Project:
         program=target.project / (data.get("main") or ""),
         python=interpreter(target),
         config=_config(target),
+        plugins=_plugins(data, target),
     )
+
+
+def _plugins(data: Mapping[str, Any], target: Target) -> dict[str, Path]:
+    """Return the folders that `packages` names; packages from elsewhere are refused once a resource needs one."""
+    packages = data.get("packages") or {}
+    return {
+        name: (target.project / source).resolve()
+        for name, source in packages.items()
+        if isinstance(source, str) and source.startswith((".", "/"))
+    }
 
 
 def name_of(target: Target) -> str:

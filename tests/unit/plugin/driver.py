@@ -26,13 +26,12 @@ from pulumi.runtime.proto import (
 )
 
 from soperator_pulumi.plugin.plugin_server import PluginServicer
-from soperator_pulumi.testing import random_bytes
+from soperator_pulumi.testing import PROJECT, STACK, random_bytes
 from tests.rendered.cluster.clusters import provided
 from tools.engine.local.aliases import make_urn
 from tools.engine.values import SECRET, SIGNATURE, properties_of
 from tools.paths import ROOT
 
-PROJECT, STACK = "infra", "dev"
 STACK_URN = f"urn:pulumi:{STACK}::{PROJECT}::pulumi:pulumi:Stack::{PROJECT}-{STACK}"
 PROVIDER = f"urn:pulumi:{STACK}::{PROJECT}::pulumi:providers:soperator-pulumi::default"
 PROVIDER_ID = "0c1d"
@@ -71,7 +70,7 @@ class FakeEngine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engi
         self.registered.append(request)
         given = PropertyValue.unmarshal_map(request.object)
         plain = {key: value.value for key, value in given.items()}
-        added = {**provided(request.type, request.name, plain), **_added(request, plain)}
+        added = outputs_of(request.type, request.name, plain)
         parent = "" if request.parent == STACK_URN else request.parent
         return resource_pb2.RegisterResourceResponse(
             urn=make_urn(STACK, PROJECT, parent, request.type, request.name),
@@ -102,13 +101,12 @@ class FakeEngine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engi
         return [each for each in self.registered if each.type.startswith(type_)]
 
 
-def _added(request: resource_pb2.RegisterResourceRequest, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def outputs_of(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the outputs that a provider adds to the inputs."""
-    if request.type.endswith(":DrainGate"):
-        return {"namespace_uid": "uid-0"}
-    if request.type == "kubernetes:core/v1:Service":
-        return {"status": {}}
-    return random_bytes(request.type, request.name, inputs)
+    added = {**provided(type_, name, inputs), **random_bytes(type_, name, inputs)}
+    if type_.endswith((":DrainGate", ":NodeDrain")):
+        return {**added, "namespace_uid": "uid-0"}
+    return added | ({"status": {}} if type_ == "kubernetes:core/v1:Service" else {})
 
 
 @contextmanager

@@ -78,6 +78,15 @@ def test_keys_of_objects_are_those_of_python_and_free_keys_stay() -> None:
     }
 
 
+def test_whole_numbers_are_integers_wherever_they_are() -> None:
+    """A pod's `cpu: 2` is no other text than in Python, so that a move to another language recreates no pod."""
+    given = {"numberOrShare": 2.0, "freeKeys": {"a": 1.0, "b": 0.5}, "asItIs": {"terms": [{"weight": 100.0}]}}
+    found = repr(from_other_language(given, WHOLE))
+    assert "'number_or_share': 2," in found
+    assert "'a': 1, 'b': 0.5" in found
+    assert "'weight': 100}" in found
+
+
 def test_values_of_a_wrong_type_stay_for_the_spec_to_refuse() -> None:
     assert from_other_language({"subParts": "none", "freeKeys": [1]}, WHOLE) == {"sub_parts": "none", "free_keys": [1]}
 
