@@ -10,10 +10,10 @@ help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
-	@$(PYTHON) -m tools.up --stack $(STACK)
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
 
-preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch
-	@$(PYTHON) -m tools.preview --stack $(STACK)
+preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
 
 refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` reverts them
 	@$(PYTHON) -m tools.refresh --stack $(STACK)

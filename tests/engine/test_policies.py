@@ -12,6 +12,7 @@ from tools.engine.protocol import HIDDEN, StepOp, Target
 pytestmark = pytest.mark.engine
 
 PACK = paths.ROOT / "policy"
+SIZED = paths.ROOT / "tests" / "engine" / "programs" / "sized"
 POD = {"serviceAccountName": "app", "containers": [{"name": "app", "image": "registry.example/app:1"}]}
 NO_NETWORK_POLICY = {"network-policies": {"reason": "these pods are never made"}}
 
@@ -114,3 +115,34 @@ def test_a_pack_that_does_not_start_fails_with_its_own_words(local: Stack, tmp_p
 def test_a_folder_that_is_no_pack_is_refused_by_its_name(local: Stack, tmp_path: Path) -> None:
     error = local.fails(lambda: local.deployer(policy_packs=(tmp_path,)).preview())
     assert f"{tmp_path} is no policy pack: it has no PulumiPolicy.yaml." in str(error)
+
+
+@pytest.fixture
+def sized(judged: Stack, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """Node sets of sizes that the configuration gives, whose scale-down the pack judges."""
+    target = judged.target
+    monkeypatch.setattr(judged, "target", lambda **changes: target(project=SIZED, **changes))
+    return judged
+
+
+def of_sizes(stack: Stack, **sizes: int) -> Stack:
+    stack.config = {"sized:namespace": stack.namespace, "sized:sizes": sizes}
+    return stack
+
+
+def test_the_size_before_is_known_to_policies_and_is_no_change_by_itself(sized: Stack) -> None:
+    of_sizes(sized, cpu=4, gpu=2).up()
+    assert of_sizes(sized, cpu=4, gpu=2).up().changed == ()
+    assert of_sizes(sized, cpu=4, gpu=2).preview().changed == (), "in the state by now"
+
+    assert of_sizes(sized, cpu=3, gpu=2).preview().names(StepOp.UPDATE) == {"cpu-drain"}
+    many = sized.fails(lambda: of_sizes(sized, cpu=1, gpu=2).preview())
+    gone = sized.fails(lambda: of_sizes(sized, cpu=4).preview())
+
+    assert [each.name for each in many.failures] == ["cpu-drain"]
+    assert "NodeDrain cpu-drain, replicas: 3 of 4 nodes would leave at once, at most 1 are allowed (25%)." in str(many)
+    assert [each.name for each in gone.failures] == ["removed"]
+    assert "removed.gpu: 2 of 2 nodes would leave at once" in str(gone)
+
+    of_sizes(sized, cpu=4, gpu=1).up()
+    assert "gpu-drain" in of_sizes(sized, cpu=4).preview().names(StepOp.DELETE), "one node at once is allowed"
