@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from soperator_pulumi.convert import convert
 from soperator_pulumi.errors import ConversionError
@@ -23,19 +24,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     given = parser.parse_args(arguments)
     try:
-        for file in filter(None, (given.output, given.report)):
-            if file.exists() and not given.force:
-                raise ConversionError(f"{file}: exists. Name another file, or overwrite it with --force.")
-        converted = convert(given.files)
-        _write(converted.stack_file(), given.output, sys.stdout)
-        _write(converted.report(), given.report, sys.stderr)
+        _convert(given.files, given.output, given.report, force=given.force)
     except ConversionError as error:
         sys.stderr.write(f"error: {error}\n")
         return EXIT_REFUSED
     return 0
 
 
-def _write(text: str, file: Path | None, otherwise: object) -> None:
+def _convert(files: Sequence[Path], output: Path | None, report: Path | None, *, force: bool) -> None:
+    for file in filter(None, (output, report)):
+        if file.exists() and not force:
+            raise ConversionError(f"{file}: exists. Name another file, or overwrite it with --force.")
+    converted = convert(files)
+    _write(converted.stack_file(), output, sys.stdout)
+    _write(converted.report(), report, sys.stderr)
+
+
+def _write(text: str, file: Path | None, otherwise: TextIO) -> None:
     if file is None:
         otherwise.write(text)
         return

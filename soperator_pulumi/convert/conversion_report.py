@@ -76,7 +76,7 @@ def _left(chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]) -> Iterator
     """Yield each reason with the places that it stands for. Empty values go with the reason around them."""
     reasons: dict[str, list[Leaf]] = {}
     for each in chosen:
-        if each.leaf not in empty:
+        if each.text != "empty":
             reasons.setdefault(each.text, []).append(each.leaf)
     for text, leaves in reasons.items():
         yield from _reason(text, covers.of(leaves, absorbing=empty))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soperator_pulumi.convert.conversion import Addition, Conversion, Entry, Fate
+from soperator_pulumi.convert.conversion import Addition, Conversion, Entry
 from soperator_pulumi.convert.conversion_report import report_text
 from soperator_pulumi.convert.settling import settle
 from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
@@ -15,6 +15,8 @@ from soperator_pulumi.convert.soperator_values import convert_soperator_values
 from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
 from soperator_pulumi.convert.stack_text import stack_text
 from soperator_pulumi.errors import ConversionError
+
+NOBODY = "Nobody can log in yet: the input names no people. Add them under `users`, each with a uid and ssh_keys."
 
 _SOPERATOR_VALUES = {
     SourceKind.SOPERATOR_CLUSTER_VALUES,
@@ -59,6 +61,8 @@ def convert(files: Iterable[Path]) -> Converted:
     work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
     _convert(work, sources)
     settle(work)
+    if "users" not in work.stack and work.plain().get("login", {}).get("replicas") != 0:
+        work.remarks.append(NOBODY)
     title = ", ".join(dict.fromkeys(source.kind.value for source in sources if source.kind in _described(sources)))
     return Converted(title, work.plain(), work.entries(), work.additions(), work)
 
@@ -68,7 +72,9 @@ def _convert(work: Conversion, sources: Sequence[Source]) -> None:
     if kinds <= _SOPERATOR_VALUES:
         for kind in SourceKind:
             if sum(source.kind is kind for source in sources) > 1:
-                raise ConversionError(f"Two files are {kind.value}. A stack file describes one cluster: give one of them.")
+                raise ConversionError(
+                    f"Two files are {kind.value}. A stack file describes one cluster: give one of them."
+                )
         convert_soperator_values(work, sources)
     elif kinds == {SourceKind.SLINKY_VALUES} and len(sources) == 1:
         convert_slinky_values(work, sources[0])

@@ -34,14 +34,15 @@ class Covers:
             spare -= held
             for each in held:
                 wanted.pop(each, None)
-            place = leaf.path.removeprefix(f"{document}: ") if len(held) == 1 else f"{_path(keys)} ({len(held)})"
+            whole = f"{_path(keys) or 'all'} ({len(held)})"
+            place = leaf.path.removeprefix(f"{document}: ") if len(held) == 1 else whole
             places.setdefault(document, []).append(place)
         return "; ".join(f"{name}: {', '.join(each)}" if name else ", ".join(each) for name, each in places.items())
 
     def _widest(self, leaf: Leaf, allowed: set[Leaf]) -> tuple[str, _Place]:
         """Return the widest place around a value that holds nothing but allowed values."""
         document, found = _document(leaf), leaf.keys
-        for depth in range(len(leaf.keys) - 1, 0, -1):
+        for depth in range(len(leaf.keys) - 1, -1 if document else 0, -1):
             if not self._below[document, leaf.keys[:depth]] <= allowed:
                 break
             found = leaf.keys[:depth]

@@ -7,6 +7,8 @@ from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.sources import Source, SourceKind
 from soperator_pulumi.errors import ConversionError
 
+CHART_LABELS = "labels of Helm and its charts"
+
 OBJECT_RULES: tuple[Rule, ...] = (
     *needless("kind of the object", "apiVersion", "kind"),
     *needless("name of the object", "metadata.name"),
@@ -26,7 +28,8 @@ OBJECT_RULES: tuple[Rule, ...] = (
         "metadata.annotations.kubectl*last-applied-configuration",
         "status.**",
     ),
-    *needless("labels of Helm and its charts", "metadata.labels.**"),
+    *needless(CHART_LABELS, "metadata.labels.helm*chart", "metadata.labels.app*kubernetes*io/*"),
+    *cannot("labels of ours are those of all objects (labels)", "metadata.labels.**"),
     *cannot("annotations of ours are those of all objects (annotations)", "metadata.annotations.**"),
 )
 """Accounts of what every object has."""

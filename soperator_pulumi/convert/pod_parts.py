@@ -19,7 +19,9 @@ _TOLERATION = {
 _BOTH = {"login", "worker"}
 
 
-def place_pods(work: Conversion, role: dict[str, Any], pod: Section, beside: Iterable[Leaf] = (), how: str = "") -> None:
+def place_pods(
+    work: Conversion, role: dict[str, Any], pod: Section, beside: Iterable[Leaf] = (), how: str = ""
+) -> None:
     """Write the placement of pods: `nodeSelector`, `affinity`, `tolerations`.
 
     Args:

@@ -1,7 +1,7 @@
 """Tables of rules: paths of an input, and the account of the values there.
 
-A rule stands for all values at its path that nothing else has accounted for. `*` stands for any characters of one key or
-index, `**` at the end for everything below. The first rule that fits counts.
+A rule stands for all values at its path that nothing else has accounted for. `*` stands for any characters of one key
+or index, `**` at the end for everything below. The first rule that fits counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +20,8 @@ class Verdict(Enum):
     """They have no counterpart."""
     NEEDLESS = auto()
     """Nothing is missed without them."""
+    EMPTY = auto()
+    """They are empty. Others at the path are accounted for by what they are for, or unknown."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def needless(text: str, *patterns: str) -> tuple[Rule, ...]:
     return tuple(Rule(pattern, Verdict.NEEDLESS, text) for pattern in patterns)
 
 
+def empty(*patterns: str) -> tuple[Rule, ...]:
+    """Return rules for keys that a conversion reads itself, of which empty ones are left."""
+    return tuple(Rule(pattern, Verdict.EMPTY, "empty") for pattern in patterns)
+
+
 def apply(
     work: Conversion,
     root: Section,
@@ -79,7 +86,7 @@ def apply(
         if work.is_accounted(leaf) or any(leaf.keys[: len(keys)] == keys for keys in beside):
             continue
         rule = next((each for each in rules if each.fits(leaf.keys[depth:])), None)
-        if rule is None:
+        if rule is None or (rule.verdict is Verdict.EMPTY and not leaf.is_empty):
             continue
         if not on.get(rule.switch, True):
             work.needless([leaf], f"{rule.switch} is off")

@@ -18,7 +18,7 @@ from soperator_pulumi.convert.slurm_text import (
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 
-_CPUS = 'CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has'
+_CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
 _MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what the machine has"
 
 
@@ -47,7 +47,9 @@ def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
     _put_role(work, role, spec.at("slurmctld", "resources"), pod)
     persistence = spec.at("persistence")
     if persistence.at("enabled").plain() is False:
+        work.cannot(persistence, "slurmctld's state is always on a claim: storage.state")
         return
+    work.needless(persistence.at("enabled"), "slurmctld's state is always on a claim")
     state = work.mapping("storage", "state")
     size = persistence.at("resources", "requests", "storage")
     amount = whole_gib(size.plain())
@@ -104,6 +106,8 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
         work.require(item, "replicas", "number of nodes. The input has one for each machine")
     elif spec.at("replicas"):
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+    if spec.at("ordinalPadding").plain() == 0:
+        work.needless(spec.at("ordinalPadding"), "names of nodes end in a plain number")
     _put_size(work, item, spec.at("slurmd", "resources"))
     _put_extra(work, item, spec)
     place_pods(work, item, pod)
@@ -211,9 +215,7 @@ def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
             _put_node_setting(work, item, key, str(_listed(value)), tuple(value.leaves()))
 
 
-def _put_node_setting(
-    work: Conversion, item: dict[str, Any], key: str, value: str, leaves: tuple[Leaf, ...]
-) -> None:
+def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: str, leaves: tuple[Leaf, ...]) -> None:
     if key.lower() in {"features", "feature"}:
         for feature in filter(None, value.split(",")):
             work.add(work.listed("features", of=item), feature, leaves)

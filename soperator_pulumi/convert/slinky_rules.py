@@ -1,7 +1,8 @@
 """Accounts of what a cluster of Slinky has and a cluster of ours does not."""
 
+from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
 from soperator_pulumi.convert.required_images import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
 METRICS = "metrics are not supported yet"
 ACCOUNTING = "accounting is not supported yet"
@@ -49,6 +50,7 @@ _PODS: tuple[Rule, ...] = (
     *cannot("the pod mounts it for no job and no session", "volumes.**"),
     *cannot(_CONTAINERS, "initContainers.**", "containers.**"),
     *cannot(_OTHER_RESOURCES, "resources.**"),
+    *empty("nodeSelector", "affinity", "tolerations", "priorityClassName", "imagePullSecrets"),
     *needless("pods of ours are named after their node set", "hostname"),
     *cannot("the specification of pods is fixed, but for their placement and priority", "**"),
 )
@@ -57,13 +59,14 @@ _PODS: tuple[Rule, ...] = (
 def pod_rules(path: str, metadata: str) -> tuple[Rule, ...]:
     """Return the rules of a pod's spec at a path, and of its labels and annotations at another."""
     return (
+        *needless(CHART_LABELS, f"{metadata}.labels.helm*chart", f"{metadata}.labels.app*kubernetes*io/*"),
         *cannot(_METADATA, f"{metadata}.**"),
         *(Rule(f"{path}.{each.pattern}", each.verdict, each.text) for each in _PODS),
     )
 
 
 CONTROLLER_RULES: tuple[Rule, ...] = (
-    *needless("all of it is accounted for by its parts", "extraConf", "extraConfMap.**"),
+    *empty("extraConf", "extraConfMap.**"),
     *needless("there is no slurmctld elsewhere", "externalConfig.**"),
     *cannot("a slurmctld elsewhere is not supported: a cluster has its own", "external", switch="external"),
     *cannot("there is one slurmctld, which Kubernetes starts again elsewhere", "ha.**", switch="ha.enabled"),
@@ -71,7 +74,6 @@ CONTROLLER_RULES: tuple[Rule, ...] = (
     *_container("slurmctld"),
     *_sidecar("reconfigure"),
     *_sidecar("logfile"),
-    *cannot("slurmctld's state is always on a claim: storage.state", "persistence.enabled", switch="persistence.enabled"),
     *needless("access modes of ours are fixed", "persistence.accessModes.**"),
     *cannot("a claim of ours has a size and a class", "persistence.**"),
     *cannot("slurmctld is reached from the cluster's own pods alone", "service.**"),
@@ -94,7 +96,7 @@ LOGIN_RULES: tuple[Rule, ...] = (
 """Accounts of what `put_login` leaves."""
 
 NODE_SET_RULES: tuple[Rule, ...] = (
-    *needless("all of it is accounted for by its parts", "extraConf", "extraConfMap.**"),
+    *empty("extraConf", "extraConfMap.**"),
     *needless("a node set of ours is there or not", "enabled"),
     *needless("a node set of ours has a number of nodes", "scalingMode"),
     *cannot("a node set of ours has a number of nodes", "replicas"),

@@ -5,7 +5,7 @@ from typing import Any
 from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
 from soperator_pulumi.convert.slinky_rules import (
     ACCOUNTING,
@@ -26,6 +26,7 @@ from soperator_pulumi.convert.slurm_text import Partition
 from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
 
+_CHART_DEFAULTS = {"restapi": {"replicas": 1}}
 _CONTROLLER_DEFAULTS = {"persistence": {"resources": {"requests": {"storage": "4Gi"}}}}
 _LOGIN_DEFAULTS = {"enabled": True, "replicas": 1, "service": {"spec": {"type": "LoadBalancer"}}}
 _NODE_SET_DEFAULTS = {
@@ -39,6 +40,7 @@ _NODE_SET_DEFAULTS = {
 _POD_RULES = pod_rules("podSpec", "metadata")
 
 _RULES: tuple[Rule, ...] = (
+    *empty("clusterName", "imagePullPolicy", "imagePullSecrets", "loginsets", "nodesets", "partitions"),
     *needless("names of the release", "nameOverride", "fullnameOverride", "asciiArt"),
     *needless("a cluster of ours has a namespace of its own: `namespace`", "namespaceOverride"),
     *cannot("make the PriorityClass beside the cluster", "priorityClass.**", switch="priorityClass.enabled"),
@@ -56,7 +58,7 @@ _RULES: tuple[Rule, ...] = (
 
 def convert_slinky_values(work: Conversion, source: Source) -> None:
     """Write the cluster of values."""
-    root = source.root
+    root = Section(overlaid(defaults(_CHART_DEFAULTS), source.tree))
     submounts = Submounts(work)
     slinky_parts.put_name(work, root.at("clusterName"))
     work.require(work.stack, "name", "name of the cluster; the input leaves it to the Helm release")
@@ -72,11 +74,10 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
             work.needless(place, "the partition is not enabled")
     slinky_parts.finish(work, partitions, items)
     _put_for_all(work, root)
-    leaves = [*root.at("controller").leaves(), *controller.leaves()]
-    rules.apply(work, controller, leaves, 1, (*CONTROLLER_RULES, *_POD_RULES))
+    rules.apply(work, controller, root.at("controller").leaves(), 1, (*CONTROLLER_RULES, *_POD_RULES))
     for key, value in root.at("configFiles").entries():
         work.cannot(value, FILES.get(key, FILE))
-    rules.apply(work, root, root.leaves(), 0, _RULES)
+    rules.apply(work, root, [*source.root.leaves(), *root.leaves()], 0, _RULES)
 
 
 def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
@@ -84,7 +85,7 @@ def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
     chart = _over(root.at("loginsetDefaults"), _LOGIN_DEFAULTS, "loginsetDefaults")
     own = (*LOGIN_RULES, *_POD_RULES)
     chosen = ""
-    for name, place in root.at("loginsets").entries():
+    for _, place in root.at("loginsets").entries():
         spec = Section(overlaid(chart.tree, place.tree), place.path)
         if not spec.at("enabled").is_on():
             work.needless(place, "the login set is not enabled")
@@ -95,7 +96,7 @@ def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
             slinky_parts.put_login(work, spec, spec.at("podSpec"), submounts)
         rules.apply(work, spec, place.leaves(), 2, own)
     if chosen:
-        rules.apply(work, chart, [*root.at("loginsetDefaults").leaves(), *chart.leaves()], 1, own)
+        rules.apply(work, chart, root.at("loginsetDefaults").leaves(), 1, own)
     else:
         slinky_parts.put_no_login(work)
         work.needless(root.at("loginsetDefaults"), "no login set is enabled")
@@ -119,7 +120,7 @@ def _put_node_sets(
         partitions += [] if partition is None else [partition]
         rules.apply(work, spec, place.leaves(), 2, own)
     if items:
-        rules.apply(work, chart, [*root.at("nodesetDefaults").leaves(), *chart.leaves()], 1, own)
+        rules.apply(work, chart, root.at("nodesetDefaults").leaves(), 1, own)
     else:
         work.needless(root.at("nodesetDefaults"), "no node set is enabled")
     return items

@@ -122,8 +122,8 @@ def place_partitions(work: Conversion, partitions: list[Partition], node_sets: M
     for partition in partitions:
         members = _members(work, partition, node_sets)
         if not members:
-            leaves = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
-            work.cannot(leaves, f"the partition {partition.name} has no node set: a partition of ours has at least one")
+            unused = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
+            work.cannot(unused, f"the partition {partition.name} has no node set: a partition of ours has at least one")
             continue
         for name, leaves in members.items():
             work.add(node_sets[name], partition.name, (*partition.origins, *leaves))

@@ -1,4 +1,4 @@
-"""The cluster of soperator: what the values of its chart slurm-cluster and the spec of a SlurmCluster have in common."""
+"""The cluster of soperator: common keys of its chart's values and of a SlurmCluster's spec."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ _STATE = (
 )
 _JAIL = (
     "a new claim is made: this volume holds one root filesystem, and that of ours holds several trees. To keep the "
-    'homes, mount them as a submount: {path: /home, existing_claim: ..., sub_path: home}'
+    "homes, mount them as a submount: {path: /home, existing_claim: ..., sub_path: home}"
 )
 
 
@@ -89,8 +89,7 @@ def _put_parameters(work: Conversion, cluster: Section) -> None:
             work.cannot(value, "node_sets have no GPUs yet")
         else:
             put_parameter(work, parameter, value.plain(), value)
-    work_partitions = read_parameters(work, cluster.at("customSlurmConfig"))
-    for partition in work_partitions:
+    for partition in read_parameters(work, cluster.at("customSlurmConfig")):
         leaves = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
         work.cannot(
             [*leaves, *(leaf for _, each in partition.nodes for leaf in each)],
@@ -112,9 +111,7 @@ def _place_role(work: Conversion, role: dict[str, Any], place: Section, filters:
         work.put(role, "priority_class", place.at("priorityClass").text(), place.at("priorityClass"))
 
 
-def _put_controller(
-    work: Conversion, place: Section, filters: dict[str, Section], volumes: dict[str, Section]
-) -> None:
+def _put_controller(work: Conversion, place: Section, filters: dict[str, Section], volumes: dict[str, Section]) -> None:
     role = work.mapping("controller")
     _place_role(work, role, place, filters)
     _put_pod(work, role, place.at("slurmctld", "resources"))

@@ -9,7 +9,7 @@ from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import Submounts, Volume, place_pods, put_resources
 from soperator_pulumi.convert.required_images import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
@@ -138,7 +138,7 @@ def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Sub
         return
     if len({size.text() for size in sizes}) > 1:
         for size in given:
-            work.cannot(size, "/dev/shm has one size on all workers; without a submount there, half of a pod's memory")
+            work.cannot(size, f"{SHARED_MEMORY} has one size on all workers: half of a pod's memory, or a submount's")
         return
     first, *others = given
     leaf = first.leaves()[0]
@@ -150,7 +150,11 @@ def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Sub
     for size in others:
         submounts.add(
             Volume(
-                Section(path), Section({"emptyDir": {"sizeLimit": size.tree}}), ("worker",), Section(None), Section(None)
+                Section(path),
+                Section({"emptyDir": {"sizeLimit": size.tree}}),
+                ("worker",),
+                Section(None),
+                Section(None),
             )
         )
 
@@ -158,9 +162,8 @@ def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Sub
 _DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
 
 NODE_SET_RULES: tuple[Rule, ...] = (
-    *needless("its parts are accounted for", "nodeConfig.features", "priorityClass", "nodeSelector.**", "affinity.**"),
-    *needless("its parts are accounted for", "tolerations.**", "*.image.imagePullSecrets.**", "*.image.pullPolicy"),
-    *needless("its parts are accounted for", "slurmd.volumes.jailSubMounts.**", "imagePullSecrets.**"),
+    *empty("nodeConfig.features", "priorityClass", "nodeSelector", "affinity", "tolerations"),
+    *empty("slurmd.volumes.jailSubMounts", "imagePullSecrets", "*.image.imagePullSecrets", "*.image.pullPolicy"),
     *cannot(GPUS, "gpu.**", switch="gpu.enabled"),
     *cannot(GPUS, "nodeConfig.gresConfig.**", "slurmd.resources.gpu", "slurmd.resources.nvidia*gpu"),
     *cannot("Docker in jobs is not supported", "docker.**", switch="docker.enabled"),
@@ -188,7 +191,9 @@ NODE_SET_RULES: tuple[Rule, ...] = (
         "slurmd.volumes.persistentVolumeClaimRetentionPolicy.**",
     ),
     *needless("the jail is one volume of the cluster: jail.storage", "slurmd.volumes.jail.**"),
-    *needless("it is soperator's default; /dev/shm of ours is half of a pod's memory", "slurmd.volumes.sharedMemorySize"),
+    *needless(
+        "it is soperator's default; /dev/shm of ours is half of a pod's memory", "slurmd.volumes.sharedMemorySize"
+    ),
     *cannot("limits of users' processes are max_processes and lock_memory", "*.security.limitsConfig"),
     *cannot("slurmd and sshd run unconfined or under the runtime's profile", "slurmd.security.**"),
     *needless("the container has the runtime's profile", "munge.security.**"),

@@ -16,7 +16,10 @@ from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
 _CLUSTER = "SlurmCluster"
 _NODE_SET = "NodeSet"
 
-_CLUSTER_RULES: tuple[Rule, ...] = (*needless("release of soperator that wrote the resource", "crVersion"), *CLUSTER_RULES)
+_CLUSTER_RULES: tuple[Rule, ...] = (
+    *needless("release of soperator that wrote the resource", "crVersion"),
+    *CLUSTER_RULES,
+)
 
 _NODE_SET_RULES: tuple[Rule, ...] = (
     *cannot("resources of ours are CPU and memory", "slurmd.resources.ephemeral-storage"),

@@ -1,7 +1,7 @@
 """Accounts of what a cluster of soperator has and a cluster of ours does not."""
 
 from soperator_pulumi.convert.required_images import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
 METRICS = "metrics are not supported yet"
 SCRIPTS = "health checks, prologs and epilogs of soperator are not in images of ours"
@@ -12,8 +12,7 @@ _PLUGINS = "SPANK plugins other than the jail's are not supported"
 _NAMESPACES = "pods of ours share the user namespace of the machine"
 
 CLUSTER_RULES: tuple[Rule, ...] = (
-    *needless(
-        "its parts are accounted for",
+    *empty(
         "annotations.**",
         "imagePullSecrets.**",
         "secrets.**",
@@ -23,7 +22,8 @@ CLUSTER_RULES: tuple[Rule, ...] = (
         "populateJail.imagePullSecrets.**",
         "populateJail.imagePullPolicy",
         "populateJail.priorityClass",
-        "slurmNodes.*.priorityClass",
+        "slurmNodes.controller.priorityClass",
+        "slurmNodes.login.priorityClass",
         "slurmNodes.login.sshdServiceAnnotations.**",
         "slurmNodes.login.sshdServiceLoadBalancerSourceRanges.**",
     ),
@@ -64,18 +64,29 @@ CLUSTER_RULES: tuple[Rule, ...] = (
         "slurmNodes.*.sssdConfSecretRefName",
         "slurmNodes.*.sssdLdapCAConfigMapRefName",
     ),
-    *needless("slurmctld of ours needs no rights in Kubernetes", "slurmNodes.*.rbac.**", "slurmNodes.*.serviceAccount.**"),
+    *needless(
+        "slurmctld of ours needs no rights in Kubernetes", "slurmNodes.*.rbac.**", "slurmNodes.*.serviceAccount.**"
+    ),
     *needless("slurmctld of ours needs no rights in Kubernetes", "slurmNodes.*.serviceAccountName"),
-    *needless("access modes of ours are fixed", "slurmNodes.controller.volumes.spool.volumeClaimTemplateSpec.accessModes.**"),
+    *needless(
+        "access modes of ours are fixed", "slurmNodes.controller.volumes.spool.volumeClaimTemplateSpec.accessModes.**"
+    ),
     *cannot("a claim of ours has a size and a class", "slurmNodes.controller.volumes.spool.**"),
     *needless("slurmctld of ours mounts no jail by a name", "slurmNodes.*.volumes.jail.**"),
     *cannot(
         "the volume is mounted beside the jail, where no session sees it; jail.submounts mounts into the jail",
         "slurmNodes.*.volumes.customMounts.**",
     ),
-    *cannot("submounts name a claim, a directory of the machine, or scratch", "slurmNodes.login.volumes.jailSubMounts.**"),
-    *cannot("nobody logs in as root: declare people under `users`, each with a uid and keys", "slurmNodes.login.sshRootPublicKeys.**"),
-    *cannot("Kubernetes chooses it; a load balancer takes it by an annotation", "slurmNodes.login.sshdServiceLoadBalancerIP"),
+    *cannot(
+        "submounts name a claim, a directory of the machine, or scratch", "slurmNodes.login.volumes.jailSubMounts.**"
+    ),
+    *cannot(
+        "nobody logs in as root: declare people under `users`, each with a uid and keys",
+        "slurmNodes.login.sshRootPublicKeys.**",
+    ),
+    *cannot(
+        "Kubernetes chooses it; a load balancer takes it by an annotation", "slurmNodes.login.sshdServiceLoadBalancerIP"
+    ),
     *cannot("Kubernetes chooses the port", "slurmNodes.login.sshdServiceNodePort"),
     *cannot("sshd_config is rendered", "slurmNodes.login.sshdConfigMapRefName"),
     *cannot(

@@ -1,13 +1,13 @@
 """Values of soperator's Helm charts: slurm-cluster, nodesets, and soperator-fluxcd, which holds both of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from soperator_pulumi.convert import rules
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import pull_settings
 from soperator_pulumi.convert.required_images import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
 from soperator_pulumi.convert.soperator_rules import CLUSTER_DEFAULTS, CLUSTER_RULES, CONTROLLERS, METRICS, SCRIPTS
@@ -37,7 +37,7 @@ _ITEM_RULES = (
 )
 
 _NODE_SETS_RULES = (
-    *needless("its parts are accounted for", "nodesets", "imagePullPolicy", "imagePullSecrets.**"),
+    *empty("nodesets", "imagePullPolicy", "imagePullSecrets"),
     *cannot(WHY, "images.**"),
     *cannot("make the PriorityClasses beside the cluster, or in a program of yours", "priorityClasses.**"),
     *cannot(METRICS, "nodeExporter.**"),
@@ -55,7 +55,9 @@ _FLUX_RULES: tuple[Rule, ...] = (
         "slurmCluster.slurmClusterStorage.values.**",
     ),
     *needless(_RELEASE_ITSELF, "slurmCluster.**", "nodesets.**"),
-    *cannot("active health checks are not supported yet", "soperatorActiveChecks.**", switch="soperatorActiveChecks.enabled"),
+    *cannot(
+        "active health checks are not supported yet", "soperatorActiveChecks.**", switch="soperatorActiveChecks.enabled"
+    ),
     *cannot("accounting is not supported yet", "mariadbOperator.**", switch="mariadbOperator.enabled"),
     *cannot(
         "the Security Profiles Operator is not used",
@@ -115,7 +117,7 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
 class _Part:
     """Values of one chart."""
 
-    given: Section = Section(None)
+    given: Section = field(default_factory=lambda: Section(None))
     keys: tuple[str, ...] = ()
     """Keys from the file's document."""
 
@@ -153,7 +155,11 @@ def _put_rest(work: Conversion, values: Section, node_sets: Section) -> None:
     ]
     pull_settings(
         work,
-        [values.at("imagePullPolicy"), node_sets.at("imagePullPolicy"), *_each(containers, "imagePullPolicy", "pullPolicy")],
+        [
+            values.at("imagePullPolicy"),
+            node_sets.at("imagePullPolicy"),
+            *_each(containers, "imagePullPolicy", "pullPolicy"),
+        ],
         [values.at("imagePullSecrets"), node_sets.at("imagePullSecrets"), *_each(containers, "imagePullSecrets")],
     )
 

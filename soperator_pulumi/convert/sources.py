@@ -15,10 +15,10 @@ class SourceKind(StrEnum):
     SOPERATOR_CLUSTER_VALUES = "values of soperator's Helm chart slurm-cluster"
     SOPERATOR_NODE_SETS_VALUES = "values of soperator's Helm chart nodesets"
     SOPERATOR_FLUX_VALUES = "values of soperator's Helm chart soperator-fluxcd"
-    SOPERATOR_RESOURCE = "custom resource of soperator"
+    SOPERATOR_RESOURCE = "custom resources of soperator"
     SLINKY_VALUES = "values of Slinky's Helm chart slurm"
-    SLINKY_RESOURCE = "custom resource of Slinky"
-    OTHER_RESOURCE = "other object of Kubernetes"
+    SLINKY_RESOURCE = "custom resources of Slinky"
+    OTHER_RESOURCE = "another object of Kubernetes"
 
 
 SOPERATOR_GROUP = "slurm.nebius.ai"

@@ -21,6 +21,7 @@ def stack_text(work: Conversion, title: str) -> str:
     head = [f"A cluster from {title}, written by `python -m soperator_pulumi.convert`."]
     if count:
         head.append(f"{count} values are yours to give: each has a comment that begins with ADD.")
+    head += work.remarks
     lines = [*_comment(" ".join(head), ""), "config:", f"{_INDENT}soperator:cluster:"]
     for addition in work.to_correct:
         lines += _comment(f"CORRECT {addition.path}: {addition.text}", _INDENT * 2)

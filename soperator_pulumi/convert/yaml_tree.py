@@ -200,10 +200,11 @@ def read(text: str, name: str, prefix: str = "") -> list[Tree]:
             node: Any = loader.get_node()
             documents.append(builder.tree(node, (), prefix))
     except yaml.MarkedYAMLError as error:
-        line = (error.problem_mark or error.context_mark).line + 1 if error.problem_mark or error.context_mark else 1
+        mark = error.problem_mark or error.context_mark
+        place = name if mark is None else f"{name}, line {mark.line + 1}"
         raise ConversionError(
-            f"{name}, line {line}: {error.problem or error.context}. Give a YAML file: templates and encrypted values "
-            "must be rendered before."
+            f"{place}: {error.problem or error.context}. Give a YAML file: templates and encrypted values must be "
+            "rendered before."
         ) from None
     except (yaml.YAMLError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deep"
@@ -226,9 +227,7 @@ class _Builder:
         if len(keys) > MAX_DEPTH:
             raise self._error(node, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(node, yaml.MappingNode) and node.value:
-            return {
-                key: self.tree(value, (*keys, key), joined(path, key)) for key, value in self._pairs(node).items()
-            }
+            return {key: self.tree(value, (*keys, key), joined(path, key)) for key, value in self._pairs(node).items()}
         if isinstance(node, yaml.SequenceNode) and node.value:
             return [self.tree(each, (*keys, index), joined(path, index)) for index, each in enumerate(node.value)]
         self._count += 1
