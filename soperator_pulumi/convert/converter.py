@@ -16,7 +16,11 @@ from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
 from soperator_pulumi.convert.stack_text import stack_text
 from soperator_pulumi.errors import ConversionError
 
-NOBODY = "Nobody can log in yet: the input names no people. Add them under `users`, each with a uid and ssh_keys."
+_NOBODY = "Nobody can log in yet: the input names no people. Add them under `users`, each with a uid and ssh_keys."
+_NEW_JAIL = (
+    "The jail is a new claim of 100 GiB of the default StorageClass, which has to offer ReadWriteMany; jail.storage "
+    "names another size and class."
+)
 
 _SOPERATOR_VALUES = {
     SourceKind.SOPERATOR_CLUSTER_VALUES,
@@ -61,8 +65,11 @@ def convert(files: Iterable[Path]) -> Converted:
     work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
     _convert(work, sources)
     settle(work)
-    if "users" not in work.stack and work.plain().get("login", {}).get("replicas") != 0:
-        work.remarks.append(NOBODY)
+    cluster = work.plain()
+    if cluster.get("login", {}).get("replicas") != 0:
+        work.remarks.append(_NOBODY)
+    if "storage" not in cluster.get("jail", {}):
+        work.remarks.append(_NEW_JAIL)
     title = ", ".join(dict.fromkeys(source.kind.value for source in sources if source.kind in _described(sources)))
     return Converted(title, work.plain(), work.entries(), work.additions(), work)
 

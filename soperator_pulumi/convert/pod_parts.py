@@ -7,7 +7,7 @@ from typing import Any
 from soperator_pulumi.convert.amounts import gib, whole_gib
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
-from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
+from soperator_pulumi.spec.types.absolute_path import HOMES, SHARED_MEMORY
 
 _TOLERATION = {
     "key": "key",
@@ -57,9 +57,11 @@ def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Se
 def _quantity(place: Section, name: str) -> object:
     """Return a quantity as our spec takes it: memory always with a unit."""
     value = place.plain()
-    if name == "memory" and (isinstance(value, int) or str(value).isdecimal()):
-        return f"{-(-int(str(value)) // 1024)}Ki"
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return value
+    if name == "memory" and str(value).isdecimal():
+        return f"{-(-int(value) // 1024)}Ki"
+    return str(value)
 
 
 def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterable[Section]) -> None:
@@ -126,11 +128,13 @@ class Submounts:
 
     def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: Volume) -> None:
         work = self.work
-        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.beside), volume.how)}
+        for_all = path == HOMES and set(volume.roles) != _BOTH
+        how = "homes are the same in sessions and in jobs" if for_all else volume.how
+        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.beside), how)}
         for key, (value, leaves) in fields.items():
             changed = key in {"scratch_gib", "memory_gib"} and leaves
             item[key] = work.value(value, leaves, f"{leaves[0].value} in GiB" if changed else "")
-        if set(volume.roles) != _BOTH:
+        if path != HOMES and set(volume.roles) != _BOTH:
             item["roles"] = [work.value(role) for role in volume.roles]
         work.listed("jail", "submounts").append(item)
         self._items[path] = (plain, item)

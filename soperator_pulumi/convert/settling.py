@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from soperator_pulumi.convert.conversion import TO_ADD, Addition, Conversion, Placed
+from soperator_pulumi.convert.slurm_text import give_every_node_set_a_partition
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
 
@@ -20,10 +21,12 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 def settle(work: Conversion) -> None:
     """Remove what our spec refuses, until it refuses nothing but placeholders and problems of the whole."""
     _prune(work.stack)
+    give_every_node_set_a_partition(work)
     for _ in range(_ROUNDS):
         problems = [each for each in _problems(work) if not _is_expected(work, each)]
         removed = [_remove(work, problem) for problem in problems]
         _prune(work.stack)
+        give_every_node_set_a_partition(work)
         if not any(removed):
             break
     work.to_correct = [Addition(each.path, each.text) for each in _problems(work) if not _is_expected(work, each)]

@@ -143,9 +143,6 @@ def finish(work: Conversion, partitions: list[Partition], items: dict[str, dict[
     """Write the partitions, and placeholders for what no input of Slinky has."""
     names = {name: work.listed("partitions", of=item) for name, item in items.items()}
     place_partitions(work, partitions, names)
-    for name, listed in names.items():
-        if not listed:
-            work.add(listed, name, (), "in no partition there; nodes of ours are in one")
     require_images(work)
     if "source" not in work.mapping("jail"):
         require_jail_image(work)

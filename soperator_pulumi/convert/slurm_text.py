@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.conversion import TO_ADD, Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.slurm_parameters import (
     OWNED_PARAMETERS,
@@ -17,6 +17,9 @@ from soperator_pulumi.spec.slurm_settings import settings_problems
 
 ALL = "ALL"
 """Slurm's word for every node."""
+
+_ANY = "main"
+"""Partition of a node set without a name."""
 
 _PAIR = re.compile(r'([A-Za-z]\w*)\s*=\s*("[^"]*"|\S*)|(\S+)')
 
@@ -128,6 +131,16 @@ def place_partitions(work: Conversion, partitions: list[Partition], node_sets: M
         for name, leaves in members.items():
             work.add(node_sets[name], partition.name, (*partition.origins, *leaves))
         _place(work, partition)
+
+
+def give_every_node_set_a_partition(work: Conversion) -> None:
+    """Write a partition of its own for each node set that is in none: a job reaches nodes by a partition."""
+    node_sets = work.stack.get("node_sets")
+    for item in node_sets if isinstance(node_sets, list) else []:
+        if not item.get("partitions"):
+            name = item["name"].value
+            own = _ANY if name == TO_ADD else name
+            item["partitions"] = [work.value(own, (), "in no partition there; nodes of ours are in one")]
 
 
 def _place(work: Conversion, partition: Partition) -> None:

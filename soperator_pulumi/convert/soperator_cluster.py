@@ -200,6 +200,8 @@ def _put_login(
                 beside=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),
             )
         )
+        if source.at("createPVC").is_on():
+            work.cannot(source, "a submount names a claim that exists: make it beside the cluster")
 
 
 def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[str, Any]]) -> None:
@@ -227,9 +229,6 @@ def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[st
             work.needless(configuration.at("partitions"), why)
     names = {name: work.listed("partitions", of=item) for name, item in items.items()}
     place_partitions(work, partitions, names)
-    for name, listed in names.items():
-        if not listed:
-            work.add(listed, name, (), "in no partition there; nodes of ours are in one")
 
 
 def _structured(work: Conversion, place: Section) -> Partition:

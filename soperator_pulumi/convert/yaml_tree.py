@@ -14,6 +14,8 @@ MAX_LEAVES = 100_000
 
 MAX_DEPTH = 64
 
+_NEEDED = "Give a plain YAML file: templates and encrypted values must be rendered before."
+
 _NUMBERS = (
     ("int", r"[-+]?(0|[1-9][0-9_]*)|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?0b[01_]+", "-+0123456789"),
     ("float", r"[-+]?([0-9][0-9_]*)?\.[0-9_]+([eE][-+]?[0-9]+)?|[-+]?[0-9]+([eE][-+]?[0-9]+)|\.nan", "-+0123456789."),
@@ -192,26 +194,26 @@ def read(text: str, name: str, prefix: str = "") -> list[Tree]:
     Raises:
         ConversionError: It is no YAML, or YAML that holds a key twice, a tag, or too much.
     """
-    loader = _Loader(text)
-    builder = _Builder(loader, name)
     try:
-        documents = []
-        while loader.check_node():
-            node: Any = loader.get_node()
-            documents.append(builder.tree(node, (), prefix))
+        documents = _documents(text, name, prefix)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = name if mark is None else f"{name}, line {mark.line + 1}"
-        raise ConversionError(
-            f"{place}: {error.problem or error.context}. Give a YAML file: templates and encrypted values must be "
-            "rendered before."
-        ) from None
+        raise ConversionError(f"{place}: {error.problem or error.context}. {_NEEDED}") from None
     except (yaml.YAMLError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deep"
-        raise ConversionError(f"{name}: no YAML: {reason}. Give a text file in YAML.") from None
-    finally:
-        loader.dispose()
+        raise ConversionError(f"{name}: no YAML: {reason}. {_NEEDED}") from None
     return [each for each in documents if not (isinstance(each, Leaf) and each.value is None)]
+
+
+def _documents(text: str, name: str, prefix: str) -> list[Tree]:
+    loader = _Loader(text)
+    builder = _Builder(loader, name)
+    documents = []
+    while loader.check_node():
+        node: Any = loader.get_node()
+        documents.append(builder.tree(node, (), prefix))
+    return documents
 
 
 class _Builder:
@@ -248,6 +250,4 @@ class _Builder:
         return {key.value: value for key, value in node.value}
 
     def _error(self, node: yaml.Node, finding: str) -> ConversionError:
-        return ConversionError(
-            f"{self._name}, line {node.start_mark.line + 1}: {finding}. Change the file, and convert it again."
-        )
+        return ConversionError(f"{self._name}, line {node.start_mark.line + 1}: {finding}. {_NEEDED}")
