@@ -1,4 +1,4 @@
-"""Child in the project's own interpreter: the program, the SDK's server for dynamic resources, a plugin or a policy pack.
+"""Child in the project's own interpreter: program, the SDK's server for dynamic resources, plugin or policy pack.
 
 A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
 one: a server that outlived its engine would still change resources.
