@@ -48,6 +48,7 @@ async def start(
         "PULUMI_PROJECT": project.name,
         "PULUMI_STACK": target.stack,
         "PYTHONUNBUFFERED": "1",
+        "GRPC_VERBOSITY": "ERROR",  # the end of a connection is no news
     }
     process = await asyncio.create_subprocess_exec(
         str(project.python), "-u", str(_CHILD), role, json.dumps(everything),

@@ -1,6 +1,7 @@
 """Deletes resources in reverse order: removed ones, and those that a replacement takes along."""
 
 import asyncio
+from dataclasses import replace
 
 from tools.console import UserError
 from tools.engine.local import crud, steps
