@@ -10,10 +10,10 @@ help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
-	@$(PYTHON) -m tools.up --stack $(STACK)
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
 
-preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch
-	@$(PYTHON) -m tools.preview --stack $(STACK)
+preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
 
 refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` reverts them
 	@$(PYTHON) -m tools.refresh --stack $(STACK)
@@ -25,10 +25,10 @@ env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env
 
 ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
-	@$(PYTHON) -m tools.ssh '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.ssh $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 admin: .venv/.installed  ## open a root shell in the jail, or run one command: make admin CMD='apt-get install -y jq'
-	@$(PYTHON) -m tools.admin --stack $(STACK) '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
@@ -55,8 +55,9 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md and docs/api.md from the sources
+docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
+	@$(PYTHON) -m tools.typed_args
 	@$(PYTHON) -m tools.api_docs
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
