@@ -5,7 +5,7 @@ Example, the `__main__.py` of a pack of your own::
     from soperator_pulumi.policy import POLICIES, without
     from soperator_pulumi.policy.pack import serve
 
-    serve("acme", [*without(POLICIES, {"names": "our names come from the inventory"}), MY_POLICY])
+    serve("acme", without(POLICIES, {"names": "our names come from the inventory"}))
 """
 
 import json

@@ -2,10 +2,15 @@
 
 Example::
 
+    import pulumi_kubernetes as kubernetes
+
     from soperator_pulumi.policy.recorded import judge
     from soperator_pulumi.testing import deploy
 
-    assert judge(deploy(program), environment="prod").failures == ()
+    pod = {"host_network": True, "containers": [{"name": "web", "image": "registry.example.com/web:1"}]}
+    deployment = deploy(lambda: kubernetes.core.v1.Pod("web", metadata={"name": "web"}, spec=pod))
+    (failure,) = judge(deployment, environment="dev").failures
+    assert "spec.hostNetwork: got true" in failure
 """
 
 import os

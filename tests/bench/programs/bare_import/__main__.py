@@ -1,0 +1,5 @@
+"""The import alone. The SDK loads nothing of Kubernetes with it: each kind of object comes at its first use."""
+
+import pulumi_kubernetes as kubernetes
+
+assert kubernetes
