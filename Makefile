@@ -4,7 +4,7 @@ STACK ?= local
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
+.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
@@ -25,10 +25,10 @@ env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env
 
 ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
-	@$(PYTHON) -m tools.ssh '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.ssh $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 admin: .venv/.installed  ## open a root shell in the jail, or run one command: make admin CMD='apt-get install -y jq'
-	@$(PYTHON) -m tools.admin --stack $(STACK) '$(subst ','\'',$(value CMD))'
+	@$(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
 images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
@@ -55,8 +55,13 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md from the specification
+docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
+	@$(PYTHON) -m tools.typed_args
+	@$(PYTHON) -m tools.api_docs
+
+dist: .venv/.installed  ## build the wheel and the source distribution in dist/
+	@$(PYTHON) -m tools.dist
 
 lock: .venv/.installed  ## regenerate requirements.lock from pyproject.toml
 	@tools/lock.sh

@@ -2,11 +2,16 @@
 
 Example::
 
+    from soperator_pulumi import SlurmCluster
     from soperator_pulumi.testing import deploy
 
-    deployment = deploy(lambda: SlurmCluster("hpc", my_args))
-    controller = deployment.one("hpc-controller", "StatefulSet")
-    assert controller.inputs["spec"]["replicas"] == 1
+    names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+    images = {name: f"registry.example.com/{name}:1" for name in names}
+    nodes = [{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}]
+
+    deployment = deploy(lambda: SlurmCluster("hpc", {"images": images, "node_sets": nodes}))
+    workers = deployment.one("hpc-cpu", "StatefulSet")
+    assert workers.inputs["spec"]["replicas"] == 4
     assert deployment.request("hpc-slurmctld-state").protect
 """
 
@@ -25,9 +30,12 @@ from pulumi.runtime import mocks, rpc, settings, stack
 from pulumi.runtime.proto import resource_pb2
 
 PROJECT = "project"
+"""Name of the project of every deployment."""
 STACK = "test"
+"""Name of the stack of every deployment."""
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
+_REFERENCE_TYPE = "pulumi:pulumi:StackReference"
 
 Outputs = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 """Function from type, name and inputs of a resource to outputs that its provider adds."""
@@ -38,6 +46,7 @@ class Secret:
     """A value that Pulumi encrypts in its state."""
 
     value: Any = field(repr=False)
+    """The value in plain text, for an assertion."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,9 @@ class Recorded:
     """A registered resource."""
 
     type: str
+    """Type token, such as `kubernetes:apps/v1:StatefulSet`."""
     name: str
+    """Logical name."""
     parent: str
     """Logical name of the parent. Empty for the stack."""
     inputs: Mapping[str, Any]
@@ -59,6 +70,7 @@ class Deployment:
     """Registrations of a program, in their order."""
 
     recorded: tuple[Recorded, ...]
+    """All resources, components too, without the stack."""
     exports: Mapping[str, Any]
     """Exports of the program. A secret value is a `Secret`."""
 
@@ -111,6 +123,7 @@ def deploy(
     outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
+    stacks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Deployment:
     """Run `program` as Pulumi would, against mocks that create nothing, and return its registrations.
 
@@ -119,11 +132,13 @@ def deploy(
         outputs: Outputs of providers besides the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
+        stacks: Outputs of other stacks, by the names with which the program refers to these: `org/project/stack`. A
+            secret one is a `Secret`.
 
     Raises:
         Exception: Any exception of the program.
     """
-    monitor = _Monitor(_Mocks(outputs))
+    monitor = _Monitor(_Mocks(outputs, stacks or {}))
 
     def run() -> None:
         with _loop_of_thread() as loop:
@@ -159,8 +174,9 @@ def _discard(_result: object) -> None:
 class _Mocks(mocks.Mocks):
     """Provider that returns its inputs."""
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: Outputs, stacks: Mapping[str, Mapping[str, Any]]) -> None:
         self._outputs = outputs
+        self._stacks = stacks
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
         """Refuse calls, of which the package makes none."""
@@ -168,7 +184,21 @@ class _Mocks(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """Return the inputs as outputs, with the test's additions."""
+        if args.typ == _REFERENCE_TYPE:
+            return str(args.resource_id), self._stack(str(args.resource_id))
         return f"{args.name}-id", {**args.inputs, **self._outputs(args.typ, args.name, args.inputs)}
+
+    def _stack(self, name: str) -> dict[str, Any]:
+        """Return the outputs of a StackReference."""
+        if name not in self._stacks:
+            there = ", ".join(sorted(self._stacks)) or "none"
+            raise LookupError(f"no outputs are given for the stack {name!r}. Given to `stacks`: {there}.")
+        outputs = self._stacks[name]
+        return {
+            "name": name,
+            "outputs": {key: each.value if isinstance(each, Secret) else each for key, each in outputs.items()},
+            "secretOutputNames": [key for key, each in outputs.items() if isinstance(each, Secret)],
+        }
 
 
 class _Monitor(mocks.MockMonitor):
@@ -192,6 +222,13 @@ class _Monitor(mocks.MockMonitor):
             response: resource_pb2.RegisterResourceResponse = mocks.MockMonitor.RegisterResource(self, request)
         return response
 
+    def ReadResource(  # noqa: N802 the protocol's name
+        self, request: resource_pb2.ReadResourceRequest
+    ) -> resource_pb2.ReadResourceResponse:
+        with _loop_of_thread():
+            response: resource_pb2.ReadResourceResponse = mocks.MockMonitor.ReadResource(self, request)
+        return response
+
     def RegisterResourceOutputs(  # noqa: N802 the protocol's name
         self, request: resource_pb2.RegisterResourceOutputsRequest
     ) -> empty_pb2.Empty:
@@ -204,6 +241,8 @@ class _Monitor(mocks.MockMonitor):
 def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
     """Give this thread an event loop, and close it: Pulumi's mocks would leave one open in every thread."""
     loop = asyncio.new_event_loop()
+    # A failed program leaves futures that nobody awaits. `deploy` raises the failure itself.
+    loop.set_exception_handler(lambda *_: None)
     asyncio.set_event_loop(loop)
     try:
         yield loop

@@ -1,36 +1,86 @@
-"""Program of every stack: one SlurmCluster from the stack's configuration."""
+"""Program of every stack: a SlurmCluster for each cluster that the stack's configuration describes."""
 
 import gc
+from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
-from soperator_pulumi import SlurmCluster
+from soperator_pulumi import ClusterSpec, SlurmCluster, parse_cluster
+from soperator_pulumi.errors import Problem, SpecError
+from stacks import stack_config
+from stacks.stack_config import CONTEXT, KUBECONFIG, LOCAL, SEVERAL
+from stacks.stack_outputs import StackOutputs, as_text, is_reference
 
 
 def run() -> None:
-    """Create the cluster of `soperator:cluster`, and export how to reach it.
+    """Create the clusters of `soperator:cluster` or `soperator:clusters`, and export how to reach them.
 
     `soperator:local`, in the stack of a cluster on this machine, adds the images built here and the key of
     `make ssh` (`stacks/this_machine.py`). `soperator:kubeconfig` and `soperator:context` choose the Kubernetes;
     the default is the ambient one, as for every Kubernetes tool.
+
+    Raises:
+        StackConfigError: The configuration has problems. All of them are in one message.
     """
     gc.freeze()  # modules stay: a last collection of them all, before the end, would take a third of a second
-    config = pulumi.Config("soperator")
-    cluster = config.require_object("cluster")
-    if (settings := config.get_object("local")) is not None:
-        from stacks import this_machine  # noqa: PLC0415 - no other stack waits for the tools
+    values = stack_config.in_runtime()
+    outputs = StackOutputs()
+    kubeconfig = _kubeconfig(values, outputs)
+    specs, problems = _specs(values, outputs)
+    if problems:
+        raise stack_config.error(problems)
+    clusters = {
+        name: SlurmCluster(name, spec, kubeconfig=kubeconfig, context=values.get(CONTEXT))
+        for name, spec in specs.items()
+    }
+    exports = {name: {**_exports(cluster), **_local_exports(values)} for name, cluster in clusters.items()}
+    for key, value in ({"clusters": exports} if SEVERAL in values else next(iter(exports.values()))).items():
+        pulumi.export(key, value)
 
-        cluster = this_machine.complete(cluster, settings)
-        pulumi.export("login_user", settings["user"])
 
-    slurm = SlurmCluster(
-        cluster.get("name", "slurm") if isinstance(cluster, dict) else "slurm",
-        cluster,
-        kubeconfig=config.get_secret("kubeconfig"),
-        context=config.get("context"),
-    )
-    pulumi.export("namespace", slurm.namespace_name)
-    pulumi.export("jail_tree", slurm.jail_tree)
-    pulumi.export("login_host_key", slurm.login.host_public_key)
-    pulumi.export("login_host_key_fingerprint", slurm.login.host_key_fingerprint)
-    pulumi.export("login_endpoint", slurm.login.endpoint)
+def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Output[str] | None:
+    """Return the kubeconfig in the stack's configuration, or in another stack's outputs."""
+    given = values.get(KUBECONFIG)
+    if is_reference(given):
+        found = outputs.output(given, KUBECONFIG)
+        return None if found is None else found.apply(as_text)
+    return pulumi.Config("soperator").get_secret("kubeconfig")
+
+
+def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> tuple[dict[str, ClusterSpec], list[Problem]]:
+    """Return the specs of all clusters by their components' names, and the problems of the whole configuration."""
+    described, problems = stack_config.read(values)
+    specs = {}
+    for each in described:
+        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.path)
+        named = {"name": each.component, **description} if isinstance(description, Mapping) else description
+        try:
+            specs[each.component] = parse_cluster(named, each.path)
+        except SpecError as error:
+            problems += map(each.placed, error.problems)
+    problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.items()})
+    malformed = {problem.path for problem in outputs.problems}
+    return specs, [*outputs.problems, *(each for each in problems if each.path not in malformed)]
+
+
+def _with_local_parts(description: object, settings: object) -> object:
+    if not isinstance(description, Mapping) or not isinstance(settings, Mapping) or "user" not in settings:
+        return description
+    from stacks import this_machine  # noqa: PLC0415 - no other stack waits for the tools
+
+    return this_machine.complete(description, settings)
+
+
+def _local_exports(values: Mapping[str, Any]) -> dict[str, str]:
+    return {"login_user": values[LOCAL]["user"]} if LOCAL in values else {}
+
+
+def _exports(cluster: SlurmCluster) -> dict[str, pulumi.Output[Any]]:
+    return {
+        "namespace": cluster.namespace_name,
+        "jail_tree": cluster.jail_tree,
+        "login_host_key": cluster.login.host_public_key,
+        "login_host_key_fingerprint": cluster.login.host_key_fingerprint,
+        "login_endpoint": cluster.login.endpoint,
+    }

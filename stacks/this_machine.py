@@ -10,7 +10,7 @@ def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
     """Return the cluster's configuration with the local images and the local user's key added.
 
     Args:
-        cluster: The stack's `soperator:cluster`. Images that it names win.
+        cluster: Description of a cluster. Images that it names win.
         settings: The stack's `soperator:local`: `user`, the name of the user of `make ssh`.
 
     """

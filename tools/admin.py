@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import chosen_cluster, console, engine, paths
+from tools import chosen_cluster, console, deployed_clusters, engine, paths
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step
 
@@ -52,22 +52,23 @@ def main() -> int:
     """Start the pod, be its terminal, stop it, and return the shell's exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
+    parser.add_argument("--cluster", help="name of one of several clusters of the stack")
     parser.add_argument("command", nargs="?", default="", help="command to run there; without one, a shell")
     arguments = parser.parse_args()
     chosen = chosen_cluster.choose()
-    kubectl = Kubectl(_program(chosen), chosen, _namespace(arguments.stack, chosen))
+    kubectl = Kubectl(_program(chosen), chosen, _namespace(arguments.stack, arguments.cluster, chosen))
     with _pod(kubectl):
         terminal = ["--stdin", *(["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else [])]
         shell = ["/bin/sh", "-lc", arguments.command or _SHELL]
         return subprocess.run(kubectl.command("exec", *terminal, *_CONTAINER, "--", *shell), check=False).returncode
 
 
-def _namespace(stack: str, chosen: ChosenCluster) -> str:
+def _namespace(stack: str, cluster: str | None, chosen: ChosenCluster) -> str:
     deployer, _ = engine.choose(paths.ROOT, stack, chosen.state_dir, environment=chosen.environment())
-    namespace = deployer.outputs().get("namespace")
-    if not isinstance(namespace, str):
+    clusters = deployed_clusters.outputs_by_cluster(deployer.outputs())
+    if not clusters:
         raise UserError("There is no cluster with a jail. Start one: make up")
-    return namespace
+    return str(clusters[deployed_clusters.chosen(clusters, cluster, "make admin")]["namespace"])
 
 
 def _program(chosen: ChosenCluster) -> Path:

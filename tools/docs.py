@@ -1,4 +1,4 @@
-"""`make docs`: writes docs/configuration.md from the spec: every input with its type, default and meaning."""
+"""`make docs`: writes from the spec the page of all inputs, docs/configuration.md, and the schema for editors."""
 
 import json
 import re
@@ -17,15 +17,18 @@ from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
-from tools import paths
+from tools import paths, stack_schema
 
 FILE = paths.ROOT / "docs" / "configuration.md"
 
 INTRODUCTION = """\
 # Configuration
 
-Inputs of a stack under `soperator:cluster`, which are the arguments of `SlurmCluster`. `make docs` writes this page
-from the specification.
+Inputs of a cluster: the keys under `soperator:cluster` in a stack's file ([environments](environments.md)), and the
+arguments of `SlurmCluster`. `make docs` writes this page from the specification.
+
+Where the type has *reference*, a stack's file may name
+[an output of another stack](environments.md#values-of-other-stacks), and a program may give an Output.
 """
 
 
@@ -104,8 +107,10 @@ def _default(field: FieldInfo) -> str:
 
 def _type(annotation: object) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is pulumi.Output:
+        return "reference"
     if origin in {typing.Union, types.UnionType}:
-        return " or ".join(dict.fromkeys(_type(each) for each in arguments if _is_written(each)))
+        return " or ".join(dict.fromkeys(_type(each) for each in arguments if each is not types.NoneType))
     if origin is typing.Annotated:
         return _type(arguments[0])
     if origin is tuple:
@@ -122,18 +127,14 @@ def _type(annotation: object) -> str:
     return _SIMPLE.get(annotation, "any")
 
 
-def _is_written(annotation: object) -> bool:
-    """Return whether a person may write this: None is the absence, an Output comes from a program."""
-    return annotation is not types.NoneType and typing.get_origin(annotation) is not pulumi.Output
-
-
 def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page and the schema."""
     FILE.write_text(page())
+    stack_schema.FILE.write_text(stack_schema.text())
 
 
 if __name__ == "__main__":

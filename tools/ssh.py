@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from tools import chosen_cluster, console, paths
+from tools import chosen_cluster, console, deployed_clusters, paths
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError
 from tools.kube.debs import tool
 
 HOST = "slurm"
+"""Host in the configuration for the only cluster of a stack. Each of several has its own name."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Login:
     """Public host key of the login pods, as a line of authorized_keys."""
     identity: Path
     """File of the user's private key."""
+    host: str = HOST
+    """Host in the configuration."""
 
 
 def config_file(cluster: ChosenCluster) -> Path:
@@ -41,19 +45,22 @@ def config_file(cluster: ChosenCluster) -> Path:
     return cluster.state_dir / "ssh_config"
 
 
-def write_config(file: Path, cluster: ChosenCluster, login: Login) -> None:
-    """Write the configuration, and the known hosts beside it.
+def write_config(file: Path, cluster: ChosenCluster, *logins: Login) -> None:
+    """Write the configuration with a host for each log-in, and the known hosts beside it.
 
     The host key comes from the deployment, so that the first login is checked like every other.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     known_hosts = file.with_name(f"{file.name}.known_hosts")
-    alias = f"login.{login.namespace}"
-    known_hosts.write_text(f"{alias} {login.host_key}\n")
-    file.write_text(
-        f"Host {HOST}\n"
-        f"    HostName {alias}\n"
-        f"    HostKeyAlias {alias}\n"
+    known_hosts.write_text("".join(f"{_alias(login)} {login.host_key}\n" for login in logins))
+    file.write_text("\n".join(_host(login, cluster, known_hosts) for login in logins))
+
+
+def _host(login: Login, cluster: ChosenCluster, known_hosts: Path) -> str:
+    return (
+        f"Host {login.host}\n"
+        f"    HostName {_alias(login)}\n"
+        f"    HostKeyAlias {_alias(login)}\n"
         f"    User {login.user}\n"
         f"    IdentityFile {login.identity}\n"
         f"    IdentitiesOnly yes\n"
@@ -61,6 +68,15 @@ def write_config(file: Path, cluster: ChosenCluster, login: Login) -> None:
         f"    StrictHostKeyChecking yes\n"
         f"    ProxyCommand {_proxy_command(cluster, login.namespace)}\n"
     )
+
+
+def _alias(login: Login) -> str:
+    return f"login.{login.namespace}"
+
+
+def hosts(file: Path) -> list[str]:
+    """Return the hosts of a configuration."""
+    return re.findall(r"(?m)^Host (\S+)$", file.read_text())
 
 
 def _proxy_command(cluster: ChosenCluster, namespace: str) -> str:
@@ -94,13 +110,15 @@ def public_key() -> str:
 def main() -> int:
     """Become OpenSSH's client, which then owns terminal, signals and exit code."""
     parser = argparse.ArgumentParser(description="A shell on the login node, or one command there.")
+    parser.add_argument("--cluster", help="name of one of several clusters of the stack")
     parser.add_argument("command", nargs="?", default="", help="command to run there; without one, a shell")
-    command = parser.parse_args().command
+    arguments = parser.parse_args()
     config = config_file(chosen_cluster.choose())
     if not config.exists():
         raise UserError("There is no cluster to log in to. Start one: make up")
+    host = deployed_clusters.chosen(hosts(config), arguments.cluster, "make ssh")
     ssh = tool("ssh")
-    words = ["ssh", "-F", str(config), HOST, *([command] if command else [])]
+    words = ["ssh", "-F", str(config), host, *([arguments.command] if arguments.command else [])]
     os.execve(ssh.path, words, {**os.environ, **ssh.environment})  # noqa: S606 - the shell is at the other end
 
 

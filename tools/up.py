@@ -3,16 +3,16 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tools import build, chosen_cluster, console, engine, images, paths, ssh
+from stacks import stack_config
+from stacks.stack_config import Described
+from tools import build, chosen_cluster, console, deployed_clusters, engine, images, paths, ssh
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step
-from tools.engine import Deployer
+from tools.engine import Deployer, Target, project
 from tools.kube.debs import tool
 from tools.ssh import Login
 
@@ -22,7 +22,7 @@ FIRST_LOGIN_TIMEOUT_SECONDS = 60
 def main() -> None:
     """Bring up Kubernetes, images and Slurm, each only if missing, and print the next steps."""
     stack = parse_stack(__doc__)
-    cluster = stack_config(stack).get("soperator:cluster", {})
+    clusters = descriptions(stack)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
         if build.is_needed(chosen.embedded):
@@ -32,11 +32,11 @@ def main() -> None:
         images.load(chosen.embedded)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
-        require_images_that_can_be_pulled(stack, cluster)
+        require_images_that_can_be_pulled(stack, clusters)
 
     outputs = deploy(stack, chosen)
-    if "login_user" in outputs:
-        print_next_steps(chosen, outputs)
+    if logins := logins_of(outputs):
+        print_next_steps(chosen, logins)
 
 
 def parse_stack(description: str | None) -> str:
@@ -46,36 +46,35 @@ def parse_stack(description: str | None) -> str:
     return str(parser.parse_args().stack)
 
 
-def stack_config(stack: str) -> dict[str, Any]:
-    """Return `config` of a stack's file.
+def descriptions(stack: str) -> list[Described]:
+    """Return the descriptions of a stack's clusters, not yet checked: the program reports their problems.
 
     Raises:
-        UserError: The file is missing or not YAML.
+        UserError: The stack's file is missing or not YAML.
 
     """
-    file = paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml"
+    target = Target(project=paths.ROOT, stack=stack, state=paths.state_dir())
+    file = project.stack_file(target)
     if not file.exists():
         known = sorted(other.name.split(".")[1] for other in file.parent.glob("Pulumi.*.yaml"))
         raise UserError(f'There is no stack "{stack}" ({_short(file)}). Choose one of: {", ".join(known)}.')
-    try:
-        return (yaml.safe_load(file.read_text()) or {}).get("config", {})  # type: ignore[no-any-return] # from YAML
-    except yaml.YAMLError as error:
-        raise UserError(f"{_short(file)} is not YAML: {error}") from error
+    return stack_config.read(project.configuration(target))[0]
 
 
-def require_images_that_can_be_pulled(stack: str, cluster: Mapping[str, Any]) -> None:
+def require_images_that_can_be_pulled(stack: str, clusters: Sequence[Described]) -> None:
     """Refuse images of this machine alone for a cluster of the user's.
 
     Raises:
-        UserError: The stack names no images in a registry.
+        UserError: A cluster has no images in a registry.
 
     """
-    if not cluster.get("images"):
-        raise UserError(
-            f"stacks/Pulumi.{stack}.yaml names no images. Those built on this machine are out of reach for the "
-            "chosen Kubernetes. Push them to your registry with `make images REGISTRY=...`, then add the "
-            "`images:` block that it prints to soperator:cluster."
-        )
+    for each in clusters:
+        if isinstance(each.merged, Mapping) and not each.merged.get("images"):
+            raise UserError(
+                f"stacks/Pulumi.{stack}.yaml names no images. Those built on this machine are out of reach for the "
+                "chosen Kubernetes. Push them to your registry with `make images REGISTRY=...`, then add the "
+                f"`images:` block that it prints to {each.path}."
+            )
 
 
 def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
@@ -107,25 +106,41 @@ def policy_packs() -> list[Path]:
     return [paths.ROOT / folder for folder in os.environ.get("POLICY_PACKS", "").split()]
 
 
-def print_next_steps(chosen: ChosenCluster, outputs: dict[str, Any]) -> None:
-    """Log in once, as proof, and print the nodes and the commands to type next."""
-    namespace = outputs["namespace"]
-    config = ssh.config_file(chosen)
-    key = ssh.private_key_file()
-    ssh.write_config(config, chosen, Login(outputs["login_user"], namespace, outputs["login_host_key"], identity=key))
-    with step("Logging in as a user"):
-        nodes = tool("ssh").run(
-            *("-F", config, ssh.HOST, "sinfo"),
-            timeout_seconds=FIRST_LOGIN_TIMEOUT_SECONDS,
-            what="logging in and asking for the nodes",
+def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
+    """Return the log-ins of this machine's user; none where the stack is not of this machine."""
+    clusters = deployed_clusters.outputs_by_cluster(outputs)
+    return [
+        Login(
+            each["login_user"],
+            each["namespace"],
+            each["login_host_key"],
+            identity=ssh.private_key_file(),
+            host=name if len(clusters) > 1 else ssh.HOST,
         )
-    say(
-        f"\n{nodes}\n"
-        f"Log in     make ssh               or  ssh -F {config} {ssh.HOST}\n"
-        f"Run a job  make ssh CMD='srun -N2 hostname'\n"
-        f'Look       eval "$(make -s env)"  and  kubectl -n {namespace} get pods\n'
-        f"Stop       make down"
-    )
+        for name, each in clusters.items()
+        if "login_user" in each
+    ]
+
+
+def print_next_steps(chosen: ChosenCluster, logins: Sequence[Login]) -> None:
+    """Log in once to each cluster, as proof, and print the nodes and the commands to type next."""
+    config = ssh.config_file(chosen)
+    ssh.write_config(config, chosen, *logins)
+    for login in logins:
+        with step(f"Logging in to {login.namespace} as a user"):
+            nodes = tool("ssh").run(
+                *("-F", config, login.host, "sinfo"),
+                timeout_seconds=FIRST_LOGIN_TIMEOUT_SECONDS,
+                what="logging in and asking for the nodes",
+            )
+        one = "" if len(logins) == 1 else f" CLUSTER={login.host}"
+        say(
+            f"\n{nodes}\n"
+            f"Log in     make ssh{one}               or  ssh -F {config} {login.host}\n"
+            f"Run a job  make ssh{one} CMD='srun -N2 hostname'\n"
+            f'Look       eval "$(make -s env)"  and  kubectl -n {login.namespace} get pods\n'
+            f"Stop       make down"
+        )
 
 
 def _short(file: Path) -> str:

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
-from soperator_pulumi.spec.types.addresses import Cidr, Ports, cidr
+from soperator_pulumi.spec.types.addresses import CIDR_PATTERN, Cidr, Ports, cidr
 from soperator_pulumi.spec.validation.base import Model
 
 
@@ -27,10 +27,18 @@ def _destination(value: object) -> str:
     return str(value) if isinstance(value, str) and value in {*Destination} else cidr(value, _WANTED)
 
 
+EgressDestination = Annotated[
+    str,
+    BeforeValidator(_destination),
+    WithJsonSchema({"anyOf": [{"enum": [*Destination]}, {"type": "string", "pattern": CIDR_PATTERN}]}),
+]
+"""A word for destinations, or a range of addresses."""
+
+
 class NetworkSpec(Model):
     """Destinations of login, worker and admin pods, besides the cluster's own pods and name servers."""
 
-    egress: tuple[Annotated[str, BeforeValidator(_destination)], ...] = tuple(map(str, Destination))
+    egress: tuple[EgressDestination, ...] = tuple(map(str, Destination))
     """Destinations: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
     and RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
     addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""

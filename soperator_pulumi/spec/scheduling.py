@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.types.names import LabelKey, LabelValue, ObjectName
@@ -82,7 +82,20 @@ def _affinity(value: object) -> dict[str, Any]:
     return dict(value)
 
 
-Affinity = Annotated[dict[str, Any], BeforeValidator(_affinity)]
+Affinity = Annotated[
+    dict[str, Any],
+    BeforeValidator(_affinity),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                kind: {"type": "object", "properties": {key: {} for key in _WHEN}, "additionalProperties": False}
+                for kind in _AFFINITIES
+            },
+            "additionalProperties": False,
+        }
+    ),
+]
 """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase."""
 
 

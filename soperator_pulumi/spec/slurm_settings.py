@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.slurm_parameters import (
@@ -84,22 +87,42 @@ def _entry_problem(name: str, value: object) -> str | None:
     return None
 
 
-def _settings(table: Mapping[str, Kind], owned: Mapping[str, str]) -> BeforeValidator:
-    spelling = {name.lower(): name for name in table}
+@dataclass(frozen=True)
+class _Settings:
+    """Annotation of a mapping of settings: names of a table, in any case, to values."""
 
-    def check(value: object) -> dict[str, str]:
+    table: Mapping[str, Kind]
+    owned: Mapping[str, str]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check before pydantic, which would take no numbers and booleans."""
+        return core_schema.no_info_before_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the settings in Slurm's spelling. Other names may be the same in another case."""
+        value = {"type": ["string", "number", "boolean"]}
+        shapes = {kind: value | _shape(kind) for kind in Kind}
+        names = {name: shapes[kind] for name, kind in self.table.items() if name.lower() not in self.owned}
+        return {"type": "object", "properties": names, "additionalProperties": value}
+
+    def _check(self, value: object) -> dict[str, str]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             raise refused_quietly("needs a mapping of names to values.")
-        found = settings_problems(value, table, owned)
+        found = settings_problems(value, self.table, self.owned)
         if found:
             raise refused_parts(found)
+        spelling = {name.lower(): name for name in self.table}
         return {spelling[key.lower()]: str(_as_text(setting)) for key, setting in value.items()}
 
-    return BeforeValidator(check)
+
+def _shape(kind: Kind) -> dict[str, str]:
+    """Return the schema of a kind's text. JSON Schema has no patterns that ignore case."""
+    in_any_case = re.sub(r"[A-Z]", lambda letter: f"[{letter[0]}{letter[0].lower()}]", _SHAPES[kind].pattern)
+    return {"description": f"{kind.value}."} | ({} if kind is Kind.TEXT else {"pattern": f"^(?:{in_any_case})$"})
 
 
-SlurmConfExtra = Annotated[dict[str, str], _settings(PARAMETERS, OWNED_PARAMETERS)]
+SlurmConfExtra = Annotated[dict[str, str], _Settings(PARAMETERS, OWNED_PARAMETERS)]
 """Parameters of slurm.conf, in Slurm's spelling. Takes numbers and booleans as well."""
 
-PartitionOptions = Annotated[dict[str, str], _settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
+PartitionOptions = Annotated[dict[str, str], _Settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
 """Options of a partition line, in Slurm's spelling. Takes numbers and booleans as well."""

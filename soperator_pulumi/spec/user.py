@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.types.ssh_key import SshPublicKey
@@ -26,7 +26,14 @@ def _account_id(value: int) -> int:
     return value
 
 
-AccountId = Annotated[int, whole(0, 4_294_967_295), AfterValidator(_account_id)]
+AccountId = Annotated[
+    int,
+    whole(0, 4_294_967_295),
+    AfterValidator(_account_id),
+    WithJsonSchema(
+        {"type": "integer", "anyOf": [{"minimum": lowest, "maximum": highest} for lowest, highest in _ID_RANGES]}
+    ),
+]
 """A uid or gid of a person."""
 
 

@@ -113,6 +113,6 @@ def test_make_commands_keep_the_face_that_they_promise(a_day: "subprocess.Comple
     assert "/home/demo a  b" in a_day.stdout
     assert "stacks/Pulumi.local.yaml names no images" in a_day.stderr
     assert "none can't be read" in a_day.stderr
-    assert 'There is no stack "nowhere" (stacks/Pulumi.nowhere.yaml). Choose one of: local.' in a_day.stderr
+    assert 'There is no stack "nowhere" (stacks/Pulumi.nowhere.yaml). Choose one of: dev, local, prod,' in a_day.stderr
     assert re.search(r" s +\d+ unchanged; ", a_day.stderr)
     assert "Traceback" not in a_day.stderr

@@ -64,6 +64,23 @@ def test_configuration_and_preview_reach_the_program_and_are_gone_afterwards() -
     assert seen == ["9", True, None, False]
 
 
+def test_other_stacks_have_the_outputs_that_a_test_gives_them_secrets_as_secrets() -> None:
+    def program() -> None:
+        storage = pulumi.StackReference("acme/storage/prod")
+        for name in ("class", "key"):
+            pulumi.export(name, storage.get_output(name))
+
+    deployment = deploy(program, stacks={"acme/storage/prod": {"class": "fast", "key": Secret("x")}})
+
+    assert deployment.exports == {"class": "fast", "key": Secret("x")}
+    assert deployment.recorded == (), "a stack that is read is none of the program's resources"
+
+
+def test_a_stack_without_given_outputs_is_named_with_those_that_have_some() -> None:
+    with pytest.raises(LookupError, match=r"no outputs are given for the stack 'a/b/c'\. Given to `stacks`: a/b/d\."):
+        deploy(lambda: pulumi.StackReference("a/b/c"), stacks={"a/b/d": {}})
+
+
 def test_a_secret_does_not_show_in_what_is_printed() -> None:
     assert "hunter2" not in repr(Secret("hunter2"))
 

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Project:
         python: Interpreter (`runtime.options.virtualenv`, or that of this process).
         config: Configuration by full key, as text; objects are JSON.
         secret_keys: Keys of secret values.
+        plugins: Folders of plugins by package (`packages:`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Project:
     python: Path
     config: Mapping[str, str]
     secret_keys: tuple[str, ...] = ()
+    plugins: Mapping[str, Path] = field(default_factory=dict)
 
 
 def load(target: Target) -> Project:
@@ -53,8 +55,19 @@ def load(target: Target) -> Project:
         root=target.project,
         program=target.project / (data.get("main") or ""),
         python=interpreter(target),
-        config=_config(name, data, target),
+        config=_config(target),
+        plugins=_plugins(data, target),
     )
+
+
+def _plugins(data: Mapping[str, Any], target: Target) -> dict[str, Path]:
+    """Return the folders that `packages` names; packages from elsewhere are refused once a resource needs one."""
+    packages = data.get("packages") or {}
+    return {
+        name: (target.project / source).resolve()
+        for name, source in packages.items()
+        if isinstance(source, str) and source.startswith((".", "/"))
+    }
 
 
 def name_of(target: Target) -> str:
@@ -97,17 +110,28 @@ def stack_file(target: Target) -> Path:
     return target.project / folder / f"Pulumi.{target.stack}.yaml"
 
 
-def _config(project: str, data: Mapping[str, Any], target: Target) -> dict[str, str]:
-    values: dict[str, object] = {}
-    for key, declared in (data.get("config") or {}).items():
-        value = declared.get("value", declared.get("default")) if isinstance(declared, Mapping) else declared
-        if value is not None:
-            values[_full(project, key)] = value
+def configuration(target: Target) -> dict[str, Any]:
+    """Return the configuration by full key: the project's, over it the stack's, over both what overrides them.
+
+    A value is replaced as a whole, as in Pulumi, also where both are objects.
+    """
+    declared = _yaml(target.project / "Pulumi.yaml").get("config") or {}
+    name = name_of(target)
+    defaults = {_full(name, key): _declared(value) for key, value in declared.items()}
+    given = {key: value for key, value in defaults.items() if value is not None}
+    return {**given, **stack_settings(target)["config"]}
+
+
+def _declared(value: object) -> object:
+    """Return the value of a key in the project's file: a plain one, or that of a declaration."""
+    return value.get("value", value.get("default")) if isinstance(value, Mapping) else value
+
+
+def _config(target: Target) -> dict[str, str]:
     file = stack_file(target)
-    stack = stack_settings(target)
-    if "environment" in stack:
+    if "environment" in stack_settings(target):
         raise UserError(f"{file}: `environment` (Pulumi ESC) is not supported by the local engine")
-    values |= stack["config"]
+    values = configuration(target)
     for key, value in values.items():
         if isinstance(value, Mapping) and value.keys() == {"secure"}:
             raise UserError(

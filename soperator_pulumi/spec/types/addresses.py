@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.spec.validation.base import refused
@@ -34,7 +35,9 @@ def _cidr(value: object) -> str:
     return cidr(value)
 
 
-Cidr = Annotated[str, BeforeValidator(_cidr)]
+CIDR_PATTERN = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$"
+
+Cidr = Annotated[str, BeforeValidator(_cidr), WithJsonSchema({"type": "string", "pattern": CIDR_PATTERN})]
 """A range of addresses, `10.0.0.0/8`."""
 
 
@@ -68,6 +71,12 @@ class Ports:
         return core_schema.no_info_plain_validator_function(
             cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe both forms."""
+        range_ = {"type": "string", "pattern": "^[0-9]{1,5}(-[0-9]{1,5})?$"}
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LAST_PORT}, range_]}
 
     @classmethod
     def _read(cls, value: object) -> "Ports":

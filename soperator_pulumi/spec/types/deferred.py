@@ -6,14 +6,22 @@ into a resource's inputs (an image, a storage class) may be a `pulumi.Output`, w
 
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
-from pulumi import Output
-from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pulumi import Output, RunError
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.validation.messages import problem_text
 
 T = TypeVar("T")
+
+MAY_BE_OUTPUT = "x-may-be-output"
+"""Keyword of our own in JSON Schema."""
+
+
+class InvalidOutputError(SpecError, RunError):
+    """Value of an Output that its field does not take. Pulumi prints it without a traceback."""
 
 
 class _Deferred:
@@ -33,11 +41,15 @@ class _Deferred:
                     return adapter.validate_python(resolved)
                 except ValidationError as error:
                     problems = [Problem(field, problem_text(each)) for each in error.errors()]
-                    raise SpecError("An Output in the spec", problems) from None
+                    raise InvalidOutputError("An Output in the spec", problems) from None
 
             return value.apply(when_known)
 
-        return core_schema.with_info_plain_validator_function(validate)
+        return core_schema.with_info_plain_validator_function(validate, json_schema_input_schema=adapter.core_schema)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the plain value, and mark that it may be an Output."""
+        return {**handler(schema), MAY_BE_OUTPUT: True}
 
 
 Maybe: TypeAlias = Annotated[T | Output[T], _Deferred()]

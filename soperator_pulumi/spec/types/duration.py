@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from soperator_pulumi.spec.validation.base import refused
 
@@ -37,6 +37,7 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(_duration),
     PlainSerializer(duration_text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": f"^(?=.){''.join(f'([0-9]{{1,7}}{unit})?' for unit in _UNITS)}$"}),
 ]
 """A length of time with its unit. A bare number is refused: it could be seconds or minutes."""
 

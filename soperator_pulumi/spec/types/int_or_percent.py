@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.spec.validation.base import refused
@@ -38,6 +39,11 @@ class Share:
         return core_schema.no_info_plain_validator_function(
             cls._read, serialization=core_schema.plain_serializer_function_ser_schema(cls.written)
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe both forms."""
+        return {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^(100|0?[0-9]{1,2})%$"}]}
 
     @classmethod
     def _read(cls, value: object) -> "Share":

@@ -52,7 +52,7 @@ Owner = Annotated[
 SlurmName = Annotated[
     str,
     Matches(
-        r"(?!(?i:default|all)$)[A-Za-z_][A-Za-z0-9_.-]*",
+        r"(?!([Dd][Ee][Ff][Aa][Uu][Ll][Tt]|[Aa][Ll][Ll])$)[A-Za-z_][A-Za-z0-9_.-]*",
         "needs letters, digits, '_', '-' and '.', a letter or '_' first, and not DEFAULT or ALL, which Slurm reserves.",
         63,
     ),

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.validation.base import Model, refused
 from soperator_pulumi.spec.validation.partial import known
 
 _QUANTITY = re.compile(r"(?P<number>\d+(\.\d*)?|\.\d+)(?P<unit>m|[kMGTPE]i?|Ki|[eE][+-]?\d{1,2})?")
+_CPU = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)|[0-9]+m"
+_MEMORY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)[kMGTPE]i?|[0-9]+Ki"
 _FACTORS = {"": Decimal(1), "m": Decimal("0.001"), "k": Decimal(1000)} | {
     f"{prefix}{binary}": Decimal(base) ** power
     for power, prefix in enumerate("KMGTPE", start=1)
@@ -37,24 +39,28 @@ def amount(quantity: str) -> Decimal:
 def _cpu(value: object) -> str:
     wanted = 'needs a quantity of CPUs as Kubernetes writes it, such as "2", "0.5" or "500m".'
     text = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-    if not isinstance(text, str) or not re.fullmatch(r"(\d+(\.\d*)?|\.\d+)|\d+m", text) or amount(text) <= 0:
+    if not isinstance(text, str) or not re.fullmatch(_CPU, text) or amount(text) <= 0:
         raise refused(wanted)
     return text
 
 
 def _memory(value: object) -> str:
     wanted = 'needs a quantity of memory with its unit as Kubernetes writes it, such as "512Mi" or "4Gi".'
-    if not isinstance(value, str) or not re.fullmatch(r"(\d+(\.\d*)?|\.\d+)[kMGTPE]i?|\d+Ki", value):
+    if not isinstance(value, str) or not re.fullmatch(_MEMORY, value):
         raise refused(wanted)
     if amount(value) <= 0:
         raise refused(wanted)
     return value
 
 
-CpuQuantity = Annotated[str, BeforeValidator(_cpu)]
+CpuQuantity = Annotated[
+    str, BeforeValidator(_cpu), WithJsonSchema({"type": ["string", "number"], "pattern": f"^(?:{_CPU})$"})
+]
 """CPUs: `"2"`, `"0.5"`, `"500m"`, or a number."""
 
-MemoryQuantity = Annotated[str, BeforeValidator(_memory)]
+MemoryQuantity = Annotated[
+    str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^(?:{_MEMORY})$"})
+]
 """Memory with its unit: `"512Mi"`, `"4Gi"`. A bare number, which would be bytes, is refused."""
 
 

@@ -2,9 +2,10 @@
 
 import base64
 import binascii
+import re
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from soperator_pulumi.spec.validation.base import refused_quietly
 
@@ -59,7 +60,11 @@ def check_public_key(value: object) -> str:
     return line
 
 
-SshPublicKey = Annotated[str, BeforeValidator(check_public_key)]
+SshPublicKey = Annotated[
+    str,
+    BeforeValidator(check_public_key),
+    WithJsonSchema({"type": "string", "pattern": rf"^\s*({'|'.join(map(re.escape, KEY_TYPES))}) "}),
+]
 """`<type> <base64> [comment]`, as in authorized_keys, without options."""
 
 

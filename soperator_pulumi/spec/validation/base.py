@@ -1,10 +1,11 @@
 """Base of all models of the spec, and the errors with which a check refuses a value."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from soperator_pulumi.errors import Problem
@@ -60,6 +61,11 @@ class Matches:
         """Check after pydantic has checked that the value is text."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Add the pattern, in the form of JSON Schema, which searches."""
+        limit = {} if self.max_length is None else {"maxLength": self.max_length}
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})$", **limit}
+
     def _check(self, text: str) -> str:
         if not re.fullmatch(self.pattern, text):
             raise refused(self.wanted)
@@ -68,34 +74,51 @@ class Matches:
         return text
 
 
-def whole(minimum: int, maximum: int | None = None, *, why: str = "") -> BeforeValidator:
-    """Return the check of a whole number. 3.0 is 3, as numbers from other languages are floats."""
-    return BeforeValidator(_number_check(minimum, maximum, "a whole number", why, whole_only=True))
+@dataclass(frozen=True)
+class Bounded:
+    """Annotation of a number with bounds, both allowed."""
 
+    minimum: float
+    maximum: float | None
+    wanted: str
+    """Allowed values in words: the end of the sentence "got X, ..."."""
+    whole: bool
 
-def number(minimum: float, maximum: float | None = None, *, what: str, why: str = "") -> BeforeValidator:
-    """Return the check of a number. `what` names it with its unit: "a number of GiB"."""
-    return BeforeValidator(_number_check(minimum, maximum, what, why, whole_only=False))
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check before pydantic, which would take text and booleans."""
+        return core_schema.no_info_before_validator_function(self._check, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe a number with bounds."""
+        limit = {} if self.maximum is None else {"maximum": self.maximum}
+        return {"type": "integer" if self.whole else "number", "minimum": self.minimum, **limit}
 
-def _number_check(
-    minimum: float, maximum: float | None, what: str, why: str, *, whole_only: bool
-) -> Callable[[object], float]:
-    span = f"of at least {minimum:g}" if maximum is None else f"from {minimum:g} to {maximum:.0f}"
-    wanted = f"needs {what} {span}.{' ' if why else ''}{why}"
-
-    def check(value: object) -> float:
+    def _check(self, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise refused(wanted)
-        if not minimum <= value <= (float("inf") if maximum is None else maximum) or value == float("inf"):
-            raise refused(wanted)
-        if whole_only:
+            raise refused(self.wanted)
+        highest = float("inf") if self.maximum is None else self.maximum
+        if not self.minimum <= value <= highest or value == float("inf"):
+            raise refused(self.wanted)
+        if self.whole:
             if value != int(value):
-                raise refused(wanted)
+                raise refused(self.wanted)
             return int(value)
         return value
 
-    return check
+
+def whole(minimum: int, maximum: int | None = None, *, why: str = "") -> Bounded:
+    """Return the check of a whole number. 3.0 is 3, as numbers from other languages are floats."""
+    return Bounded(minimum, maximum, _wanted("a whole number", minimum, maximum, why), whole=True)
+
+
+def number(minimum: float, maximum: float | None = None, *, what: str, why: str = "") -> Bounded:
+    """Return the check of a number. `what` names it with its unit: "a number of GiB"."""
+    return Bounded(minimum, maximum, _wanted(what, minimum, maximum, why), whole=False)
+
+
+def _wanted(what: str, minimum: float, maximum: float | None, why: str) -> str:
+    span = f"of at least {minimum:g}" if maximum is None else f"from {minimum:g} to {maximum:.0f}"
+    return f"needs {what} {span}.{' ' if why else ''}{why}"
 
 
 def refused_parts(found: list[Problem]) -> PydanticCustomError:

@@ -27,7 +27,8 @@ class Pack:
         self._stub = stub
 
     def info(self) -> analyzer_pb2.AnalyzerInfo:
-        return self._stub.GetAnalyzerInfo(empty_pb2.Empty())
+        found: analyzer_pb2.AnalyzerInfo = self._stub.GetAnalyzerInfo(empty_pb2.Empty())
+        return found
 
     def corrected(self, request: analyzer_pb2.AnalyzeRequest) -> list[analyzer_pb2.Remediation]:
         return [*self._stub.Remediate(request).remediations]

@@ -47,23 +47,21 @@ def web(pod: Mapping[str, Any] | None = None, container: Mapping[str, Any] | Non
     }
     template = {"metadata": {"labels": LABELS}, "spec": spec}
     selector = {"matchLabels": {"app": "web"}}
-    kubernetes.apps.v1.Deployment(
-        "web", metadata=named("web"), spec={"replicas": replicas, "selector": selector, "template": template}
-    )
+    of_deployment: Any = {"replicas": replicas, "selector": selector, "template": template}
+    kubernetes.apps.v1.Deployment("web", metadata=named("web"), spec=of_deployment)
 
 
 def closed() -> None:
     """A NetworkPolicy that closes these pods."""
-    kubernetes.networking.v1.NetworkPolicy(
-        "web", metadata=named("web"), spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    )
+    spec: Any = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    kubernetes.networking.v1.NetworkPolicy("web", metadata=named("web"), spec=spec)
 
 
-def named(name: str, **changes: Any) -> dict[str, Any]:
+def named(name: str, **changes: Any) -> Any:
     return {"name": name, "namespace": "shop", "labels": LABELS, **changes}
 
 
-def a_config_map(metadata: Mapping[str, Any], **data: str) -> Callable[[], object]:
+def a_config_map(metadata: Any, **data: str) -> Callable[[], object]:
     return lambda: kubernetes.core.v1.ConfigMap("settings", metadata=metadata, data=data or {"a": "b"})
 
 
@@ -113,8 +111,6 @@ VIOLATING: dict[str, Violating] = {
     "labels": Violating(a_config_map(named("settings", labels={}))),
     "network-policies": Violating(web),
     "disruption-budgets": Violating(a_cluster_whose_budgets_select_nothing),
-    "gpu-quota": Violating(
-        closed_web(container=GPUS, replicas=3), policy={"settings": {"gpu-quota": {"limit": 8}}}
-    ),
+    "gpu-quota": Violating(closed_web(container=GPUS, replicas=3), policy={"settings": {"gpu-quota": {"limit": 8}}}),
     "unused-exceptions": Violating(a_cluster(), policy={"exceptions": {"host-paths": {"reason": "an old disk"}}}),
 }

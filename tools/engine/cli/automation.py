@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,42 @@ from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
 from tools.engine.cli.events import Events, is_default_provider
-from tools.engine.cli.recovery import recover, refuse_while_locked, restore_checkpoint
+from tools.engine.cli.recovery import (
+    lock_of_another,
+    recover,
+    refuse_while_locked,
+    refuse_while_pending,
+    restore_checkpoint,
+)
 from tools.engine.display import Display, Say, failed
 from tools.engine.protocol import HIDDEN, DeployError, ResourceState, Result, StackChanges, Target, protected_error
 from tools.engine.values import SIGNATURE
+
+_BACKEND = "PULUMI_BACKEND_URL"
+_PASSPHRASES = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
 def environment(state: Path) -> dict[str, str]:
     """Return the variables with which a plain `pulumi` works on the state in this folder.
 
-    A backend and a passphrase of the user are left alone.
+    A backend and a passphrase of the user are left alone, and a backend of the user gets no passphrase of this machine.
     """
-    given = os.environ
     own: dict[str, str] = {}
-    if not given.get("PULUMI_BACKEND_URL"):
+    if not os.environ.get(_BACKEND):
         (state / "pulumi").mkdir(parents=True, exist_ok=True, mode=0o700)
-        own["PULUMI_BACKEND_URL"] = f"file://{state / 'pulumi'}"
-    if not given.get("PULUMI_CONFIG_PASSPHRASE"):
+        own[_BACKEND] = _own_backend(state)
+    if not is_shared(state) and not os.environ.get("PULUMI_CONFIG_PASSPHRASE"):
         own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(encryption.passphrase_file(state))
     return own
+
+
+def is_shared(state: Path) -> bool:
+    """Return whether the user has chosen the backend, to which other machines may write as well."""
+    return os.environ.get(_BACKEND) not in {None, "", _own_backend(state)}
+
+
+def _own_backend(state: Path) -> str:
+    return f"file://{state / 'pulumi'}"
 
 
 class CliDeployer:
@@ -99,13 +116,15 @@ class CliDeployer:
         }
         if not project.virtualenv(self._target):
             variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return automation.LocalWorkspace(work_dir=str(folder), env_vars=variables)
+        provider = project.stack_settings(self._target).get("secretsprovider")
+        return automation.LocalWorkspace(work_dir=str(folder), env_vars=variables, secrets_provider=provider)
 
     def _stack(self) -> automation.Stack:
         """Return the stack, made if missing, with its configuration in our own file."""
         name, folder = self._target.stack, self._folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings = project.stack_settings(self._target)
+        self._require_secrets_of_all(settings)
         file = folder / f"Pulumi.{name}.yaml"
         try:
             if not file.exists():
@@ -121,6 +140,17 @@ class CliDeployer:
         except CommandError as error:
             raise UserError(f"the Pulumi CLI: {_gist(error)}") from None
 
+    def _require_secrets_of_all(self, settings: Mapping[str, Any]) -> None:
+        """Refuse a passphrase of this machine alone in a backend of several; Pulumi Cloud encrypts by itself."""
+        backend = os.environ.get(_BACKEND, "")
+        given = settings.get("secretsprovider") or any(os.environ.get(name) for name in _PASSPHRASES)
+        if is_shared(self._target.state) and not backend.startswith(("http:", "https:")) and not given:
+            raise UserError(
+                f"{_BACKEND} is set, but nothing that encrypts the secrets there. Give the passphrase of the stack in "
+                f"{' or '.join(_PASSPHRASES)}, or name a key in {project.stack_file(self._target).name}: "
+                "`secretsprovider: awskms://...`."
+            )
+
     def _run(self, command: str, work: Callable[[automation.Stack, dict[str, Any]], object]) -> Result:
         display = Display(self._say, preview=command == "preview")
         lock = self._folder / "lock"
@@ -130,10 +160,16 @@ class CliDeployer:
             stack = self._stack()
             try:
                 refuse_while_locked(stack, self._target, self._say)
-                recover(stack, self._target, display.say)
+                if is_shared(self._target.state) and command != "refresh":
+                    refuse_while_pending(stack, self._target)
+                else:
+                    recover(stack, self._target, display.say)
                 work(stack, {"config_file": str(self._config), "color": "never", "on_event": Events(display)})
             except CommandError as error:
-                if not display.failures:
+                if locked := lock_of_another(str(error), self._target.stack):
+                    display.failures.clear()
+                    display.fail("", locked)
+                elif not display.failures:
                     display.fail("", _gist(error))
         display.summary()
         result = Result(changes=display.changes(), messages=display.messages(), seconds=display.seconds)

@@ -2,11 +2,14 @@
 
 The lock of an ended process is cancelled. A resource whose creation was cut off is added to the state if it exists, so
 that the next `up` finds it; the CLI itself would forget the resource, and then fail because it exists.
+
+In a backend of the user's a person has to decide: the run may be at work on another machine.
 """
 
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -26,6 +29,7 @@ from tools.engine.values import SECRET, SIGNATURE, Plain, plain, value_of
 
 _CREATOR = "pulumi-kubernetes"  # prefix of pulumi-kubernetes' field managers
 _POLL_SECONDS = 0.5
+_HOLDER = re.compile(r"created by (?P<who>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
 
 Report = Callable[[str, str], None]
 
@@ -68,6 +72,34 @@ def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[
                 f"{who.get('hostname')}, since {who.get('timestamp')}. Rerun when it has ended."
             )
         time.sleep(_POLL_SECONDS)
+
+
+def lock_of_another(error: str, stack: str) -> str | None:
+    """Return the refusal for a lock that the CLI has found in the user's backend; None for any other error of it."""
+    if "currently locked" not in error:
+        return None
+    holder = _HOLDER.search(error)
+    who = f" process {holder['pid']} of {holder['who']}, since {holder['since']}." if holder else ""
+    return (
+        f"another run is at work on stack {stack}:{who} Rerun when it has ended. If it was killed, free its lock: "
+        f"`pulumi cancel --stack {stack}`; then `make refresh STACK={stack}` resolves what it has left."
+    )
+
+
+def refuse_while_pending(stack: automation.Stack, target: Target) -> None:
+    """Refuse to work on a state with operations under way.
+
+    Raises:
+        UserError: There are some, of a run at work or of a killed one.
+    """
+    pending = (stack.export_stack().deployment or {}).get("pending_operations") or []
+    if pending:
+        names = ", ".join(f"{each['type']} {each['resource']['urn'].rpartition('::')[2]}" for each in pending)
+        raise UserError(
+            f"stack {target.stack} has operations under way: {names}. If another run is at work, rerun when it has "
+            f"ended. If that was killed: `pulumi cancel --stack {target.stack}`, then `make refresh "
+            f"STACK={target.stack}`, which resolves them."
+        )
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Child in the project's own interpreter: runs the program, the SDK's server for dynamic resources, or a policy pack.
+"""Child in the project's own interpreter: program, the SDK's server for dynamic resources, plugin or policy pack.
 
 A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
 one: a server that outlived its engine would still change resources.
@@ -98,7 +98,7 @@ def _import_early(providers: list[str]) -> None:
 
 
 def main() -> int:
-    """Run `child.py <role> <settings as JSON>`: `program`, `dynamic` or `policy`."""
+    """Run `child.py ROLE <settings as JSON>`; the role is `program`, `dynamic`, `plugin` or `policy`."""
     role, settings = sys.argv[1], json.loads(sys.argv[2])
     _end_with_parent(settings["parent"])
     sys.path[0] = settings["program"]
@@ -107,6 +107,10 @@ def main() -> int:
     if role == "program":
         sys.argv = [str(Path(settings["program"]) / "__main__.py")]
         return _program(settings)
+    if role == "plugin":
+        sys.argv = [settings["plugin"], settings["address"]]
+        runpy.run_path(settings["plugin"], run_name="__main__")
+        return 0
     sys.argv = ["pulumi.dynamic"]
     os.chdir(settings["program"])
     threading.Thread(target=_import_early, args=[sys.stdin.read().split()], daemon=True).start()

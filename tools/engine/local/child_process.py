@@ -1,4 +1,4 @@
-"""Starts the program, the server for dynamic resources and policy packs as child processes, and reads their output."""
+"""Starts children (program, server for dynamic resources, plugins, policy packs) and reads their output."""
 
 import asyncio
 import contextlib
@@ -24,10 +24,10 @@ async def start(
     lines: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources, `policy` serves a pack.
+    """Start a child.
 
     Args:
-        role: `program`, `dynamic` or `policy`.
+        role: `program` runs the program, `dynamic` serves its dynamic resources, `plugin` is a plugin, `policy` a pack.
         project: Project of the program.
         target: Stack to deploy.
         settings: Further settings, readable for anybody on the machine.

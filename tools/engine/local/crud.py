@@ -33,10 +33,10 @@ async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs:
     return answer.inputs or {}
 
 
-async def diff(provider: LocalProvider, old: Resource, inputs: Properties, ignored: tuple[str, ...]) -> Diff:
-    """Return the difference between a resource and new inputs, by its provider or, failing that, by value."""
-    answer = await provider.diff(api.DiffRequest(old.urn, old.id, old.outputs, inputs, list(ignored)))
-    by_value = changed_keys(old.inputs, inputs)
+async def diff(provider: LocalProvider, old: Resource, new: Resource) -> Diff:
+    """Return the difference between a resource and its new inputs, by its provider or, failing that, by value."""
+    answer = await provider.diff(api.DiffRequest(new.urn, old.id, old.outputs, new.inputs, list(new.ignore_changes)))
+    by_value = changed_keys(old.inputs, new.inputs)
     detailed = answer.detailed_diff
     changes = bool(by_value) if answer.changes is None else answer.changes
     changed = list(detailed) or answer.diffs or (by_value if answer.changes is None else [])

@@ -5,9 +5,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from pulumi.runtime.proto import provider_pb2, resource_pb2
+
 from tools.console import UserError
 from tools.engine import property_paths
-from tools.engine.local import analyzers, child_process, crud, deletion, steps
+from tools.engine.local import analyzers, child_process, crud, deletion, other_stacks, steps
 from tools.engine.local.aliases import former_urns, make_urn
 from tools.engine.local.analyzers import Packs, PolicyReport
 from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
@@ -18,7 +20,7 @@ from tools.engine.local.run_context import Run
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
 from tools.engine.protocol import StepOp, Target
-from tools.engine.values import UNKNOWN, Properties, has_unknown, plain_map
+from tools.engine.values import UNKNOWN, Properties, from_struct, has_unknown, plain_map
 
 _ERROR = 3  # LogSeverity of the protocol
 _DEBUG = 0
@@ -36,6 +38,8 @@ class ProgramRun:
         """URNs that this run has reached."""
         self._renamed: dict[str, str] = {}
         """Former URNs by present ones, of the resources that this run has found under another one."""
+        self._address = ""
+        """Address of the services for the program, and for plugins that make components."""
         self._gone: set[str] = set()
         """URNs deleted before the replacement of a dependency: each is created again once registered."""
         self._packs = Packs([])
@@ -56,8 +60,8 @@ class ProgramRun:
     async def _run_program(self) -> None:
         run = self._run
         run.providers.warm_up(run.state.resources)
-        server, address = await serve(Servicer(self, self.urn_of))
-        settings = {"address": address, "dry_run": run.preview}
+        server, self._address = await serve(Servicer(self, self.urn_of))
+        settings = {"address": self._address, "dry_run": run.preview}
         child = await child_process.start("program", self._project, self._target, settings=settings)
         try:
             pumps = [child_process.pump(stream, self._print) for stream in (child.stdout, child.stderr)]
@@ -121,13 +125,18 @@ class ProgramRun:
             run.state.swap(resource, run.live[urn])
             run.state.save()
 
+    def read_stack(self, urn: str, name: str) -> Properties:
+        """Return the properties of a reference to another stack."""
+        self._see(urn)
+        properties = other_stacks.read(self._target, self._project.name, name)
+        self._run.display.step(urn, StepOp.READ)
+        return properties
+
     async def register(self, asked: ResourceRegistration) -> Registered:
         """Make the resource of a registration."""
         run = self._run
         urn = self.urn_of(asked.parent, asked.type, asked.name)
-        if urn in self._seen:
-            raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
-        self._seen.add(urn)
+        self._see(urn)
         former = former_urns(urn, asked.parent, asked.aliases, self._renamed)
         old = next((r for u in (urn, *former) if (r := run.state.find(u))), None)
         if old is not None:
@@ -149,6 +158,45 @@ class ProgramRun:
             return Registered(urn=urn, ok=False)
         run.live[urn] = made
         return Registered(urn=urn, id=made.id, outputs=made.outputs if asked.custom else {})
+
+    def _see(self, urn: str) -> None:
+        if urn in self._seen:
+            raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
+        self._seen.add(urn)
+
+    async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
+        """Have a plugin make a component: it registers that, and the children, by itself."""
+        run = self._run
+        urn = self.urn_of(request.parent, request.type, request.name)
+        dependencies = {
+            key: provider_pb2.ConstructRequest.PropertyDependencies(urns=each.urns)
+            for key, each in request.propertyDependencies.items()
+        }
+        message = provider_pb2.ConstructRequest(
+            project=self._project.name,
+            stack=self._target.stack,
+            organization="organization",
+            config=self._project.config,
+            configSecretKeys=self._project.secret_keys,
+            dryRun=run.preview,
+            monitorEndpoint=self._address,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            inputs=request.object,
+            inputDependencies=dependencies,
+            providers=request.providers,
+            dependencies=request.dependencies,
+            aliases=request.aliases,
+            protect=request.protect,
+            retainOnDelete=request.retainOnDelete,
+        )
+        try:
+            answer = await run.providers.plugin_of(request.type).make_component(urn, message)
+        except UserError as error:
+            self.refuse(urn, str(error))
+            return Registered(urn=urn, ok=False)
+        return Registered(urn=answer.urn, outputs=from_struct(answer.state))
 
     def _component(self, new: Resource, old: Resource | None) -> Resource | None:
         if self._run.failed:
@@ -213,7 +261,7 @@ class ProgramRun:
         if old.provider != new.provider and _is_other(*map(run.explicit_provider, (old.provider, new.provider))):
             difference = steps.Diff(changes=True, changed=("provider",), replaces=("provider",))
         else:
-            difference = await crud.diff(provider, old, new.inputs, new.ignore_changes)
+            difference = await crud.diff(provider, old, new)
         decision = steps.decide(difference, old, new, delete_before_replace=asked.delete_before_replace)
         shown = decision.paths or crud.changed_keys(old.inputs, new.inputs)
         if decision.operation is StepOp.SAME:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tools import locks
@@ -18,7 +17,7 @@ from tools.engine.local import crud, deletion, steps
 from tools.engine.local.deployment import ProgramRun
 from tools.engine.local.providers import Providers
 from tools.engine.local.run_context import Run, is_managed
-from tools.engine.local.state import Pending, Resource, State
+from tools.engine.local.state import Pending, Resource, State, state_file
 from tools.engine.project import Project
 from tools.engine.protocol import (
     HIDDEN,
@@ -99,7 +98,7 @@ class LocalDeployer:
         return project.load(self._target)
 
     def _load(self, loaded: Project) -> State:
-        file = state_file(self._target, loaded.name)
+        file = state_file(self._target, loaded.name, self._target.stack)
         return State.load(file, encryption.passphrase(self._target.state))
 
     def _run(
@@ -109,7 +108,7 @@ class LocalDeployer:
         before: Callable[[State], None] = lambda _: None,
     ) -> Result:
         loaded = self._project()
-        lock = state_file(self._target, loaded.name).with_suffix(".lock")
+        lock = state_file(self._target, loaded.name, self._target.stack).with_suffix(".lock")
         seconds = self._target.lock_timeout_seconds
         with locks.held(lock, f"{command} of {self._target.stack}", wait_seconds=seconds, say=self._say):
             state = self._load(loaded)
@@ -201,12 +200,7 @@ async def _refresh_one(run: Run, resource: Resource) -> None:
     run.display.step(resource.urn, operation, changed)
 
 
-def state_file(target: Target, project_name: str) -> Path:
-    """Return the path of a stack's state."""
-    return target.state / "local" / project_name / f"{target.stack}.json"
-
-
 def has_state(target: Target) -> bool:
     """Return whether the local engine has resources of a stack in its state."""
-    file = state_file(target, project.name_of(target))
+    file = state_file(target, project.name_of(target), target.stack)
     return file.exists() and bool(json.loads(file.read_text())["resources"])

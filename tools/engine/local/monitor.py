@@ -23,6 +23,7 @@ from pulumi.runtime.proto import (
 
 from tools.console import UserError
 from tools.engine.local.aliases import Alias
+from tools.engine.local.other_stacks import REFERENCE_TYPE
 from tools.engine.local.state import Timeouts
 from tools.engine.protocol import unsupported
 from tools.engine.values import Properties, from_struct, to_struct
@@ -108,8 +109,16 @@ class Engine(Protocol):
         """Make a resource."""
         ...
 
+    async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
+        """Have a plugin make a component of its package."""
+        ...
+
     def register_outputs(self, urn: str, outputs: Properties) -> None:
         """Record a component's outputs."""
+        ...
+
+    def read_stack(self, urn: str, name: str) -> Properties:
+        """Return the properties of a reference to another stack."""
         ...
 
     def log(self, severity: int, message: str, urn: str) -> None:
@@ -147,7 +156,8 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     ) -> resource_pb2.RegisterResourceResponse:
         """Make a resource."""
         try:
-            registered = await self._engine.register(registration(request))
+            asked = registration(request)
+            registered = await (self._engine.construct(request) if request.remote else self._engine.register(asked))
         except UserError as error:
             urn = self._urn_of(request.parent, request.type, request.name)
             self._engine.refuse(urn, str(error))
@@ -182,10 +192,20 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         """Refuse methods of resources."""
         await self._refuse(context, f"method {request.tok}: methods of resources are not supported")
 
-    async def ReadResource(self, request: resource_pb2.ReadResourceRequest, context: Context) -> NoReturn:
-        """Refuse `.get()`."""
-        what = f"{request.type}.get({request.name!r})"
-        await self._refuse(context, f"{what}: reading resources that are not managed here is not supported")
+    async def ReadResource(
+        self, request: resource_pb2.ReadResourceRequest, context: Context
+    ) -> resource_pb2.ReadResourceResponse:
+        """Read the outputs of another stack. Refuse every other `.get()`."""
+        if request.type != REFERENCE_TYPE:
+            what = f"{request.type}.get({request.name!r})"
+            await self._refuse(context, f"{what}: reading resources that are not managed here is not supported")
+        urn = self._urn_of(request.parent, request.type, request.name)
+        try:
+            properties = self._engine.read_stack(urn, request.id)
+        except UserError as error:
+            self._engine.refuse(urn, str(error))
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=to_struct(properties))
 
     async def RegisterStackTransform(self, request: callback_pb2.Callback, context: Context) -> NoReturn:
         """Refuse stack transforms."""
@@ -244,8 +264,6 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> ResourceRegis
     """
     asked = {descriptor.name for descriptor, _ in request.ListFields()}
     names = [name for key, name in _UNSUPPORTED.items() if key in asked and not _is_empty_hooks(key, request)]
-    if request.remote:
-        names.append("a component of another package")
     if names:
         raise UserError(unsupported(f"{', '.join(names)} on {request.type} {request.name!r}: not supported"))
     timeouts = request.customTimeouts

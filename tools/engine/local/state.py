@@ -11,6 +11,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 from tools.console import UserError
 from tools.engine.encryption import Vault
+from tools.engine.protocol import Target
 from tools.engine.values import SECRET, SIGNATURE, Plain, Properties, plain, value_of
 
 _VERSION = 1
@@ -225,6 +226,11 @@ class State:
             known = (resource, json.dumps(_write(resource, self._vault), sort_keys=True))
             self._written[id(resource)] = known
         return known[1]
+
+
+def state_file(target: Target, project: str, stack: str) -> Path:
+    """Return the path of a stack's state, in the state folder of `target`."""
+    return target.state / "local" / project / f"{stack}.json"
 
 
 def _write(resource: Resource, vault: Vault) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Creates the resources that `declared:resources` lists: a test says what a program of its own would say."""
 
+from functools import cache
 from typing import Any
 
 import pulumi
@@ -10,8 +11,13 @@ config = pulumi.Config()
 made: dict[str, pulumi.Resource] = {}
 
 
+@cache
+def other_stack(name: str) -> pulumi.StackReference:
+    return pulumi.StackReference(name)
+
+
 def value(of: Any) -> Any:
-    """Replace `{"from": "name.path.to.output"}` by that output."""
+    """Replace `{"from": "name.path.to.output"}` by that output, `{"stack": ..., "output": ...}` by another stack's."""
     if isinstance(of, list):
         return [value(item) for item in of]
     if not isinstance(of, dict):
@@ -22,6 +28,8 @@ def value(of: Any) -> Any:
         for step in path:
             output = output[step]
         return output
+    if of.keys() == {"stack", "output"}:
+        return other_stack(of["stack"]).require_output(of["output"])
     if of.keys() == {"secret"}:
         return pulumi.Output.secret(of["secret"])
     return {key: value(item) for key, item in of.items()}
@@ -59,6 +67,8 @@ for item in config.require_object("resources"):
             made[name] = Group(name, opts)
         case "Thing":
             made[name] = Thing(name, properties, opts)
+        case "StackReference":
+            made[name] = pulumi.StackReference(name, properties["stack"])
         case "Provider":
             made[name] = kubernetes.Provider(name, opts=opts, **properties)
         case _:

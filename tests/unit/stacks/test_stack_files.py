@@ -17,5 +17,5 @@ def test_a_stack_s_file_holds_no_anchor_which_the_cli_would_write_out_when_it_ad
     assert not [event for event in events if getattr(event, "anchor", None)]
 
 
-def test_there_is_the_stack_of_this_machine() -> None:
-    assert "Pulumi.local.yaml" in {file.name for file in FILES}
+def test_there_is_a_stack_of_each_environment() -> None:
+    assert {file.name.split(".")[1] for file in FILES} == {"local", "dev", "staging", "prod"}

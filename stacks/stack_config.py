@@ -1,0 +1,152 @@
+"""Configuration of a stack: the keys under `soperator:`, and the clusters that they describe."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.validation.messages import meant_key, shown
+
+NAMESPACE = "soperator:"
+ONE = "soperator:cluster"
+SEVERAL = "soperator:clusters"
+DEFAULTS = "soperator:defaults"
+LOCAL = "soperator:local"
+KUBECONFIG = "soperator:kubeconfig"
+CONTEXT = "soperator:context"
+POLICY = "soperator:policy"
+KEYS = (ONE, SEVERAL, DEFAULTS, LOCAL, KUBECONFIG, CONTEXT, POLICY)
+"""Allowed keys. The policy pack reads `soperator:policy`, the program all others."""
+
+DEFAULT_NAME = "slurm"
+"""Name of a cluster under `soperator:cluster` that gives none."""
+
+
+class StackConfigError(SpecError, pulumi.RunError):
+    """Problems of a stack's configuration, in one message. Pulumi prints it without a traceback."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """Description of one cluster, not yet checked."""
+
+    component: str
+    """Name of the component, and of the cluster where the description has none."""
+    path: str
+    """Place in the configuration: `soperator:cluster` or `soperator:clusters.<component>`."""
+    own: object
+    """Description in the stack's file."""
+    merged: object
+    """The same, over the defaults."""
+
+    def placed(self, problem: Problem) -> Problem:
+        """Return a problem of the description with its path in the configuration: here, or in the defaults."""
+        where = self.path if self._is_own(problem.path) else DEFAULTS
+        return Problem(f"{where}.{problem.path}" if problem.path else where, problem.text)
+
+    def _is_own(self, path: str) -> bool:
+        """Return False for a value that the defaults alone give. A list is from one of them as a whole."""
+        own, both = self.own, self.merged
+        for key in path.partition("[")[0].split("."):
+            if not isinstance(own, Mapping) or not isinstance(both, Mapping) or key not in both:
+                return True
+            if key not in own:
+                return False
+            own, both = own[key], both[key]
+        return True
+
+
+def read(values: Mapping[str, object]) -> tuple[list[Described], list[Problem]]:
+    """Return the clusters of a stack, and the problems of the stack's keys.
+
+    Args:
+        values: Configuration by full key. Other namespaces are ignored.
+    """
+    defaults, one, several = values.get(DEFAULTS, {}), values.get(ONE), values.get(SEVERAL)
+    found = [(_name_in(one), ONE, one)] if ONE in values else []
+    if isinstance(several, Mapping):
+        found += [(str(name), f"{SEVERAL}.{name}", own) for name, own in several.items()]
+    return [Described(*each, merged(defaults, each[-1])) for each in found], [*_problems(values)]
+
+
+def merged(defaults: object, own: object) -> object:
+    """Return `own` over `defaults`: mappings are merged key by key, and null removes a key. All else wins whole."""
+    if not isinstance(own, Mapping):
+        return own
+    base = defaults if isinstance(defaults, Mapping) else {}
+    both = {**base, **{key: merged(base.get(key), value) for key, value in own.items()}}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def clashes(specs: Mapping[str, ClusterSpec]) -> Iterator[Problem]:
+    """Yield names and namespaces that two of several clusters have. The keys of `specs` are their paths."""
+    for field in ("name", "namespace"):
+        first_with: dict[str, str] = {}
+        for path, spec in specs.items():
+            value = getattr(spec, field)
+            if value in first_with:
+                text = (
+                    f'"{value}" is also that of {first_with[value]}. Clusters need distinct {field}s: choose another.'
+                )
+                yield Problem(f"{path}.{field}", text)
+            first_with.setdefault(value, path)
+
+
+def in_runtime() -> dict[str, Any]:
+    """Return the configuration of the program that runs: objects as such, all else as text."""
+    runtime = pulumi.runtime.config
+    return {key: _value(text) for key, text in {**runtime.get_config_env(), **runtime.CONFIG.get()}.items()}
+
+
+def error(problems: Iterable[Problem]) -> StackConfigError:
+    """Return the error for problems with paths that begin with a configuration key.
+
+    Paths in `soperator:cluster` alone are below it, like those of a component's arguments.
+    """
+    every = list(dict.fromkeys(problems))
+    if all(problem.path.startswith(f"{ONE}.") for problem in every):
+        return StackConfigError(ONE, [Problem(each.path.removeprefix(f"{ONE}."), each.text) for each in every])
+    return StackConfigError(f"the configuration of stack {pulumi.get_stack()}", every)
+
+
+def _problems(values: Mapping[str, object]) -> Iterator[Problem]:
+    meant = {key: _meant(key) for key in values if key.startswith(NAMESPACE) and key not in KEYS}
+    for key, near in meant.items():
+        yield Problem(
+            key, f'unknown key. Did you mean "{near}"?' if near else f"unknown key. Allowed: {', '.join(KEYS)}."
+        )
+    for key in (DEFAULTS, SEVERAL):
+        if not isinstance(values.get(key, {}), Mapping):
+            yield Problem(key, f"got {shown(values[key])}, needs a mapping.")
+    local = values.get(LOCAL, {"user": ""})
+    if not isinstance(local, Mapping) or {*local} != {"user"} or not isinstance(local["user"], str):
+        yield Problem(LOCAL, f"got {shown(local)}, needs the user of `make ssh` alone, such as {{user: demo}}.")
+    if ONE in values and SEVERAL in values:
+        yield Problem(SEVERAL, f"given together with {ONE}. Describe all clusters here, and remove that key.")
+    elif not values.get(SEVERAL, True) or not {ONE, SEVERAL} & {*values, *meant.values()}:
+        key = SEVERAL if SEVERAL in values else ONE
+        yield Problem(
+            key, f"describes no cluster. Describe one under {ONE}, or several by their names under {SEVERAL}."
+        )
+
+
+def _meant(key: str) -> str | None:
+    near = meant_key(key.removeprefix(NAMESPACE), [each.removeprefix(NAMESPACE) for each in KEYS])
+    return None if near is None else NAMESPACE + near
+
+
+def _name_in(description: object) -> str:
+    name = description.get("name") if isinstance(description, Mapping) else None
+    return name if isinstance(name, str) and name else DEFAULT_NAME
+
+
+def _value(text: object) -> object:
+    """Return the value of a configuration text. Pulumi gives objects as JSON."""
+    try:
+        return json.loads(text) if isinstance(text, str) and text[:1] in {"{", "["} else text
+    except ValueError:
+        return text

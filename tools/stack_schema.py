@@ -1,0 +1,251 @@
+"""JSON schema of a stack's file, for editors: `make docs` writes stacks/schema.json from the specification."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.types.addresses import Ports
+from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
+from soperator_pulumi.spec.types.duration import duration_text
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.validation.descriptions import field_descriptions
+from stacks import stack_config, stack_outputs
+from tools import paths
+
+FILE = paths.ROOT / "stacks" / "schema.json"
+
+_REFERENCE = "Reference"
+_DEFINITIONS = "#/definitions/"
+_MERGED = "OverDefaults"
+"""End of a definition's name in the form that is merged over defaults."""
+
+Definitions = dict[str, JsonSchemaValue]
+
+
+def schema() -> JsonSchemaValue:
+    """Return the schema. Draft 7 is what editors know."""
+    definitions = _definitions()
+    cluster = _merged({"$ref": f"{_DEFINITIONS}ClusterSpec"}, definitions)
+    keys = _keys(cluster)
+    config = {
+        "description": "Configuration of the stack. Keys of other namespaces are for other programs and providers.",
+        "type": "object",
+        "properties": keys,
+        "patternProperties": {f"^soperator:(?!({'|'.join(key.partition(':')[2] for key in keys)})$)": False},
+        "oneOf": [{"required": [stack_config.ONE]}, {"required": [stack_config.SEVERAL]}],
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Stack of soperator-pulumi",
+        "type": "object",
+        "properties": {"config": config},
+        "required": ["config"],
+        "definitions": dict(sorted(_reached(config, definitions).items())),
+    }
+
+
+def text() -> str:
+    """Return the file's content."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
+    """Return the schemas of the keys under `soperator:`."""
+    secure = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
+    name = {"type": "string", "minLength": 1}
+    exception = _closed({"reason": name, "resources": {"type": "array", "items": name}}, ["reason"])
+    return {
+        stack_config.ONE: {**cluster, "description": "The cluster of the stack, merged over `soperator:defaults`."},
+        stack_config.SEVERAL: {
+            "description": "Several clusters by their names, each merged over `soperator:defaults`.",
+            "type": "object",
+            "additionalProperties": cluster,
+            "minProperties": 1,
+        },
+        stack_config.DEFAULTS: {
+            **cluster,
+            "description": "Descriptions that the clusters are merged over, in place of those in Pulumi.yaml.",
+        },
+        stack_config.LOCAL: {
+            **_closed({"user": {**name, "description": "User of `make ssh`, who gets this machine's key."}}, ["user"]),
+            "description": "Marks the stack of a cluster on this machine, with the images that are built here.",
+        },
+        stack_config.KUBECONFIG: {
+            "description": "Kubernetes of the clusters: content or path of a kubeconfig. Default: the ambient one.",
+            "anyOf": [{"type": "string"}, secure, {"$ref": f"{_DEFINITIONS}{_REFERENCE}"}],
+        },
+        stack_config.CONTEXT: {"description": "Context in the kubeconfig. Default: its current one.", "type": "string"},
+        stack_config.POLICY: {
+            "description": "Policies of the stack: docs/policies.md.",
+            **_closed(
+                {
+                    "environment": {
+                        "description": "Environment that decides the level of each policy.",
+                        "enum": ["local", "dev", "staging", "prod"],
+                    },
+                    "exceptions": {
+                        "description": "Exceptions by the policies' names, each with its reason.",
+                        "type": "object",
+                        "additionalProperties": exception,
+                    },
+                    "settings": {
+                        "description": "Settings by the policies' names.",
+                        "type": "object",
+                        "additionalProperties": {"type": "object"},
+                    },
+                }
+            ),
+        },
+    }
+
+
+class _Generator(GenerateJsonSchema):
+    """Describes the models as their users know them: meanings of fields, defaults as written, and no Python names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as pydantic has it
+        """Leave titles out: they repeat the names."""
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Add the meanings of the fields."""
+        described = super().model_schema(schema)
+        described.pop("title", None)
+        for name, meaning in field_descriptions(schema["cls"]).items():
+            described["properties"][name]["description"] = _one_line(meaning)
+        return {**described, "description": _one_line(schema["cls"].__doc__ or "")}
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """Leave the title out."""
+        described = super().enum_schema(schema)
+        described.pop("title", None)
+        return described
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Refuse keys that the pattern of a mapping's keys does not match."""
+        described = super().dict_schema(schema)
+        return {**described, "additionalProperties": False} if "patternProperties" in described else described
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Write defaults as a user does. Those of a model are at its fields; none is no default."""
+        described = self.generate_inner(schema["schema"])
+        match schema.get("default"):
+            case None | BaseModel():
+                return described
+            case timedelta() as duration:
+                default: object = duration_text(duration)
+            case Share() | Ports() as written:
+                default = written.written()
+            case tuple() as items:
+                default = [each.written() if isinstance(each, Ports) else each for each in items]
+            case plain:
+                default = plain
+        return {**described, "default": default}
+
+
+def _definitions() -> Definitions:
+    """Return the schemas of all models, and that of a reference to another stack, which every deferred value may be."""
+    described = ClusterSpec.model_json_schema(
+        ref_template=f"{_DEFINITIONS}{{model}}", schema_generator=_Generator, mode="validation"
+    )
+    found: Definitions = {**described.pop("$defs"), "ClusterSpec": described}
+    reference = {
+        stack_outputs.STACK: {
+            "description": "Stack as `<organization>/<project>/<stack>`.",
+            "type": "string",
+            "pattern": f"^{stack_outputs.STACK_PATTERN}$",
+        },
+        stack_outputs.OUTPUT: {"description": "Name of the stack's output.", "type": "string"},
+    }
+    definitions = {name: _with_references(each) for name, each in found.items()}
+    return {
+        **definitions,
+        _REFERENCE: {**_closed(reference, [*reference]), "description": "An output of another stack."},
+    }
+
+
+def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema in which every value that may be an Output may be a reference."""
+    if isinstance(node, list):
+        return [_with_references(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    inner = {key: _with_references(value) for key, value in node.items() if key != MAY_BE_OUTPUT}
+    if "anyOf" in inner:
+        inner["anyOf"] = [
+            part for each in inner["anyOf"] for part in (each["anyOf"] if {*each} == {"anyOf"} else [each])
+        ]
+    return _or({"$ref": f"{_DEFINITIONS}{_REFERENCE}"}, inner) if MAY_BE_OUTPUT in node else inner
+
+
+def _merged(node: JsonSchemaValue, definitions: Definitions) -> JsonSchemaValue:
+    """Return the form of a schema that is merged over defaults: no key of a mapping is required, null removes one.
+
+    Lists are not merged, so their items keep their form.
+    """
+    name = node.get("$ref", "").removeprefix(_DEFINITIONS)
+    if name == _REFERENCE or (name and definitions[name].get("type") != "object"):
+        return node
+    if name:
+        merged = f"{name}{_MERGED}"
+        if merged not in definitions:
+            definitions[merged] = _merged(definitions[name], definitions)
+        return {**node, "$ref": f"{_DEFINITIONS}{merged}"}
+    changed = {key: value for key, value in node.items() if key != "required"}
+    for key in ("properties", "patternProperties"):
+        if key in node:
+            changed[key] = {each: _or_null(_merged(value, definitions)) for each, value in node[key].items()}
+    if isinstance(node.get("additionalProperties"), Mapping):
+        changed["additionalProperties"] = _or_null(_merged(node["additionalProperties"], definitions))
+    if "anyOf" in node:
+        changed["anyOf"] = [_merged(each, definitions) for each in node["anyOf"]]
+    return changed
+
+
+def _or_null(node: JsonSchemaValue) -> JsonSchemaValue:
+    """Return a schema that takes null as well."""
+    if not node or {"type": "null"} in node.get("anyOf", []):
+        return node
+    if "type" in node and "enum" not in node:
+        types = node["type"] if isinstance(node["type"], list) else [node["type"]]
+        return {**node, "type": [*types, "null"]}
+    return _or({"type": "null"}, node)
+
+
+def _or(another: JsonSchemaValue, node: JsonSchemaValue) -> JsonSchemaValue:
+    """Return a schema that takes another form as well, with description and default outside, where editors look."""
+    outside: JsonSchemaValue = {key: node[key] for key in ("description", "default") if key in node}
+    inner = {key: value for key, value in node.items() if key not in outside}
+    return {**outside, "anyOf": [*inner.get("anyOf", [inner]), another]}
+
+
+def _reached(root: object, definitions: Definitions) -> Definitions:
+    """Return the definitions that a schema refers to, also through others."""
+    found: Definitions = {}
+    looked_at: list[object] = [root]
+    while looked_at:
+        node = looked_at.pop()
+        if isinstance(node, Mapping):
+            name = str(node.get("$ref", "")).removeprefix(_DEFINITIONS)
+            if name and name not in found:
+                found[name] = definitions[name]
+                looked_at.append(found[name])
+            looked_at += node.values()
+        elif isinstance(node, list):
+            looked_at += node
+    return found
+
+
+def _closed(properties: Mapping[str, JsonSchemaValue], required: list[str] | None = None) -> JsonSchemaValue:
+    """Return the schema of a mapping without further keys."""
+    needs = {"required": required} if required else {}
+    return {"type": "object", "properties": dict(properties), **needs, "additionalProperties": False}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
