@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from soperator_pulumi.convert.conversion import Conversion, Entry, Fate
+from soperator_pulumi.convert.conversion import Conversion, Fate, LeafAccount
 from soperator_pulumi.convert.covers import Covers
 from soperator_pulumi.convert.yaml_tree import Leaf
 
@@ -54,7 +54,7 @@ def report_text(work: Conversion, title: str) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def _lines(fate: Fate, chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
+def _lines(fate: Fate, chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
     match fate:
         case Fate.UNKNOWN:
             for each in chosen:
@@ -65,14 +65,14 @@ def _lines(fate: Fate, chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]
             yield from _left(chosen, covers, empty)
 
 
-def _moved(chosen: Sequence[Entry], covers: Covers) -> Iterator[str]:
+def _moved(chosen: Sequence[LeafAccount], covers: Covers) -> Iterator[str]:
     """Yield a line for each value with its place in the stack, and one for neighbours with the same place."""
     for (text, targets), group in groupby(chosen, key=lambda each: (each.text, each.targets)):
         place = covers.of([each.leaf for each in group])
         yield from _item(f"{place} -> {_shortened(targets)}" if targets else place, text)
 
 
-def _left(chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
+def _left(chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
     """Yield each reason with the places that it stands for. Empty values go with the reason around them."""
     reasons: dict[str, list[Leaf]] = {}
     for each in chosen:
