@@ -12,7 +12,7 @@ from soperator_pulumi.convert.yaml_tree import Leaf
 _WIDTH = 118
 _FEW = 3
 
-_TITLES = {
+TITLES = {
     Fate.NOT_POSSIBLE: "Not possible",
     Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, so nothing reads them",
     Fate.CHANGED: "Changed",
@@ -34,7 +34,7 @@ def report_text(work: Conversion, title: str) -> str:
     entries = work.entries()
     given = [each for each in entries if not each.leaf.is_default]
     beyond = [each for each in entries if each.leaf.is_default and each.fate is not Fate.NOT_NEEDED]
-    counts = ", ".join(f"{sum(each.fate is fate for each in given)} {fate.value}" for fate in _TITLES)
+    counts = ", ".join(f"{sum(each.fate is fate for each in given)} {fate.value}" for fate in TITLES)
     blocks = [_wrapped(f"From {title}: {len(given)} values, {counts}.")]
     blocks += [_wrapped(remark) for remark in work.remarks]
     if additions := work.additions():
@@ -44,7 +44,7 @@ def report_text(work: Conversion, title: str) -> str:
         blocks.append(["Objects that must exist; claims and Secrets in the cluster's namespace", *references])
     covers = Covers([each.leaf for each in given])
     empty = {each.leaf for each in given if each.fate is Fate.NOT_NEEDED and each.leaf.is_empty}
-    for fate, heading in _TITLES.items():
+    for fate, heading in TITLES.items():
         chosen = [each for each in given if each.fate is fate]
         if chosen:
             blocks.append([f"{heading} ({len(chosen)})", *_lines(fate, chosen, covers, empty)])
