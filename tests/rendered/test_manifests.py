@@ -80,7 +80,7 @@ def test_each_object_comes_after_those_that_pulumi_creates_before(deployment: De
     places = {(each.kind, each.name): place for place, each in enumerate(rendered.objects)}
 
     def place(resource: testing.Recorded) -> int | None:
-        name = resource.inputs["metadata"]["name"] if "metadata" in resource.inputs else resource.inputs.get("name")
+        name = str((resource.inputs.get("metadata") or resource.inputs).get("name"))
         return places.get((resource.inputs.get("kind", "ConfigMap"), name))
 
     pairs = [(place(before), place(each)) for each in deployment.recorded for before in deployment.waits_for(each)]

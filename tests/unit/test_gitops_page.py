@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped] # it has no annotations
+import jsonschema
 import pytest
 import yaml
 

@@ -2,4 +2,4 @@
 
 import pulumi_kubernetes as kubernetes
 
-assert kubernetes
+assert kubernetes.__name__
