@@ -62,6 +62,7 @@ docs: .venv/.installed  ## regenerate what is written from the sources: referenc
 	@$(PYTHON) -m tools.docs
 	@$(PYTHON) -m tools.typed_args
 	@$(PYTHON) -m tools.api_docs
+	@$(PYTHON) -m tools.policy_docs
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
 	@$(PYTHON) -m tools.dist

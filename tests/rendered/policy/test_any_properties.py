@@ -7,7 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.policy import POLICIES, UNKNOWN, Circumstances, Environment, ResourceView, StackPolicy
+from soperator_pulumi.policy import (
+    POLICIES,
+    UNKNOWN,
+    Circumstances,
+    Environment,
+    ResourcePolicy,
+    ResourceView,
+    StackPolicy,
+)
 from soperator_pulumi.policy.edits import with_value
 from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.recorded import views
@@ -45,16 +53,17 @@ def _paths(value: Any, path: Path) -> list[Path]:
 
 @given(st.data())
 def test_no_policy_stumbles_over_a_property_of_another_form(data: st.DataObject) -> None:
-    changed = [*resources()]
-    for index in data.draw(st.sets(st.integers(0, len(changed) - 1), min_size=5, max_size=20)):
+    judged = dict(enumerate(resources()))
+    changed = data.draw(st.sets(st.sampled_from(sorted(judged)), min_size=5, max_size=20))
+    for index in changed:
         path, value = data.draw(st.sampled_from(paths(index))), data.draw(st.sampled_from(ODD))
         if path:
-            changed[index] = replace(changed[index], props=with_value(changed[index].props, path, value))
+            judged[index] = replace(judged[index], props=with_value(judged[index].props, path, value))
     court = Judge(POLICIES, RULES, RUN)
     for policy in court.policies:
         if isinstance(policy, StackPolicy):
-            court.stack(policy, changed)
-            continue
-        for resource in changed:
-            court.resource(policy, resource)
-            court.edits(policy, resource)
+            court.stack(policy, [*judged.values()])
+        elif isinstance(policy, ResourcePolicy):
+            for index in changed:
+                court.resource(policy, judged[index])
+                court.edits(policy, judged[index])
