@@ -60,10 +60,10 @@ class CliDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`."""
-        packs = self._policy_packs
-        result = self._run("preview", lambda stack, options: stack.preview(policy_packs=packs, **options))
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, from the resources as they are with `refresh`."""
+        given = {"policy_packs": self._policy_packs, "refresh": refresh}
+        result = self._run("preview", lambda stack, options: stack.preview(**given, **options))
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:

@@ -59,7 +59,8 @@ class Events:
         if is_default_provider(step.urn):
             return
         if step.op is OpType.REFRESH:
-            self._display.step(step.urn, *_refreshed(step))
+            if not self._display.preview:  # in which the program decides which differences matter
+                self._display.step(step.urn, *_refreshed(step))
         elif (operation := _OPERATIONS.get(step.op)) is not None:
             paths = [] if operation in {StepOp.SAME, StepOp.CREATE, StepOp.DELETE} else _paths(step)
             self._display.step(step.urn, operation, paths)
