@@ -81,7 +81,7 @@ def test_each_object_comes_after_those_that_pulumi_creates_before(deployment: De
 
     def place(resource: testing.Recorded) -> int | None:
         name = resource.inputs["metadata"]["name"] if "metadata" in resource.inputs else resource.inputs.get("name")
-        return places.get((resource.inputs.get("kind", "ConfigMap"), name))
+        return places.get((resource.inputs.get("kind", "ConfigMap"), str(name)))
 
     pairs = [(place(before), place(each)) for each in deployment.recorded for before in deployment.waits_for(each)]
     known = [(before, after) for before, after in pairs if before is not None and after is not None]
