@@ -108,21 +108,21 @@ def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[st
 def deploy(
     program: Callable[[], object],
     *,
+    project: str = PROJECT,
+    stack_name: str = STACK,
     outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
-    project: str = PROJECT,
-    stack_name: str = STACK,
 ) -> Deployment:
     """Run `program` as Pulumi would, against mocks that create nothing, and return its registrations.
 
     Args:
         program: Creates resources. Its return value is ignored.
+        project: Name of the project, as the program sees it.
+        stack_name: Name of the stack, as the program sees it.
         outputs: Outputs of providers besides the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
-        project: Name of the project, as the program sees it.
-        stack_name: Name of the stack, as the program sees it.
 
     Raises:
         Exception: Any exception of the program.
