@@ -4,16 +4,19 @@ STACK ?= local
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs lock
+.PHONY: help up preview render refresh down env ssh admin images test check build format bench soak docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
-	@$(PYTHON) -m tools.up --stack $(STACK)
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
 
-preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch
-	@$(PYTHON) -m tools.preview --stack $(STACK)
+preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
+
+render: .venv/.installed  ## write the manifests that `make up` would apply: make render STACK=prod DIR=manifests/prod
+	@$(PYTHON) -m tools.render --stack $(STACK) $(if $(DIR),--folder $(DIR))
 
 refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` reverts them
 	@$(PYTHON) -m tools.refresh --stack $(STACK)
@@ -55,8 +58,14 @@ soak: build  ## run the long series in full numbers: kills, restarts, fault trac
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-docs: .venv/.installed  ## regenerate docs/configuration.md from the specification
+docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
+	@$(PYTHON) -m tools.typed_args
+	@$(PYTHON) -m tools.api_docs
+	@$(PYTHON) -m tools.policy_docs
+
+dist: .venv/.installed  ## build the wheel and the source distribution in dist/
+	@$(PYTHON) -m tools.dist
 
 lock: .venv/.installed  ## regenerate requirements.lock from pyproject.toml
 	@tools/lock.sh

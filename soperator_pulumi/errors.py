@@ -13,7 +13,10 @@
     ├── KubernetesError     the Kubernetes API did not answer, or refused
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
     ├── NotReadyError       a bounded wait ended without its condition
-    └── JailError           a tree of the jail is not filled or not active; the former one still is
+    ├── JailError           a tree of the jail is not filled or not active; the former one still is
+    ├── RunCancelledError   a wait ended because somebody cancelled the run; the next run continues
+    ├── ConversionError     a file of another project cannot be read or converted
+    └── ManifestError       a program has objects that no manifest can describe
 
 Every message names the place, the value given, the values allowed and the next step. No message holds a secret.
 """
@@ -107,3 +110,15 @@ class NotReadyError(SoperatorError):
 
 class JailError(SoperatorError):
     """A tree of the jail is not filled, or not active. The former active tree still is."""
+
+
+class RunCancelledError(SoperatorError):
+    """A wait ended because somebody cancelled the run. Nothing is undone: the next run continues."""
+
+
+class ConversionError(SoperatorError):
+    """A file of another project cannot be read, or is none that is converted."""
+
+
+class ManifestError(SoperatorError):
+    """A program has objects that no manifest can describe."""

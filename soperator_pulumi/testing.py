@@ -2,11 +2,16 @@
 
 Example::
 
+    from soperator_pulumi import SlurmCluster
     from soperator_pulumi.testing import deploy
 
-    deployment = deploy(lambda: SlurmCluster("hpc", my_args))
-    controller = deployment.one("hpc-controller", "StatefulSet")
-    assert controller.inputs["spec"]["replicas"] == 1
+    names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+    images = {name: f"registry.example.com/{name}:1" for name in names}
+    nodes = [{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}]
+
+    deployment = deploy(lambda: SlurmCluster("hpc", {"images": images, "node_sets": nodes}))
+    workers = deployment.one("hpc-cpu", "StatefulSet")
+    assert workers.inputs["spec"]["replicas"] == 4
     assert deployment.request("hpc-slurmctld-state").protect
 """
 
@@ -25,7 +30,9 @@ from pulumi.runtime import mocks, rpc, settings, stack
 from pulumi.runtime.proto import resource_pb2
 
 PROJECT = "project"
+"""Name of the project of every deployment."""
 STACK = "test"
+"""Name of the stack of every deployment."""
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _REFERENCE_TYPE = "pulumi:pulumi:StackReference"
@@ -39,6 +46,7 @@ class Secret:
     """A value that Pulumi encrypts in its state."""
 
     value: Any = field(repr=False)
+    """The value in plain text, for an assertion."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,9 @@ class Recorded:
     """A registered resource."""
 
     type: str
+    """Type token, such as `kubernetes:apps/v1:StatefulSet`."""
     name: str
+    """Logical name."""
     parent: str
     """Logical name of the parent. Empty for the stack."""
     inputs: Mapping[str, Any]
@@ -60,6 +70,7 @@ class Deployment:
     """Registrations of a program, in their order."""
 
     recorded: tuple[Recorded, ...]
+    """All resources, components too, without the stack."""
     exports: Mapping[str, Any]
     """Exports of the program. A secret value is a `Secret`."""
 
@@ -109,6 +120,8 @@ def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[st
 def deploy(
     program: Callable[[], object],
     *,
+    project: str = PROJECT,
+    stack_name: str = STACK,
     outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
@@ -118,6 +131,8 @@ def deploy(
 
     Args:
         program: Creates resources. Its return value is ignored.
+        project: Name of the project, as the program sees it.
+        stack_name: Name of the stack, as the program sees it.
         outputs: Outputs of providers besides the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
@@ -132,7 +147,7 @@ def deploy(
     def run() -> None:
         with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
-            settings.configure(_settings(monitor, preview=preview))
+            settings.configure(_settings(monitor, project, stack_name, preview=preview))
             # Outputs from outside of any deployment wait for loops that are closed.
             settings.SETTINGS.outputs = set()
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
@@ -141,15 +156,15 @@ def deploy(
     return Deployment(tuple(monitor.recorded), monitor.exports)
 
 
-def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
+def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bool) -> settings.Settings:
     """Return the settings of `pulumi.runtime.set_mocks`, without its stack: exports need one of their own."""
     features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
         monitor_features=features,
         engine=mocks.MockEngine(None),
-        project=PROJECT,
-        stack=STACK,
+        project=project,
+        stack=stack_name,
         dry_run=preview,
         organization="organization",
         callbacks=None,
@@ -230,6 +245,8 @@ class _Monitor(mocks.MockMonitor):
 def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
     """Give this thread an event loop, and close it: Pulumi's mocks would leave one open in every thread."""
     loop = asyncio.new_event_loop()
+    # A failed program leaves futures that nobody awaits. `deploy` raises the failure itself.
+    loop.set_exception_handler(lambda *_: None)
     asyncio.set_event_loop(loop)
     try:
         yield loop

@@ -1,6 +1,7 @@
 """`make up`: starts Kubernetes on a bare machine, or takes the user's, and deploys a Slurm that runs jobs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -79,6 +80,9 @@ def require_images_that_can_be_pulled(stack: str, clusters: Sequence[Described])
 def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
     """Deploy the stack and return its outputs."""
     deployer, why = deployer_of(stack, chosen)
+    if policy_packs():
+        with step(f"Judging stack {stack} by policies, before anything is applied"):
+            deployer.preview()
     with step(f"Deploying Slurm with {why}"):
         deployer.up()
     return deployer.outputs()
@@ -87,7 +91,19 @@ def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
 def deployer_of(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
     """Return the deployer of a stack, and a phrase that names its engine and the reason for it."""
     overrides = {"soperator:context": chosen.context} if chosen.context else {}
-    return engine.choose(paths.ROOT, stack, chosen.state_dir, config=overrides, environment=chosen.environment())
+    return engine.choose(
+        paths.ROOT,
+        stack,
+        chosen.state_dir,
+        config=overrides,
+        environment=chosen.environment(),
+        policy_packs=policy_packs(),
+    )
+
+
+def policy_packs() -> list[Path]:
+    """Return the policy packs of this run: folders in the variable that `make` sets for `POLICY=...`."""
+    return [paths.ROOT / folder for folder in os.environ.get("POLICY_PACKS", "").split()]
 
 
 def logins_of(outputs: Mapping[str, Any]) -> list[Login]:

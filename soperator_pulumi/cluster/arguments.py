@@ -1,6 +1,7 @@
 """Arguments of SlurmCluster: their types, and the spec and the access that they describe."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -8,24 +9,22 @@ import pulumi
 from pulumi.runtime import get_root_resource
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.lifecycle import KubernetesAccess
+from soperator_pulumi.lifecycle import AccessArgs, KubernetesAccess
 from soperator_pulumi.spec.args import ClusterArgs
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 WHERE = "soperator:cluster"
 """Name of the spec in messages."""
 
-_names: WeakKeyDictionary[pulumi.Resource, dict[str, str]] = WeakKeyDictionary()
-"""Component of each cluster's name, by the stack whose program runs."""
+REMOTE_PROGRAM: ContextVar[object | None] = ContextVar("remote_program", default=None)
+"""Program in another language, for which a plugin creates components."""
+
+_names: WeakKeyDictionary[object, dict[str, str]] = WeakKeyDictionary()
+"""Component of each cluster's name, by the stack or the remote program that runs."""
 
 
-class SlurmClusterArgs(ClusterArgs, total=False):
+class SlurmClusterArgs(ClusterArgs, AccessArgs, total=False):
     """Description of the cluster, and the Kubernetes that it goes to. Default of `name`: the component's."""
-
-    kubeconfig: pulumi.Input[str] | None
-    """Content or path of a kubeconfig file. Default: the ambient KUBECONFIG."""
-    context: pulumi.Input[str] | None
-    """Context in the kubeconfig. Default: its current one."""
 
 
 class InvalidClusterError(SpecError, pulumi.RunError):
@@ -60,10 +59,10 @@ def reserve_name(cluster: str, component: str) -> None:
     Raises:
         InvalidClusterError: another component has the name.
     """
-    stack = get_root_resource()
-    if stack is None:
+    program = get_root_resource() or REMOTE_PROGRAM.get()
+    if program is None:
         return
-    components = _names.setdefault(stack, {})
+    components = _names.setdefault(program, {})
     if cluster in components:
         raise refusal(
             component,

@@ -20,6 +20,7 @@ def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec) -> Remo
         f"{name}-removed-node-sets",
         cluster=scope.connection("worker"),
         policies=_policies(spec),
+        replicas={node_set.name: node_set.replicas for node_set in spec.node_sets},
         slurm_files=slurm_files(spec),
         opts=scope.options(),
     )

@@ -41,16 +41,20 @@ class SlurmCluster(pulumi.ComponentResource):
 
     Example::
 
+        import pulumi
+
+        from soperator_pulumi import SlurmCluster
+
         cluster = SlurmCluster(
             "hpc",
-            images=images,
-            users=[{"name": "alice", "uid": 2001, "ssh_keys": ["ssh-ed25519 AAAA..."]}],
+            images=pulumi.Config("soperator").require_object("images"),
+            users=[{"name": "alice", "uid": 2001}],
             node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
         )
         pulumi.export("login", cluster.login.endpoint)
 
-    Every child is an attribute: `cluster.node_sets["cpu"].stateful_set`, `cluster.login.service`. Dynamic resources
-    among them act on the live cluster, so the component is for Python programs only.
+    Every child is an attribute: `cluster.node_sets["cpu"].stateful_set`, `cluster.login.service`. Programs in other
+    languages have the component from the plugin in `components/`.
     """
 
     namespace_name: pulumi.Output[str]
@@ -160,7 +164,20 @@ class SlurmCluster(pulumi.ComponentResource):
         pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
         self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
         self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
-        self.register_outputs({"namespaceName": self.namespace_name, "jailTree": self.jail_tree})
+        self.register_outputs(self.outputs)
+
+    @property
+    def outputs(self) -> dict[str, pulumi.Output[str]]:
+        """Outputs of the component for programs in other languages, by their names there."""
+        return {
+            "namespaceName": self.namespace_name,
+            "jailTree": self.jail_tree,
+            "loginEndpoint": self.login.endpoint,
+            "loginHostPublicKey": self.login.host_public_key,
+            "loginHostKeyFingerprint": self.login.host_key_fingerprint,
+            "jailClaimName": pulumi.Output.from_input(self.jail.claim.name),
+            "stateClaimName": pulumi.Output.from_input(self.state_claim.name),
+        }
 
     def _create_scope(
         self, name: str, spec: ClusterSpec, access: KubernetesAccess, depends_on: pulumi.ResourceOptions

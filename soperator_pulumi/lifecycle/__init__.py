@@ -1,12 +1,13 @@
-"""Dynamic resources of Pulumi that act on a live cluster: thin adapters over `operations`.
+"""Resources of Pulumi that act on a live cluster: thin adapters over `operations`.
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
-`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`.
+`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`. Served by the plugin:
+`soperator-pulumi:index:Prerequisites` and so on.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
-from soperator_pulumi.lifecycle.connection import ClusterConnection, KubernetesAccess
+from soperator_pulumi.lifecycle.connection import AccessArgs, ClusterConnection, KubernetesAccess
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
@@ -31,6 +32,7 @@ __all__ = [
     "POLICY_ANNOTATION",
     "SLURM_CONFIG_MAP",
     "TEMPLATE_ANNOTATION",
+    "AccessArgs",
     "ActiveTree",
     "AfterSync",
     "ClusterConnection",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import pulumi
 from pulumi.dynamic import Config
@@ -11,6 +11,18 @@ from soperator_pulumi.operations.access import Access
 
 KUBECONFIG = "kubeconfig"
 CONTEXT = "context"
+
+_NAMESPACES = ("soperator", "kubernetes")
+"""Namespaces of the stack's configuration that may have an access: ours, then that of Pulumi's Kubernetes resources."""
+
+
+class AccessArgs(TypedDict, total=False):
+    """Access to a Kubernetes, as arguments of a component."""
+
+    kubeconfig: pulumi.Input[str] | None
+    """Content or path of a kubeconfig file. Default: the ambient KUBECONFIG."""
+    context: pulumi.Input[str] | None
+    """Context in the kubeconfig. Default: its current one."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class KubernetesAccess:
         return self.kubeconfig is not None or self.context is not None
 
     def inputs(self) -> dict[str, pulumi.Input[str] | None]:
-        """Return the inputs of a dynamic resource."""
+        """Return the inputs of a resource."""
         return {KUBECONFIG: self.secret_kubeconfig(), CONTEXT: self.context}
 
     def secret_kubeconfig(self) -> pulumi.Output[str] | None:
@@ -61,8 +73,15 @@ class ClusterConnection:
         """Return the handle for the namespace with this UID."""
         return replace(self, namespace_uid=namespace_uid)
 
+    def with_configured_access(self) -> "ClusterConnection":
+        """Return the handle with the access in the stack's configuration, where the program gives none.
+
+        A plugin sees no configuration of the stack; the SDK's server of dynamic resources does, in `access`.
+        """
+        return self if self.access else replace(self, access=_configured_access())
+
     def inputs(self) -> dict[str, Any]:
-        """Return the inputs of a dynamic resource, as `ClusterRef` reads them."""
+        """Return the inputs of a resource, as `ClusterRef` reads them."""
         return {
             "namespace": self.namespace,
             "namespace_uid": self.namespace_uid,
@@ -73,6 +92,15 @@ class ClusterConnection:
         }
 
 
+def _configured_access() -> KubernetesAccess:
+    """Return the access in the configuration of the stack whose program runs, in the order of `access`."""
+    for namespace in _NAMESPACES:
+        config = pulumi.Config(namespace)
+        if found := KubernetesAccess(config.get_secret(KUBECONFIG), config.get(CONTEXT)):
+            return found
+    return KubernetesAccess()
+
+
 def access(props: Mapping[str, Any], config: Config | None) -> Access:
     """Return how to reach the cluster of a resource with these inputs or outputs.
 
@@ -80,7 +108,7 @@ def access(props: Mapping[str, Any], config: Config | None) -> Access:
     `kubernetes:kubeconfig` and `kubernetes:context`, which choose the cluster of Pulumi's own Kubernetes resources as
     well; and else the ambient KUBECONFIG.
     """
-    order = [_given(props), _configured(config, "soperator"), _configured(config, "kubernetes")]
+    order = [_given(props), *(_configured(config, namespace) for namespace in _NAMESPACES)]
     return next((each for each in order if each != Access()), Access())
 
 
@@ -90,7 +118,7 @@ def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> di
     Credentials that were recorded may have expired: those in the stack's `soperator:kubeconfig` take their place where
     that names the same API server. A cluster that was given access to another one keeps it: a program may have several.
     """
-    configured, known = _configured(config, "soperator"), _given(recorded)
+    configured, known = _configured(config, _NAMESPACES[0]), _given(recorded)
     server = configured.server()
     if not server or server != known.server():
         return {**recorded}

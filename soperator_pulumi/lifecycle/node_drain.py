@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
@@ -30,8 +30,22 @@ class NodeDrainInputs(ClusterRef):
         return NodeSetSize(self, self.node_set, self.replicas, self.identity, self.policy)
 
 
+def with_replicas_before(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with the recorded number of nodes as `replicas_before`; a new node set has none.
+
+    For policies: they judge inputs, and see no state. It is no part of `NodeDrainInputs`, so a change of it alone is
+    no update.
+    """
+    before = olds.get("replicas")
+    return {**news} if before is None else {**news, "replicas_before": before}
+
+
 class NodeDrainProvider(PinnedProvider):
     """Drain surplus nodes on create and update. Delete the records of nodes whose pods are gone."""
+
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Add the number of nodes before, for policies on scale-down."""
+        return super().check(olds, with_replicas_before(olds, news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node set, and print what will happen to its nodes."""

@@ -8,7 +8,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
-from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.provider import PROVIDER_KEY, LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext, slurm_of
@@ -24,7 +24,7 @@ from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, "__provider"})
+_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY})
 
 
 class NodesReadyInputs(ClusterRef):

@@ -1,6 +1,6 @@
-"""Bases of the providers of our dynamic resources.
+"""Bases of the providers of our resources.
 
-Users' states record the providers' modules and class names: never rename them.
+Users' states record the modules and class names of providers that serve dynamic resources: never rename them.
 """
 
 import functools
@@ -109,6 +109,9 @@ class LiveProvider(ResourceProvider):
         return with_newest_access(recorded, self._config)
 
 
+PROVIDER_KEY = "__provider"
+"""Property by which the SDK's server of dynamic resources finds the provider. A plugin's resources have none."""
+
 _ACCESS = (KUBECONFIG, CONTEXT)
 _RECORDED = (*_ACCESS, "namespace_uid")
 """Inputs that an update records even if nothing else has changed: later reads and deletes find the cluster by them."""
@@ -132,25 +135,36 @@ def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
     return any(value != olds.get(key) for key, value in _recorded(news).items() if not has_unknown(value))
 
 
+def _moved(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    """Return True where another server acts for the resource now: the SDK's one, or a plugin."""
+    return (PROVIDER_KEY in olds) != (PROVIDER_KEY in news)
+
+
+def _to_record(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    """Return True where the state needs new values, whatever the cluster is like."""
+    return _access_changed(olds, news) or _moved(olds, news)
+
+
 def _diff_with_access(diff: Diff) -> Diff:
-    """Count a changed access alone as a change."""
+    """Count a changed access alone as a change, and another server."""
 
     @functools.wraps(diff)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         found = diff(self, id_, olds, news)
-        return found if found.changes or not _access_changed(olds, news) else DiffResult(changes=True)
+        return found if found.changes or not _to_record(olds, news) else DiffResult(changes=True)
 
     run.__dict__["of_all_else"] = diff
     return run
 
 
 def _update_with_access(update: Update) -> Update:
-    """Record a changed access, and act only where another input has changed."""
+    """Record a changed access or another server, and act only where another input has changed."""
 
     @functools.wraps(update)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        if _access_changed(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
-            return UpdateResult({**olds, **_recorded(news)})
+        if _to_record(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
+            kept = {key: value for key, value in olds.items() if key != PROVIDER_KEY}
+            return UpdateResult({**kept, **_recorded(news)})
         return update(self, id_, olds, news)
 
     return run

@@ -27,6 +27,15 @@ class RemovedNodeSetsInputs(ClusterRef):
     """`drain` of each, by its name."""
 
 
+def with_removed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with the recorded numbers of nodes of node sets that left the spec, as `removed`.
+
+    For policies: they judge inputs, and see no state. It is no part of `RemovedNodeSetsInputs`.
+    """
+    gone = {name: count for name, count in (olds.get("replicas") or {}).items() if name not in news["policies"]}
+    return {**news, "removed": gone} if gone else {**news}
+
+
 class RemovedNodeSetsProvider(PinnedProvider):
     """Drain the live node sets that are not wanted, on create and update. Deleting does nothing."""
 
@@ -39,7 +48,7 @@ class RemovedNodeSetsProvider(PinnedProvider):
             controller_lost(cluster)
         except SpecError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
-        return super().check(olds, news)
+        return super().check(olds, with_removed(olds, news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node sets, and print what will happen to those that are not wanted."""
@@ -87,6 +96,7 @@ class RemovedNodeSets(LiveResource, module="soperator", name="RemovedNodeSets"):
         *,
         cluster: ClusterConnection,
         policies: Mapping[str, Mapping[str, Any]],
+        replicas: Mapping[str, int],
         slurm_files: Mapping[str, str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -96,11 +106,13 @@ class RemovedNodeSets(LiveResource, module="soperator", name="RemovedNodeSets"):
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of its worker pods.
             policies: `drain` of each node set of the spec, as JSON, by the node set's name.
+            replicas: Number of nodes of each of them. Policies judge the removal of a node set by it.
             slurm_files: Slurm's files as they are to be: nothing is drained for a change of them that would be refused.
             opts: Options of the resource.
         """
         inputs = {
             "policies": {name: {**policy} for name, policy in policies.items()},
+            "replicas": {**replicas},
             "slurm_files": {**slurm_files},
         }
         super().__init__(RemovedNodeSetsProvider(), resource_name, cluster, inputs, opts)

@@ -1,12 +1,36 @@
-"""Base of all dynamic resources, as a program registers them."""
+"""Base of all resources that act on a live cluster, as a program registers them.
+
+The same providers serve them in two ways: as dynamic resources, in the SDK's server and the Python environment of the
+program; or as custom resources of our plugin, which programs in other languages need. A resource continues the one of
+the other way, so that a cluster may move between both.
+"""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
+from enum import StrEnum
 from typing import Any
 
 import pulumi
 
+from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.lifecycle.connection import KUBECONFIG, ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider
+
+PACKAGE = "soperator-pulumi"
+"""Name of the Pulumi package, in the types of its resources."""
+
+
+class ServedBy(StrEnum):
+    """Process that acts for the resources of a program."""
+
+    PROGRAM = "program"
+    """The SDK's server of dynamic resources, started in the folder of the program."""
+    PLUGIN = "plugin"
+    """Our plugin, which the project names under `plugins` or `packages`."""
+
+
+SERVED_BY: ContextVar[ServedBy | None] = ContextVar("served_by", default=None)
+"""Process that acts, where the stack's `soperator:served_by` does not decide."""
 
 
 class LiveResource(pulumi.dynamic.Resource):
@@ -29,5 +53,36 @@ class LiveResource(pulumi.dynamic.Resource):
             props: All other inputs.
             opts: Options of the resource.
         """
-        secret = pulumi.ResourceOptions(additional_secret_outputs=[KUBECONFIG])
-        super().__init__(provider, name, {**cluster.inputs(), **props}, pulumi.ResourceOptions.merge(opts, secret))
+        served_by = _served_by()
+        former = next(each for each in ServedBy if each is not served_by)
+        own = pulumi.ResourceOptions(
+            additional_secret_outputs=[KUBECONFIG], aliases=[pulumi.Alias(type_=self.token(former))]
+        )
+        merged = pulumi.ResourceOptions.merge(opts, own)
+        if served_by is ServedBy.PROGRAM:
+            super().__init__(provider, name, {**cluster.inputs(), **props}, merged)
+            return
+        inputs = {**cluster.with_configured_access().inputs(), **props}
+        pulumi.CustomResource.__init__(self, self.token(served_by), name, inputs, merged)
+
+    @classmethod
+    def token(cls, served_by: ServedBy) -> str:
+        """Return the type of the resource in programs and states."""
+        if served_by is ServedBy.PROGRAM:
+            return f"pulumi-python:{cls._resource_type_name}"
+        return f"{PACKAGE}:index:{cls.__name__}"
+
+
+def _served_by() -> ServedBy:
+    """Return the process that acts for the resources of the program that runs.
+
+    Raises:
+        RunError: the stack's configuration names none.
+    """
+    if (chosen := SERVED_BY.get()) is not None:
+        return chosen
+    given = pulumi.Config("soperator").get("served_by") or ServedBy.PROGRAM
+    if given not in {*ServedBy}:
+        allowed = " or ".join(f'"{each}"' for each in ServedBy)
+        raise pulumi.RunError(str(SpecError("soperator:served_by", [Problem("", f'got "{given}", needs {allowed}.')])))
+    return ServedBy(given)

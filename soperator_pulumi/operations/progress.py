@@ -3,8 +3,13 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Event
 from typing import Protocol
+
+from soperator_pulumi.errors import RunCancelledError
 
 
 class Clock(Protocol):
@@ -36,23 +41,47 @@ class MachineClock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep."""
-        time.sleep(seconds)
+        """Sleep.
 
+        Raises:
+            RunCancelledError: somebody cancelled the run.
+        """
+        if CANCELLED.wait(seconds):
+            raise RunCancelledError("cancelled: what was begun stays as it is. Run again to continue.")
+
+
+CANCELLED = Event()
+"""Set once somebody has cancelled the run of this process: no operation waits any more."""
 
 Report = Callable[[str], None]
 
+_shows: ContextVar[Report | None] = ContextVar("shows", default=None)
+"""Shows the lines of the operation that runs, where standard output does not reach a person."""
+
 
 def report(text: str) -> None:
-    """Print lines, which Pulumi shows beside the resource at once.
+    """Show lines, which Pulumi prints beside the resource at once.
 
     Pulumi reads the port of the provider's process from standard output first; after that the stream is free.
 
     Raises:
         BrokenPipeError: the engine was killed. The error ends a process that nobody can reach or stop any more.
     """
+    if (show := _shows.get()) is not None:
+        show(text)
+        return
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def shown_by(show: Report) -> Iterator[None]:
+    """Have the lines of an operation shown in another way than on standard output."""
+    token = _shows.set(show)
+    try:
+        yield
+    finally:
+        _shows.reset(token)
 
 
 def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0) -> Iterator[float]:

@@ -85,6 +85,16 @@ class ClusterSpec(Model):
 def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
     """Return the spec of a description.
 
+    Example::
+
+        from soperator_pulumi import parse_cluster
+        from soperator_pulumi.errors import SpecError
+
+        try:
+            parse_cluster({"name": "hpc", "node_sets": []}, where="hpc.yaml")
+        except SpecError as error:
+            problems = [str(problem) for problem in error.problems]
+
     Args:
         data: A mapping as from a stack's configuration, with Outputs where a field takes them; or a checked spec.
         where: Origin of the data in an error: a configuration key, or a component.

@@ -17,7 +17,7 @@ class SecretRef(Model):
     secret: Maybe[ObjectName]
     """Name of the Secret."""
     key: SecretKey
-    """Key in the Secret's data."""
+    """Key in the Secret's data. Default: munge.key, or ssh_host_ed25519_key."""
 
 
 class MungeKeyRef(SecretRef):

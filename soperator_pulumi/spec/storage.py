@@ -19,7 +19,7 @@ class VolumeSpec(Model):
     """A PersistentVolumeClaim: a new one, or an existing one."""
 
     size_gib: Annotated[int, whole(1, MAX_GIB)]
-    """Size of a new claim in GiB."""
+    """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
     storage_class: Maybe[ObjectName] | None = None
     """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
     existing_claim: Maybe[ObjectName] | None = None

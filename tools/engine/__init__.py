@@ -1,7 +1,7 @@
 """Deploys a Pulumi program: with the Pulumi CLI if installed, else with the local engine."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools import console
@@ -34,6 +34,7 @@ def choose(
     environment: Mapping[str, str] | None = None,
     lock_timeout_seconds: float = 30.0,
     python: Path | None = None,
+    policy_packs: Sequence[Path] = (),
     say: Say = console.say,
 ) -> tuple[Deployer, str]:
     """Return the deployer of a stack, and a phrase that names its engine and the reason for it.
@@ -46,6 +47,7 @@ def choose(
         environment: Variables for the program and the providers, on top of the caller's.
         lock_timeout_seconds: Longest wait for another run on the same stack.
         python: Interpreter of the program in the local engine; default: the project's.
+        policy_packs: Policy packs that judge previews and updates.
         say: Prints a line for a person.
 
     Raises:
@@ -59,6 +61,7 @@ def choose(
         environment=environment or {},
         lock_timeout_seconds=lock_timeout_seconds,
         python=python,
+        policy_packs=tuple(policy_packs),
     )
     if not automation.is_installed():
         if automation.is_shared(state):

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Project:
         python: Interpreter (`runtime.options.virtualenv`, or that of this process).
         config: Configuration by full key, as text; objects are JSON.
         secret_keys: Keys of secret values.
+        plugins: Folders of plugins by package (`packages:`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Project:
     python: Path
     config: Mapping[str, str]
     secret_keys: tuple[str, ...] = ()
+    plugins: Mapping[str, Path] = field(default_factory=dict)
 
 
 def load(target: Target) -> Project:
@@ -52,9 +54,20 @@ def load(target: Target) -> Project:
         name=name,
         root=target.project,
         program=target.project / (data.get("main") or ""),
-        python=_interpreter(target),
+        python=interpreter(target),
         config=_config(target),
+        plugins=_plugins(data, target),
     )
+
+
+def _plugins(data: Mapping[str, Any], target: Target) -> dict[str, Path]:
+    """Return the folders that `packages` names; packages from elsewhere are refused once a resource needs one."""
+    packages = data.get("packages") or {}
+    return {
+        name: (target.project / source).resolve()
+        for name, source in packages.items()
+        if isinstance(source, str) and source.startswith((".", "/"))
+    }
 
 
 def name_of(target: Target) -> str:
@@ -65,9 +78,9 @@ def name_of(target: Target) -> str:
     return name
 
 
-def virtualenv(target: Target) -> str | None:
-    """Return the virtual environment of the project's program; None if it names none."""
-    runtime = _yaml(target.project / "Pulumi.yaml").get("runtime")
+def virtualenv(target: Target, file: str = "Pulumi.yaml") -> str | None:
+    """Return the virtual environment of the project's program, or of the pack that `file` describes; None for none."""
+    runtime = _yaml(target.project / file).get("runtime")
     options = runtime.get("options") if isinstance(runtime, Mapping) else None
     return (options or {}).get("virtualenv")
 
@@ -83,10 +96,11 @@ def stack_settings(target: Target) -> dict[str, Any]:
     return {**settings, "config": {**values, **target.config}}
 
 
-def _interpreter(target: Target) -> Path:
+def interpreter(target: Target, file: str = "Pulumi.yaml") -> Path:
+    """Return the interpreter of the project's program, or of the pack that `file` describes."""
     if target.python is not None:
         return target.python
-    python = target.project / (virtualenv(target) or "") / "bin" / "python"
+    python = target.project / (virtualenv(target, file) or "") / "bin" / "python"
     return python if python.exists() else Path(sys.executable)
 
 

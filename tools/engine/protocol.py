@@ -36,6 +36,7 @@ class Target:
         environment: Variables for the program and the providers, on top of the caller's.
         lock_timeout_seconds: Longest wait for another run on the same stack.
         python: Interpreter of the program instead of the project's, for the local engine alone.
+        policy_packs: Absolute paths of policy packs, which judge previews and updates.
     """
 
     project: Path
@@ -45,6 +46,7 @@ class Target:
     environment: Mapping[str, str] = field(default_factory=dict)
     lock_timeout_seconds: float = 30.0
     python: Path | None = None
+    policy_packs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +149,12 @@ def unsupported(message: str) -> str:
 class Deployer(Protocol):
     """Deploys one stack. Every operation prints its progress, and raises DeployError if it fails."""
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`, without changing anything."""
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, without changing anything.
+
+        With `refresh`, the resources are read first, so that a difference between the program and the cluster is a
+        change. The state stays as it was.
+        """
         ...
 
     def up(self) -> Result:

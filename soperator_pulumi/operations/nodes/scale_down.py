@@ -102,7 +102,8 @@ class ScaleDown:
     def free(self) -> tuple[str, int]:
         """Free surplus nodes and undrain those wanted again; return the namespace's UID and the size that may be.
 
-        That is the wanted size, or a larger one while some are not free and the policy does not wait.
+        That is the wanted size, or a larger one while some are not free and the policy does not wait. A node set that
+        only grows waits for no other planner.
 
         Raises:
             DrainError: they are not free; all are undrained, or the message names those that are not.
@@ -111,6 +112,8 @@ class ScaleDown:
         """
         self._free_former()
         uid = self._ref.uid(self._kube)
+        if not self._has_work():
+            return uid, self._wanted.replicas
         with self._context.alone():
             return uid, self._free()
 
@@ -131,6 +134,17 @@ class ScaleDown:
             return
         for line in result.lines():
             self._report(line)
+
+    def _has_work(self) -> bool:
+        """Return True where nodes leave, or a wanted node holds a drain of ours that is over."""
+        live = self._live()
+        if self._leaving(live)[0].names:
+            return True
+        try:
+            return bool(live.names()) and bool(self._wanted_again(self._draining.nodes()))
+        except (SlurmError, TransportError) as error:
+            self._report(f"continues while slurmctld does not answer, as no node leaves: {error}")
+            return False
 
     def _free(self) -> int:
         live = self._live()

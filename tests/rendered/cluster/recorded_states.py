@@ -60,16 +60,17 @@ class State:
         return self.urn.split("::")[2].rpartition("$")[2]
 
 
-def run(program: str) -> Deployment:
+def run(program: str, served_by: str = "program") -> Deployment:
     """Return all that a program of today registers."""
 
     def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         if type_.endswith(":Namespace"):
             return {"metadata": {**inputs["metadata"], "uid": "uid-0"}}
-        uid = {"namespace_uid": inputs.get("namespace_uid") or "uid-0"} if ":dynamic/" in type_ else {}
+        acts = ":dynamic/" in type_ or type_.startswith("soperator-pulumi:")
+        uid = {"namespace_uid": inputs.get("namespace_uid") or "uid-0"} if acts else {}
         return {**uid, **provided(type_, name, inputs)}
 
-    return deploy(PROGRAMS[program], outputs=outputs)
+    return deploy(PROGRAMS[program], outputs=outputs, config={"soperator:served_by": served_by})
 
 
 def states(deployment: Deployment) -> list[State]:

@@ -60,14 +60,16 @@ class CliDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`."""
-        result = self._run("preview", lambda stack, options: stack.preview(**options))
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, from the resources as they are with `refresh`."""
+        given = {"policy_packs": self._policy_packs, "refresh": refresh}
+        result = self._run("preview", lambda stack, options: stack.preview(**given, **options))
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
         """Deploy the program."""
-        return self._run("up", lambda stack, options: stack.up(show_secrets=False, **options))
+        packs = self._policy_packs
+        return self._run("up", lambda stack, options: stack.up(show_secrets=False, policy_packs=packs, **options))
 
     def refresh(self) -> Result:
         """Record the resources as they are in the state."""
@@ -91,6 +93,10 @@ class CliDeployer:
     def state(self) -> list[ResourceState]:
         """Return the resources in the state, without the CLI's own providers."""
         return _resources(self._stack())
+
+    @property
+    def _policy_packs(self) -> list[str]:
+        return [str(folder.resolve()) for folder in self._target.policy_packs]
 
     @property
     def _folder(self) -> Path:

@@ -8,6 +8,7 @@ from pulumi.automation.events import (
     DiagnosticEvent,
     EngineEvent,
     OpType,
+    PolicyEvent,
     StepEventMetadata,
     StepEventStateMetadata,
 )  # fmt: skip
@@ -44,6 +45,8 @@ class Events:
         """Display an event."""
         if event.diagnostic_event is not None:
             self._diagnostic(event.diagnostic_event)
+        elif event.policy_event is not None:
+            self._policy(event.policy_event)
         elif event.resource_pre_event is not None:
             metadata = event.resource_pre_event.metadata
             self._display.begin(metadata.urn)
@@ -56,10 +59,19 @@ class Events:
         if is_default_provider(step.urn):
             return
         if step.op is OpType.REFRESH:
-            self._display.step(step.urn, *_refreshed(step))
+            if not self._display.preview:  # in which the program decides which differences matter
+                self._display.step(step.urn, *_refreshed(step))
         elif (operation := _OPERATIONS.get(step.op)) is not None:
             paths = [] if operation in {StepOp.SAME, StepOp.CREATE, StepOp.DELETE} else _paths(step)
             self._display.step(step.urn, operation, paths)
+
+    def _policy(self, event: PolicyEvent) -> None:
+        text = f"[{event.enforcement_level}] {event.policy_name}: {event.message.rstrip()}"
+        if event.enforcement_level == "mandatory":
+            self._display.fail(event.resource_urn or "", text)
+            return
+        for line in text.splitlines():
+            self._display.say(event.resource_urn or "", line)
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
         text, urn = event.message.rstrip(), event.urn or ""
@@ -69,8 +81,8 @@ class Events:
             return
         if f"::{STACK_TYPE}::" in urn:
             urn = ""
-            if self._display.failures and event.severity != "error":
-                return  # the CLI stops the program, which reports that
+        if not urn and self._display.failures and event.severity != "error":
+            return  # the CLI stops the program, which reports that
         if event.severity == "error":
             self._display.fail(urn, last_words(text))
             return

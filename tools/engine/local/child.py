@@ -1,4 +1,4 @@
-"""Child in the project's own interpreter: runs the program, or the SDK's server for dynamic resources.
+"""Child in the project's own interpreter: program, the SDK's server for dynamic resources, plugin or policy pack.
 
 A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
 one: a server that outlived its engine would still change resources.
@@ -81,6 +81,15 @@ def _users_part(error: Exception, folder: str) -> str:
     return "the program failed:\n" + "".join(lines).rstrip()
 
 
+def _policy(folder: str) -> int:
+    """Serve a policy pack as the CLI starts it: in its own folder."""
+    sys.path[0] = folder
+    sys.argv = ["pulumi.policy", "", folder]
+    os.chdir(folder)
+    runpy.run_module("pulumi.policy", run_name="__main__")
+    return 0
+
+
 def _import_early(providers: list[str]) -> None:
     """Import the modules of the state's providers while the program starts: the server would at first use."""
     for provider in providers:
@@ -89,13 +98,19 @@ def _import_early(providers: list[str]) -> None:
 
 
 def main() -> int:
-    """Run `child.py program <settings as JSON>` or `child.py dynamic <settings as JSON>`."""
+    """Run `child.py ROLE <settings as JSON>`; the role is `program`, `dynamic`, `plugin` or `policy`."""
     role, settings = sys.argv[1], json.loads(sys.argv[2])
     _end_with_parent(settings["parent"])
     sys.path[0] = settings["program"]
+    if role == "policy":
+        return _policy(settings["pack"])
     if role == "program":
         sys.argv = [str(Path(settings["program"]) / "__main__.py")]
         return _program(settings)
+    if role == "plugin":
+        sys.argv = [settings["plugin"], settings["address"]]
+        runpy.run_path(settings["plugin"], run_name="__main__")
+        return 0
     sys.argv = ["pulumi.dynamic"]
     os.chdir(settings["program"])
     threading.Thread(target=_import_early, args=[sys.stdin.read().split()], daemon=True).start()

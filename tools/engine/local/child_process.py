@@ -1,4 +1,4 @@
-"""Starts the program and the server for dynamic resources as child processes, and reads their output."""
+"""Starts children (program, server for dynamic resources, plugins, policy packs) and reads their output."""
 
 import asyncio
 import contextlib
@@ -22,15 +22,17 @@ async def start(
     *,
     settings: Mapping[str, object] | None = None,
     lines: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a child: `program` runs the program, `dynamic` serves its dynamic resources.
+    """Start a child.
 
     Args:
-        role: `program` or `dynamic`.
+        role: `program` runs the program, `dynamic` serves its dynamic resources, `plugin` is a plugin, `policy` a pack.
         project: Project of the program.
         target: Stack to deploy.
         settings: Further settings, readable for anybody on the machine.
         lines: Lines for standard input, readable for nobody.
+        environment: Further variables.
     """
     everything = {
         "parent": os.getpid(),
@@ -40,7 +42,7 @@ async def start(
         "program": str(project.program.resolve()),
         **(settings or {}),
     }
-    environment = {
+    variables = {
         **os.environ,
         **target.environment,
         "PULUMI_CONFIG": json.dumps(dict(project.config)),
@@ -48,11 +50,13 @@ async def start(
         "PULUMI_PROJECT": project.name,
         "PULUMI_STACK": target.stack,
         "PYTHONUNBUFFERED": "1",
+        "GRPC_VERBOSITY": "ERROR",  # the end of a connection is no news
+        **(environment or {}),
     }
     process = await asyncio.create_subprocess_exec(
         str(project.python), "-u", str(_CHILD), role, json.dumps(everything),
         stdin=PIPE, stdout=PIPE, stderr=PIPE,
-        env=environment, limit=_LINE_LIMIT_BYTES, start_new_session=True,
+        env=variables, limit=_LINE_LIMIT_BYTES, start_new_session=True,
     )  # fmt: skip
     if process.stdin is not None:
         process.stdin.write("\n".join(lines).encode())

@@ -33,10 +33,10 @@ async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs:
     return answer.inputs or {}
 
 
-async def diff(provider: LocalProvider, old: Resource, inputs: Properties, ignored: tuple[str, ...]) -> Diff:
-    """Return the difference between a resource and new inputs, by its provider or, failing that, by value."""
-    answer = await provider.diff(api.DiffRequest(old.urn, old.id, old.outputs, inputs, list(ignored)))
-    by_value = changed_keys(old.inputs, inputs)
+async def diff(provider: LocalProvider, old: Resource, new: Resource) -> Diff:
+    """Return the difference between a resource and its new inputs, by its provider or, failing that, by value."""
+    answer = await provider.diff(api.DiffRequest(new.urn, old.id, old.outputs, new.inputs, list(new.ignore_changes)))
+    by_value = changed_keys(old.inputs, new.inputs)
     detailed = answer.detailed_diff
     changes = bool(by_value) if answer.changes is None else answer.changes
     changed = list(detailed) or answer.diffs or (by_value if answer.changes is None else [])
@@ -164,8 +164,8 @@ class Crud:
             return None
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
 
-    async def refresh(self, provider: LocalProvider, old: Resource) -> Resource | None:
-        """Read a resource into the state and return it; None if it is gone."""
+    async def refresh(self, provider: LocalProvider, old: Resource, *, save: bool = True) -> Resource | None:
+        """Read a resource into the state and return it; None if it is gone. A preview does not save the state."""
         try:
             answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:
@@ -180,5 +180,6 @@ class Crud:
         else:
             found = with_secret_outputs(found)
             self._state.swap(old, found)
-        self._state.save()
+        if save:
+            self._state.save()
         return found

@@ -1,6 +1,7 @@
 """Deletes resources in reverse order: removed ones, and those that a replacement takes along."""
 
 import asyncio
+from dataclasses import replace
 
 from tools.console import UserError
 from tools.engine.local import crud, steps
@@ -85,5 +86,5 @@ async def _would_be_replaced(run: Run, resource: Resource, replaced: set[str]) -
     if not touched or is_provider(resource):
         return bool(touched)
     inputs = {**resource.inputs, **properties_of(dict.fromkeys(touched, UNKNOWN))}
-    difference = await crud.diff(run.provider_of(resource), resource, inputs, resource.ignore_changes)
+    difference = await crud.diff(run.provider_of(resource), resource, replace(resource, inputs=inputs))
     return bool(steps.with_replace_on_changes(difference, resource.replace_on_changes).replaces)

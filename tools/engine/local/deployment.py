@@ -5,10 +5,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from pulumi.runtime.proto import provider_pb2, resource_pb2
+
 from tools.console import UserError
 from tools.engine import property_paths
-from tools.engine.local import child_process, crud, deletion, other_stacks, steps
+from tools.engine.local import analyzers, child_process, crud, deletion, other_stacks, steps
 from tools.engine.local.aliases import former_urns, make_urn
+from tools.engine.local.analyzers import Packs, PolicyReport
 from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
 from tools.engine.local.providers import PROVIDER_TYPE
 from tools.engine.local.providers.kubernetes_provider import other_cluster
@@ -17,7 +20,7 @@ from tools.engine.local.run_context import Run
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
 from tools.engine.protocol import StepOp, Target
-from tools.engine.values import UNKNOWN, Properties, has_unknown, plain_map
+from tools.engine.values import UNKNOWN, Properties, from_struct, has_unknown, plain_map
 
 _ERROR = 3  # LogSeverity of the protocol
 _DEBUG = 0
@@ -35,15 +38,30 @@ class ProgramRun:
         """URNs that this run has reached."""
         self._renamed: dict[str, str] = {}
         """Former URNs by present ones, of the resources that this run has found under another one."""
+        self._address = ""
+        """Address of the services for the program, and for plugins that make components."""
         self._gone: set[str] = set()
         """URNs deleted before the replacement of a dependency: each is created again once registered."""
+        self._packs = Packs([])
+        self._reports: list[PolicyReport] = []
+        """Reports of policies, shown at the end: in a preview, all violations are found."""
 
     async def run_program(self) -> None:
         """Run the program, then delete unregistered resources. Failures are in the display."""
         run = self._run
+        packs = analyzers.running(self._project, self._target, self._print, preview=run.preview)
+        async with packs as self._packs:
+            await self._run_program()
+            if self._packs and not run.failed:
+                self._reports += await self._packs.of_stack(run.live.values())
+        for report in self._reports:
+            self._show(report)
+
+    async def _run_program(self) -> None:
+        run = self._run
         run.providers.warm_up(run.state.resources)
-        server, address = await serve(Servicer(self, self.urn_of))
-        settings = {"address": address, "dry_run": run.preview}
+        server, self._address = await serve(Servicer(self, self.urn_of))
+        settings = {"address": self._address, "dry_run": run.preview}
         child = await child_process.start("program", self._project, self._target, settings=settings)
         try:
             pumps = [child_process.pump(stream, self._print) for stream in (child.stdout, child.stderr)]
@@ -58,6 +76,26 @@ class ProgramRun:
 
     def _print(self, line: str) -> None:
         self._run.display.say("", line)
+
+    def _show(self, report: PolicyReport) -> None:
+        if report.fails:
+            self._run.display.fail(report.urn, report.message)
+            return
+        for line in report.message.splitlines():
+            self._run.display.say(report.urn, line)
+
+    async def _judged(self, new: Resource) -> Resource:
+        """Return a resource as the policies correct it. A violation stops an update before the resource is touched."""
+        if not self._packs or self._run.failed:
+            return new
+        new, corrections = await self._packs.remediated(new)
+        found = [*corrections, *await self._packs.of_resource(new)]
+        if self._run.preview:
+            self._reports += found
+        else:
+            for report in found:
+                self._show(report)
+        return new
 
     def log(self, severity: int, message: str, urn: str) -> None:
         """Print a message of the program; an error fails the run."""
@@ -108,9 +146,9 @@ class ProgramRun:
         new = _resource(urn, asked, run.live.get(asked.parent))
         try:
             if not asked.custom:
-                made = self._component(new, old)
+                made = self._component(await self._judged(new), old)
             elif asked.type.startswith(PROVIDER_TYPE):
-                made = self._provider(new, old)
+                made = self._provider(await self._judged(new), old)
             else:
                 made = await self._managed(new, old, asked)
         except UserError as error:
@@ -125,6 +163,40 @@ class ProgramRun:
         if urn in self._seen:
             raise UserError(f"two resources have this URN: {urn}. Rename one of them.")
         self._seen.add(urn)
+
+    async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
+        """Have a plugin make a component: it registers that, and the children, by itself."""
+        run = self._run
+        urn = self.urn_of(request.parent, request.type, request.name)
+        dependencies = {
+            key: provider_pb2.ConstructRequest.PropertyDependencies(urns=each.urns)
+            for key, each in request.propertyDependencies.items()
+        }
+        message = provider_pb2.ConstructRequest(
+            project=self._project.name,
+            stack=self._target.stack,
+            organization="organization",
+            config=self._project.config,
+            configSecretKeys=self._project.secret_keys,
+            dryRun=run.preview,
+            monitorEndpoint=self._address,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            inputs=request.object,
+            inputDependencies=dependencies,
+            providers=request.providers,
+            dependencies=request.dependencies,
+            aliases=request.aliases,
+            protect=request.protect,
+            retainOnDelete=request.retainOnDelete,
+        )
+        try:
+            answer = await run.providers.plugin_of(request.type).make_component(urn, message)
+        except UserError as error:
+            self.refuse(urn, str(error))
+            return Registered(urn=urn, ok=False)
+        return Registered(urn=answer.urn, outputs=from_struct(answer.state))
 
     def _component(self, new: Resource, old: Resource | None) -> Resource | None:
         if self._run.failed:
@@ -169,7 +241,7 @@ class ProgramRun:
         recreating = old is not None and old.urn in self._gone
         kept = None if recreating else old
         inputs = property_paths.keep_old(new.inputs, kept.inputs, new.ignore_changes) if kept else new.inputs
-        new = replace(new, inputs=await crud.check(provider, new.urn, kept, inputs))
+        new = await self._judged(replace(new, inputs=await crud.check(provider, new.urn, kept, inputs)))
         if run.failed:
             return None  # checked, so that all problems are reported at once; but no further step begins
         if not run.preview and has_unknown(plain_map(new.inputs)):
@@ -189,7 +261,7 @@ class ProgramRun:
         if old.provider != new.provider and _is_other(*map(run.explicit_provider, (old.provider, new.provider))):
             difference = steps.Diff(changes=True, changed=("provider",), replaces=("provider",))
         else:
-            difference = await crud.diff(provider, old, new.inputs, new.ignore_changes)
+            difference = await crud.diff(provider, old, new)
         decision = steps.decide(difference, old, new, delete_before_replace=asked.delete_before_replace)
         shown = decision.paths or crud.changed_keys(old.inputs, new.inputs)
         if decision.operation is StepOp.SAME:

@@ -109,6 +109,10 @@ class Engine(Protocol):
         """Make a resource."""
         ...
 
+    async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
+        """Have a plugin make a component of its package."""
+        ...
+
     def register_outputs(self, urn: str, outputs: Properties) -> None:
         """Record a component's outputs."""
         ...
@@ -152,7 +156,8 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     ) -> resource_pb2.RegisterResourceResponse:
         """Make a resource."""
         try:
-            registered = await self._engine.register(registration(request))
+            asked = registration(request)
+            registered = await (self._engine.construct(request) if request.remote else self._engine.register(asked))
         except UserError as error:
             urn = self._urn_of(request.parent, request.type, request.name)
             self._engine.refuse(urn, str(error))
@@ -259,8 +264,6 @@ def registration(request: resource_pb2.RegisterResourceRequest) -> ResourceRegis
     """
     asked = {descriptor.name for descriptor, _ in request.ListFields()}
     names = [name for key, name in _UNSUPPORTED.items() if key in asked and not _is_empty_hooks(key, request)]
-    if request.remote:
-        names.append("a component of another package")
     if names:
         raise UserError(unsupported(f"{', '.join(names)} on {request.type} {request.name!r}: not supported"))
     timeouts = request.customTimeouts

@@ -306,6 +306,21 @@ def test_a_scale_down_waits_for_an_agent_and_then_looks_again() -> None:
         assert not [each for each in model.drained().values() if str(Operation.SCALE_DOWN) in each]
 
 
+def test_a_scale_up_waits_for_no_agent() -> None:
+    with a_model() as model:
+        model.up(2)
+        lease_of_agent = {"holderIdentity": AGENT, "leaseDurationSeconds": 30, "renewTime": "1"}
+        model.world.kubernetes.objects[PATH]["spec"] = {**lease_of_agent}
+        began = model.world.time
+        STAGE.begin(model.faults)
+        state = model.engine.state["NodeDrain gpu"]
+        outputs = provider("NodeDrain").update("NodeDrain gpu", state, {**state, "replicas": 3.0}).outs
+        assert outputs is not None
+        assert outputs["replicas"] == 3
+        assert model.world.time - began < 1
+        assert model.world.kubernetes.objects[PATH]["spec"] == lease_of_agent
+
+
 def test_nodes_that_an_agent_drains_are_undrained_once_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with a_model() as model:
         model.up(2)

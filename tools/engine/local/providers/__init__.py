@@ -4,6 +4,7 @@ from tools.console import UserError
 from tools.engine.local.providers.dynamic import DynamicProvider
 from tools.engine.local.providers.kubernetes_provider import KubernetesProvider, KubernetesSettings, settings_of
 from tools.engine.local.providers.local_provider import LocalProvider, Progress, UnconfiguredProvider
+from tools.engine.local.providers.plugin_provider import PluginProvider
 from tools.engine.local.providers.random import RandomProvider
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
@@ -46,9 +47,23 @@ class Providers:
             if resource.provider not in self._loaded:
                 self.configure(resource.provider, explicit.inputs)
             return self._loaded[resource.provider]
-        package = resource.type.partition(":")[0]
+        return self._of_package(resource.type)
+
+    def plugin_of(self, resource_type: str) -> PluginProvider:
+        """Return the plugin of a component's package.
+
+        Raises:
+            UserError: The project names no plugin for it.
+        """
+        found = self._of_package(resource_type)
+        if not isinstance(found, PluginProvider):
+            raise UserError(unsupported(f"type {resource_type}: a component of another package: not supported"))
+        return found
+
+    def _of_package(self, resource_type: str) -> LocalProvider:
+        package = resource_type.partition(":")[0]
         if package not in self._loaded:
-            self._loaded[package] = self._default(package, resource.type)
+            self._loaded[package] = self._default(package, resource_type)
         return self._loaded[package]
 
     def _default(self, package: str, resource_type: str) -> LocalProvider:
@@ -62,6 +77,9 @@ class Providers:
                 return RandomProvider()
             case "pulumi-python":
                 return DynamicProvider(self._project, self._target, self._progress)
+            case _ if package in self._project.plugins:
+                folder = self._project.plugins[package]
+                return PluginProvider(package, folder, self._project, self._target, self._progress)
             case _:
                 raise UserError(unsupported(f"type {resource_type}: not supported"))
 

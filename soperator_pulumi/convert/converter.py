@@ -1,0 +1,113 @@
+"""From files to a converted cluster."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from soperator_pulumi.convert.conversion import Addition, Conversion, LeafAccount
+from soperator_pulumi.convert.conversion_report import report_text
+from soperator_pulumi.convert.settling import settle
+from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
+from soperator_pulumi.convert.slinky_values import convert_slinky_values
+from soperator_pulumi.convert.soperator_resources import convert_soperator_resources
+from soperator_pulumi.convert.soperator_values import convert_soperator_values
+from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
+from soperator_pulumi.convert.stack_text import stack_text
+from soperator_pulumi.errors import ConversionError
+
+_NOBODY = "Nobody can log in yet: the input names no people. Add them under `users`, each with a uid and ssh_keys."
+_NEW_JAIL = (
+    "The jail is a new claim of 100 GiB of the default StorageClass, which has to offer ReadWriteMany; jail.storage "
+    "names another size and class."
+)
+
+_SOPERATOR_VALUES = {
+    SourceKind.SOPERATOR_CLUSTER_VALUES,
+    SourceKind.SOPERATOR_NODE_SETS_VALUES,
+    SourceKind.SOPERATOR_FLUX_VALUES,
+}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A cluster that was converted, with an account of every value of its files."""
+
+    title: str
+    """Kinds of the files."""
+    cluster: Mapping[str, Any]
+    """The cluster as under `soperator:cluster`, with placeholders where the user has to give a value."""
+    entries: Sequence[LeafAccount]
+    """Account of each value, in the order of the files, and of each default of a chart that mattered."""
+    additions: Sequence[Addition]
+    """Values that the user has to give, before our spec takes the cluster."""
+    _work: Conversion
+
+    def stack_file(self) -> str:
+        """Return the content of a stack file."""
+        return stack_text(self._work, self.title)
+
+    def report(self) -> str:
+        """Return the report for a reader. It holds no value of a Secret."""
+        return report_text(self._work, self.title)
+
+
+def convert(files: Iterable[Path]) -> Converted:
+    """Convert files that describe one cluster.
+
+    Args:
+        files: Values of Helm charts, or custom resources, of one project.
+
+    Raises:
+        ConversionError: A file cannot be read, or the files describe no cluster or several.
+    """
+    sources = read_sources([*files])
+    work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
+    _convert(work, sources)
+    settle(work)
+    cluster = work.plain()
+    if cluster.get("login", {}).get("replicas") != 0:
+        work.remarks.append(_NOBODY)
+    if "storage" not in cluster.get("jail", {}):
+        work.remarks.append(_NEW_JAIL)
+    title = ", ".join(dict.fromkeys(source.kind.value for source in sources if source.kind in _described(sources)))
+    return Converted(title, work.plain(), work.entries(), work.additions(), work)
+
+
+def _convert(work: Conversion, sources: Sequence[Source]) -> None:
+    kinds = _described(sources)
+    if kinds <= _SOPERATOR_VALUES:
+        for kind in SourceKind:
+            if sum(source.kind is kind for source in sources) > 1:
+                raise ConversionError(
+                    f"Two files are {kind.value}. A stack file describes one cluster: give one of them."
+                )
+        convert_soperator_values(work, sources)
+    elif kinds == {SourceKind.SLINKY_VALUES} and len(sources) == 1:
+        convert_slinky_values(work, sources[0])
+    elif kinds == {SourceKind.SOPERATOR_RESOURCE}:
+        convert_soperator_resources(work, sources)
+    elif kinds == {SourceKind.SLINKY_RESOURCE}:
+        convert_slinky_resources(work, sources)
+    else:
+        found = "; ".join(f"{source.path or 'a file'}: {source.kind.value}" for source in sources)
+        raise ConversionError(
+            f"These do not describe one cluster together: {found}. Give the files of one project, either its values or "
+            "its custom resources."
+        )
+
+
+def _described(sources: Sequence[Source]) -> set[SourceKind]:
+    """Return the kinds of the sources, without other objects of Kubernetes.
+
+    Raises:
+        ConversionError: There are only those.
+    """
+    found = {source.kind for source in sources} - {SourceKind.OTHER_RESOURCE}
+    if not found:
+        kinds = ", ".join(sorted({source.resource for source in sources}))
+        raise ConversionError(
+            f"No custom resource of soperator or Slinky is among these objects: {kinds}. Give the resources of a "
+            "cluster, such as `kubectl get slurmclusters,nodesets -o yaml`."
+        )
+    return found

@@ -1,0 +1,67 @@
+"""Objects of Kubernetes in the input: what all have, and those that describe no cluster."""
+
+from collections.abc import Mapping, Sequence
+
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.errors import ConversionError
+
+CHART_LABELS = "labels of Helm and its charts"
+
+OBJECT_RULES: tuple[Rule, ...] = (
+    *needless("kind of the object", "apiVersion", "kind"),
+    *needless("name of the object", "metadata.name"),
+    *needless("a cluster of ours has a namespace of its own: `namespace`, by default its name", "metadata.namespace"),
+    *needless(
+        "written by Kubernetes and by tools",
+        "metadata.creationTimestamp",
+        "metadata.deletionGracePeriodSeconds",
+        "metadata.deletionTimestamp",
+        "metadata.finalizers.**",
+        "metadata.generation",
+        "metadata.managedFields.**",
+        "metadata.ownerReferences.**",
+        "metadata.resourceVersion",
+        "metadata.selfLink",
+        "metadata.uid",
+        "metadata.annotations.kubectl*last-applied-configuration",
+        "status.**",
+    ),
+    *needless(CHART_LABELS, "metadata.labels.helm*chart", "metadata.labels.app*kubernetes*io/*"),
+    *cannot("labels of ours are those of all objects (labels)", "metadata.labels.**"),
+    *cannot("annotations of ours are those of all objects (annotations)", "metadata.annotations.**"),
+)
+"""Accounts of what every object has."""
+
+
+def only_one(sources: Sequence[Source], kind: str) -> Source | None:
+    """Return the one resource of a kind; None where there is none.
+
+    Raises:
+        ConversionError: There are several.
+    """
+    found = [source for source in sources if source.resource == kind]
+    if len(found) > 1:
+        names = ", ".join(source.root.at("metadata", "name").text() for source in found)
+        raise ConversionError(
+            f"{len(found)} resources of the kind {kind}: {names}. A stack file describes one cluster: convert each in "
+            "a file of its own."
+        )
+    return found[0] if found else None
+
+
+def account_for_others(work: Conversion, sources: Sequence[Source], known: Mapping[str, str]) -> None:
+    """Account for resources that are not converted, each as a whole.
+
+    Args:
+        work: The conversion.
+        sources: All resources.
+        known: Reason for each kind of the project that is not converted.
+    """
+    for source in sources:
+        kind = source.resource
+        if source.kind is SourceKind.OTHER_RESOURCE:
+            work.needless(source.root, f"a {kind} is no part of a cluster's description; what it holds stays with you")
+        elif kind in known:
+            work.cannot(source.root, known[kind])

@@ -1,0 +1,182 @@
+"""Parts of pods that both projects write as Kubernetes does: placement, resources, pull settings, mounted volumes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from soperator_pulumi.convert.amounts import gib, whole_gib
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.types.absolute_path import HOMES, SHARED_MEMORY
+
+_TOLERATION = {
+    "key": "key",
+    "operator": "operator",
+    "value": "value",
+    "effect": "effect",
+    "tolerationSeconds": "toleration_seconds",
+}
+_BOTH = {"login", "worker"}
+
+
+def place_pods(
+    work: Conversion, role: dict[str, Any], pod: Section, beside: Iterable[Leaf] = (), how: str = ""
+) -> None:
+    """Write the placement of pods: `nodeSelector`, `affinity`, `tolerations`.
+
+    Args:
+        work: The conversion.
+        role: Role of the stack: `login`, or an item of `node_sets`.
+        pod: Place in the input that holds the three keys.
+        beside: Further leaves of the origin, such as a reference to the place.
+        how: Difference from the origin.
+    """
+    beside = tuple(beside)
+    for key, value in pod.at("nodeSelector").entries():
+        selector = work.mapping("node_selector", of=role)
+        work.put(selector, key, value.text(), (*value.leaves(), *beside), how)
+    for each in pod.at("tolerations").items():
+        known = [(key, value) for key, value in each.entries() if key in _TOLERATION and value]
+        if known:
+            leaves = [leaf for _, value in known for leaf in value.leaves()]
+            toleration = {_TOLERATION[key]: value.plain() for key, value in known}
+            work.add(work.listed("tolerations", of=role), toleration, (*leaves, *beside), how)
+    affinity = pod.at("affinity")
+    if affinity.entries():
+        work.put(role, "affinity", affinity.plain(), (*affinity.leaves(), *beside), how)
+
+
+def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Section) -> None:
+    """Write CPUs and memory into `pod_resources.requests` or `.limits`. Other resources stay unaccounted."""
+    for name in ("cpu", "memory"):
+        place = amounts.at(name)
+        if place:
+            work.put(work.mapping("pod_resources", kind, of=role), name, _quantity(place, name), place)
+
+
+def _quantity(place: Section, name: str) -> object:
+    """Return a quantity as our spec takes it: memory always with a unit."""
+    value = place.plain()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return value
+    if name == "memory" and str(value).isdecimal():
+        return f"{-(-int(value) // 1024)}Ki"
+    return str(value)
+
+
+def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterable[Section]) -> None:
+    """Write the time of pulls and the Secrets of registries, which are the same for all images of a cluster of ours."""
+    images = work.mapping("images")
+    for place in policies:
+        if not place or not place.text():
+            continue
+        before = images.get("pull_policy")
+        if before is None or before.value == place.text():
+            work.put(images, "pull_policy", place.text(), place)
+        else:
+            work.cannot(place, f"all images have one pull_policy: {before.value}, that of the images before")
+    for place in secrets:
+        for each in place.items():
+            name = each.at("name")
+            if name.text():
+                work.add(work.listed("pull_secrets", of=images), name.text(), name)
+
+
+@dataclass
+class MountedVolume:
+    """A volume that the input mounts for jobs or sessions."""
+
+    path: Section
+    """Place of the mount path."""
+    source: Section
+    """A Kubernetes volume: a mapping with `persistentVolumeClaim`, `hostPath`, `emptyDir` or another kind."""
+    roles: tuple[str, ...]
+    sub_path: Section
+    read_only: Section
+    beside: tuple[Leaf, ...] = ()
+    """Further leaves of the origin: names by which mount and volume find each other."""
+    how: str = ""
+
+
+@dataclass
+class Submounts:
+    """Volumes of the input, as submounts of the jail: one for each path, of login nodes, workers or both."""
+
+    work: Conversion
+    _items: dict[str, tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
+    """Fields of a submount by path, as plain values and as placed ones."""
+
+    def add(self, volume: MountedVolume) -> None:
+        """Write a volume, or account for the reason against it."""
+        work, fields = self.work, _fields(volume)
+        if isinstance(fields, str):
+            work.cannot(_origins(volume), fields)
+            return
+        if volume.sub_path.text():
+            fields["sub_path"] = (volume.sub_path.text(), tuple(volume.sub_path.leaves()))
+        if volume.read_only.is_on() or volume.source.at("persistentVolumeClaim", "readOnly").is_on():
+            fields["read_only"] = (True, tuple(volume.read_only.leaves()))
+        plain = {key: value for key, (value, _) in fields.items()}
+        path = volume.path.text()
+        known = self._items.get(path)
+        if known is None:
+            self._append(path, plain, fields, volume)
+        elif known[0] == plain:
+            self._widen(known[1], fields, volume)
+        else:
+            work.cannot(_origins(volume), f"another volume is at {path}, and submounts are the same on all node sets")
+
+    def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
+        work = self.work
+        for_all = path == HOMES and set(volume.roles) != _BOTH
+        how = "homes are the same in sessions and in jobs" if for_all else volume.how
+        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.beside), how)}
+        for key, (value, leaves) in fields.items():
+            changed = key in {"scratch_gib", "memory_gib"} and leaves
+            item[key] = work.value(value, leaves, f"{leaves[0].value} in GiB" if changed else "")
+        if path != HOMES and set(volume.roles) != _BOTH:
+            item["roles"] = [work.value(role) for role in volume.roles]
+        work.listed("jail", "submounts").append(item)
+        self._items[path] = (plain, item)
+
+    def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
+        """Add a second origin to a submount, and its roles."""
+        for key, (_, leaves) in fields.items():
+            self.work.extend(item[key], leaves)
+        self.work.extend(item["path"], (*volume.path.leaves(), *volume.beside))
+        if "roles" in item and {each.value for each in item["roles"]} | {*volume.roles} == _BOTH:
+            del item["roles"]
+
+
+def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
+    """Return the field of a submount for the volume's kind, or the reason against it."""
+    source = volume.source
+    if claim := source.at("persistentVolumeClaim", "claimName").text():
+        read_only = source.at("persistentVolumeClaim", "readOnly").leaves()
+        name = source.at("persistentVolumeClaim", "claimName").leaves()
+        return {"existing_claim": (claim, (*name, *read_only))}
+    if host_path := source.at("hostPath", "path").text():
+        return {"host_path": (host_path, tuple(source.at("hostPath").leaves()))}
+    if source.at("emptyDir").tree is not None:
+        return _scratch(source.at("emptyDir"), volume.path.text())
+    kinds = [key for key, _ in source.entries() if key != "name"]
+    kind = kinds[0] if kinds else "no kind"
+    return (
+        f"a submount is a claim, a directory of the machine, or scratch; this is a volume of {kind}. Make a "
+        "PersistentVolume of it and a claim, and name the claim in jail.submounts"
+    )
+
+
+def _scratch(empty_dir: Section, path: str) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
+    in_memory = empty_dir.at("medium").text() == "Memory" or path == SHARED_MEMORY
+    size = empty_dir.at("sizeLimit")
+    amount = gib(size.plain()) if in_memory else whole_gib(size.plain())
+    if amount is None:
+        return "scratch of ours has a size (scratch_gib or memory_gib), and the emptyDir has no sizeLimit"
+    leaves = (*size.leaves(), *empty_dir.at("medium").leaves())
+    return {"memory_gib" if in_memory else "scratch_gib": (amount, leaves)}
+
+
+def _origins(volume: MountedVolume) -> list[Leaf]:
+    places = (volume.path, volume.source, volume.sub_path, volume.read_only)
+    return [*(leaf for place in places for leaf in place.leaves()), *volume.beside]

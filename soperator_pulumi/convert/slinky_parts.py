@@ -1,0 +1,279 @@
+"""The parts of Slinky: what the values of its chart slurm and the specs of its custom resources have in common."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.required_images import require_images, require_jail_image
+from soperator_pulumi.convert.slurm_text import (
+    Partition,
+    place_partitions,
+    put_parameter,
+    read_parameters,
+    read_partition_options,
+    settings,
+)
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+
+_CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
+_MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what the machine has"
+
+
+@dataclass(frozen=True)
+class SlinkyNodeSet:
+    """A node set of the input."""
+
+    name: str
+    origin: tuple[Leaf, ...]
+    """Leaves of the name; none where the name is a key."""
+    spec: Section
+    """Place with `replicas`, `slurmd` and so on."""
+    pod: Section
+    """Spec of the pod."""
+
+
+def put_name(work: Conversion, name: Section) -> None:
+    """Write the cluster's name."""
+    if name.text():
+        work.put(work.stack, "name", name.text(), name)
+
+
+def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
+    """Write the pod of slurmctld and the claim of its state."""
+    role = work.mapping("controller")
+    _put_role(work, role, spec.at("slurmctld", "resources"), pod)
+    persistence = spec.at("persistence")
+    if persistence.at("enabled").plain() is False:
+        work.cannot(persistence, "slurmctld's state is always on a claim: storage.state")
+        return
+    work.needless(persistence.at("enabled"), "slurmctld's state is always on a claim")
+    state = work.mapping("storage", "state")
+    size = persistence.at("resources", "requests", "storage")
+    amount = whole_gib(size.plain())
+    if persistence.at("existingClaim").text():
+        work.needless(size, "the input names an existing claim")
+        work.cannot(
+            persistence.at("existingClaim"),
+            "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts "
+            "empty",
+        )
+    elif amount is not None:
+        work.put(state, "size_gib", amount, size, f"a new claim; {size.text()} in whole GiB")
+    storage_class = persistence.at("storageClassName")
+    if storage_class.text() not in {"", "-"}:
+        work.put(state, "storage_class", storage_class.text(), storage_class)
+
+
+def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submounts) -> None:
+    """Write the login nodes from one LoginSet."""
+    role = work.mapping("login")
+    _put_role(work, role, spec.at("login", "resources"), pod)
+    if spec.at("replicas"):
+        work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+    service = spec.at("service")
+    kind = service.at("spec", "type")
+    if kind.text():
+        work.put(role, "service", kind.text(), kind)
+    for key, value in service.at("metadata", "annotations").entries():
+        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
+    for each in service.at("spec", "loadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), each.text(), each)
+    if kind.text() in {"LoadBalancer", "NodePort"}:
+        work.require(
+            role,
+            "allowed_sources",
+            'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
+        )
+    _put_volumes(spec.at("login"), pod, "login", submounts)
+
+
+def put_no_login(work: Conversion) -> None:
+    """Write that there are no login nodes, as the input has none."""
+    work.put(work.mapping("login"), "replicas", 0, (), "the input has no login nodes")
+
+
+def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) -> dict[str, Any]:
+    """Write a node set, and return its item in the stack."""
+    item: dict[str, Any] = {}
+    spec, pod = source.spec, source.pod
+    work.listed("node_sets").append(item)
+    work.put(item, "name", source.name, source.origin)
+    if spec.at("scalingMode").text() == "DaemonSet":
+        work.cannot(spec.at("scalingMode"), "a node set of ours has a number of nodes, not one for each machine")
+        work.require(item, "replicas", "number of nodes. The input has one for each machine")
+    elif spec.at("replicas"):
+        work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+    if spec.at("ordinalPadding").plain() == 0:
+        work.needless(spec.at("ordinalPadding"), "names of nodes end in a plain number")
+    _put_size(work, item, spec.at("slurmd", "resources"))
+    _put_extra(work, item, spec)
+    place_pods(work, item, pod)
+    if pod.at("priorityClassName").text():
+        work.put(item, "priority_class", pod.at("priorityClassName").text(), pod.at("priorityClassName"))
+    unavailable = spec.at("updateStrategy", "rollingUpdate", "maxUnavailable")
+    if unavailable.text() and spec.at("updateStrategy", "type").text() in {"", "RollingUpdate"}:
+        work.put(work.mapping("rolling_update", of=item), "max_unavailable", unavailable.plain(), unavailable)
+    _put_volumes(spec.at("slurmd"), pod, "worker", submounts)
+    _put_jail_image(work, spec.at("slurmd", "image"))
+    return item
+
+
+def own_partition(work: Conversion, name: str, place: Section) -> Partition | None:
+    """Return the partition that a node set of Slinky makes for itself; None where it makes none."""
+    if not place.at("enabled").is_on():
+        return None
+    leaves = tuple(place.at("enabled").leaves())
+    partition = Partition(name, leaves, [(name, leaves)])
+    partition.options = _options(work, place)
+    return partition
+
+
+def shared_partition(work: Conversion, name: str, place: Section) -> Partition:
+    """Return a partition of the values' `partitions`."""
+    partition = Partition(name, tuple(place.at("enabled").leaves()))
+    partition.nodes = [(each.text(), tuple(each.leaves())) for each in place.at("nodesets").items()]
+    partition.options = _options(work, place)
+    return partition
+
+
+def finish(work: Conversion, partitions: list[Partition], items: dict[str, dict[str, Any]]) -> None:
+    """Write the partitions, and placeholders for what no input of Slinky has."""
+    names = {name: work.listed("partitions", of=item) for name, item in items.items()}
+    place_partitions(work, partitions, names)
+    require_images(work)
+    if "source" not in work.mapping("jail"):
+        require_jail_image(work)
+    if not items:
+        work.require(work.stack, "node_sets", "the input has none that is enabled; give at least one")
+
+
+def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
+    """Write `extraConf` or `extraConfMap` of slurm.conf, and return the partitions in it."""
+    if place.at("extraConf").text():
+        work.needless(place.at("extraConfMap"), "extraConf is given, which counts")
+        return read_parameters(work, place.at("extraConf"))
+    for key, value in place.at("extraConfMap").entries():
+        if value.tree is not None and not _is_empty(value):
+            put_parameter(work, key, _listed(value), value)
+    return []
+
+
+def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
+    if place.at("config").text():
+        work.needless(place.at("configMap"), "config is given, which counts")
+        return read_partition_options(work, place.at("config"))
+    return read_partition_options(work, place.at("configMap"))
+
+
+def _put_role(work: Conversion, role: dict[str, Any], resources: Section, pod: Section) -> None:
+    place_pods(work, role, pod)
+    for kind in ("requests", "limits"):
+        put_resources(work, role, kind, resources.at(kind))
+    if pod.at("priorityClassName").text():
+        work.put(role, "priority_class", pod.at("priorityClassName").text(), pod.at("priorityClassName"))
+
+
+def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> None:
+    """Write CPUs and memory that Slurm schedules, by the limits; and those of the pod where they differ."""
+    limits, requests = resources.at("limits"), resources.at("requests")
+    cpus, memory = quantity(limits.at("cpu").plain()), gib(limits.at("memory").plain())
+    if cpus is None:
+        work.require(item, "cpus", _CPUS)
+    else:
+        whole = max(1, math.floor(cpus))
+        work.put(item, "cpus", whole, limits.at("cpu"), "" if whole == limits.at("cpu").plain() else "whole CPUs")
+    if memory is None:
+        work.require(item, "memory_gib", _MEMORY)
+    else:
+        work.put(item, "memory_gib", memory, limits.at("memory"), f"{limits.at('memory').text()} in GiB")
+    exact = cpus is not None and cpus == item["cpus"].value and memory is not None
+    same = all(requests.at(name).plain() in {None, limits.at(name).plain()} for name in ("cpu", "memory"))
+    if not (exact and same):
+        put_resources(work, item, "requests", requests)
+        put_resources(work, item, "limits", limits)
+    else:
+        work.needless([*requests.at("cpu").leaves(), *requests.at("memory").leaves()], "as the limits are")
+
+
+def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
+    """Write what `slurmd --conf` gets: features; and account for the rest."""
+    if (text := spec.at("extraConf")).text() and isinstance(text.tree, Leaf):
+        work.needless(spec.at("extraConfMap"), "extraConf is given, which counts")
+        found = settings(text.text())
+        parts = work.split(text.tree, [each.key for each in found])
+        for setting, part in zip(found, parts, strict=True):
+            _put_node_setting(work, item, setting.key, setting.value, (part,))
+        return
+    for key, value in spec.at("extraConfMap").entries():
+        if not _is_empty(value):
+            _put_node_setting(work, item, key, str(_listed(value)), tuple(value.leaves()))
+
+
+def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: str, leaves: tuple[Leaf, ...]) -> None:
+    if key.lower() in {"features", "feature"}:
+        for feature in filter(None, value.split(",")):
+            work.add(work.listed("features", of=item), feature, leaves)
+    elif key.lower() == "gres":
+        work.cannot(leaves, "node_sets have no GPUs yet")
+    else:
+        work.cannot(leaves, "a node of ours has CPUs, memory and features, and no further configuration")
+
+
+def _put_volumes(container: Section, pod: Section, role: str, submounts: Submounts) -> None:
+    volumes = {each.at("name").text(): each for each in pod.at("volumes").items()}
+    for mount in container.at("volumeMounts").items():
+        source = volumes.get(mount.at("name").text())
+        if source is None:
+            submounts.work.cannot(mount, "the pod has no volume of this name")
+            continue
+        submounts.add(
+            MountedVolume(
+                path=mount.at("mountPath"),
+                source=source,
+                roles=(role,),
+                sub_path=mount.at("subPath"),
+                read_only=mount.at("readOnly"),
+                beside=(*mount.at("name").leaves(), *source.at("name").leaves()),
+                how="for the workers of all node sets" if role == "worker" else "",
+            )
+        )
+
+
+def _put_jail_image(work: Conversion, image: Section) -> None:
+    """Write the root filesystem of jobs: the image of the first node set."""
+    reference, leaves = _image(image)
+    if not reference:
+        return
+    source = work.mapping("jail", "source")
+    how = "jobs of Slinky run in the image of slurmd; jobs and sessions of ours in a copy of it, the jail"
+    before = source.get("image")
+    if before is None:
+        work.put(source, "image", reference, leaves, how)
+    elif before.value == reference:
+        work.extend(before, leaves)
+    else:
+        work.cannot(leaves, "there is one jail for all node sets, from the image of the first one")
+
+
+def _image(place: Section) -> tuple[str, list[Leaf]]:
+    """Return an image's reference, and the leaves that it is made of."""
+    if isinstance(place.tree, Leaf):
+        return place.text(), place.leaves()
+    repository, tag, digest = place.at("repository"), place.at("tag"), place.at("digest")
+    if not repository.text():
+        return "", []
+    if digest.text():
+        return f"{repository.text()}@{digest.text()}", [*repository.leaves(), *digest.leaves()]
+    return f"{repository.text()}:{tag.text()}", [*repository.leaves(), *tag.leaves()]
+
+
+def _listed(place: Section) -> object:
+    value = place.plain()
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _is_empty(place: Section) -> bool:
+    return all(leaf.is_empty for leaf in place.leaves())

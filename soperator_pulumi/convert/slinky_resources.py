@@ -1,0 +1,123 @@
+"""Custom resources of Slinky: a Controller with its NodeSets and LoginSets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from soperator_pulumi.convert import rules, slinky_parts
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_for_others, only_one
+from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
+from soperator_pulumi.convert.rules import Rule, cannot
+from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
+from soperator_pulumi.convert.slinky_rules import (
+    ACCOUNTING,
+    CONTROLLER_RULES,
+    FILE,
+    KEYS,
+    LOGIN_RULES,
+    NODE_SET_RULES,
+    REST,
+    SCRIPTS,
+    TOKENS,
+    pod_rules,
+)
+from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
+
+_CONTROLLER, _LOGIN_SET, _NODE_SET = "Controller", "LoginSet", "NodeSet"
+
+_NODE_SET_DEFAULTS = {"replicas": 1, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}}
+"""Defaults of the custom resource (1.3.0) that differ from ours."""
+
+_OTHER_KINDS = {"Accounting": ACCOUNTING, "RestApi": REST, "Token": TOKENS}
+
+_POD_RULES = pod_rules("template.spec", "template.metadata")
+
+_CONTROLLER_RULES: tuple[Rule, ...] = (
+    *cannot(ACCOUNTING, "accountingRef.**"),
+    *cannot(KEYS, "slurmKeyRef.**"),
+    *cannot(TOKENS, "jwtKeyRef.**", "jwtHs256KeyRef.**", "jwksKeyRef.**"),
+    *cannot(FILE, "configFileRefs.**"),
+    *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
+    *CONTROLLER_RULES,
+    *_POD_RULES,
+)
+
+
+def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> None:
+    """Write the cluster of custom resources.
+
+    Args:
+        work: The conversion.
+        sources: The resources, among them others of Kubernetes.
+
+    Raises:
+        ConversionError: There are two clusters.
+    """
+    own = [source for source in sources if source.kind is SourceKind.SLINKY_RESOURCE]
+    controller = only_one(own, _CONTROLLER)
+    root = controller.root if controller is not None else Section(None)
+    spec = root.at("spec")
+    submounts = Submounts(work)
+    slinky_parts.put_name(work, spec.at("clusterName"))
+    if controller is not None and "name" not in work.stack:
+        slinky_parts.put_name(work, root.at("metadata", "name"))
+    work.require(work.stack, "name", "the input has no Controller, whose name it would be")
+    slinky_parts.put_controller(work, spec, spec.at("template", "spec"))
+    partitions = slinky_parts.put_extra_conf(work, spec)
+    logins = [source.root for source in own if source.resource == _LOGIN_SET]
+    _put_login(work, logins, submounts)
+    node_sets = [source.root for source in own if source.resource == _NODE_SET]
+    items: dict[str, dict[str, Any]] = {}
+    specs = [_over(each) for each in node_sets]
+    for each, node_spec in zip(node_sets, specs, strict=True):
+        name, origin = _slurm_name(each)
+        node_set = SlinkyNodeSet(name, origin, node_spec, node_spec.at("template", "spec"))
+        items[name] = slinky_parts.put_node_set(work, node_set, submounts)
+        partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
+        partitions += [] if partition is None else [partition]
+    slinky_parts.finish(work, partitions, items)
+    _put_pulls(work, [spec, *(each.at("spec") for each in (*logins, *node_sets))])
+    rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
+    for each in logins:
+        rules.apply(work, each.at("spec"), each.at("spec").leaves(), 1, (*LOGIN_RULES, *_POD_RULES))
+    for each, node_spec in zip(node_sets, specs, strict=True):
+        rules.apply(
+            work, node_spec, [*each.at("spec").leaves(), *node_spec.leaves()], 1, (*NODE_SET_RULES, *_POD_RULES)
+        )
+    for each in (root, *logins, *node_sets):
+        rules.apply(work, each, each.leaves(), 0, OBJECT_RULES)
+    account_for_others(work, sources, _OTHER_KINDS)
+
+
+def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts) -> None:
+    if not logins:
+        slinky_parts.put_no_login(work)
+        return
+    first, *others = logins
+    slinky_parts.put_login(work, first.at("spec"), first.at("spec", "template", "spec"), submounts)
+    for each in others:
+        work.cannot(each, f"a cluster of ours has one set of login nodes, that of {first.path.rstrip(': ')}")
+
+
+def _slurm_name(node_set: Section) -> tuple[str, tuple[Leaf, ...]]:
+    """Return the name of a node set in Slurm: the beginning of its pods' host names, else the resource's name."""
+    hostname = node_set.at("spec", "template", "spec", "hostname")
+    if hostname.text().strip("-"):
+        return hostname.text().strip("-"), tuple(hostname.leaves())
+    name = node_set.at("metadata", "name")
+    return name.text(), tuple(name.leaves())
+
+
+def _put_pulls(work: Conversion, specs: Sequence[Section]) -> None:
+    containers = [each.at(name) for each in specs for name in ("slurmctld", "slurmd", "login")]
+    pull_settings(
+        work,
+        [each.at("imagePullPolicy") for each in containers],
+        [each.at("template", "spec", "imagePullSecrets") for each in specs],
+    )
+
+
+def _over(resource: Section) -> Section:
+    spec = resource.at("spec")
+    return Section(overlaid(defaults(_NODE_SET_DEFAULTS, ("spec",), spec.path), spec.tree), spec.path)

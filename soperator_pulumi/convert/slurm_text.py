@@ -1,0 +1,217 @@
+"""Texts in the form of slurm.conf: parameters, partitions, and the part of each that our spec takes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from soperator_pulumi.convert.conversion import TO_ADD, Conversion
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.slurm_parameters import (
+    OWNED_PARAMETERS,
+    OWNED_PARTITION_OPTIONS,
+    PARAMETERS,
+    PARTITION_OPTIONS,
+    Kind,
+)
+from soperator_pulumi.spec.slurm_settings import settings_problems
+
+ALL = "ALL"
+"""Slurm's word for every node."""
+
+_ANY = "main"
+"""Partition of a node set without a name."""
+
+_PAIR = re.compile(r'([A-Za-z]\w*)\s*=\s*("[^"]*"|\S*)|(\S+)')
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A `Key=Value` of a text. A word without `=` has the key "text"."""
+
+    key: str
+    value: str
+
+
+@dataclass
+class Partition:
+    """A partition of the input."""
+
+    name: str
+    origins: tuple[Leaf, ...]
+    """Leaves of the name."""
+    nodes: list[tuple[str, tuple[Leaf, ...]]] = field(default_factory=list)
+    """Node sets by name, or `ALL`, with their leaves."""
+    options: list[tuple[str, object, tuple[Leaf, ...]]] = field(default_factory=list)
+    """Options of the partition line, with their leaves."""
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield the lines of a file of Slurm, without comments, continued lines joined."""
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        stripped = re.sub(r"(?<!\\)#.*", "", line).strip()
+        if stripped:
+            yield stripped
+
+
+def settings(line: str) -> list[Setting]:
+    """Return the pairs of a line."""
+    found = []
+    for key, value, word in _PAIR.findall(line):
+        found.append(Setting("text", word) if word else Setting(key, value.strip('"')))
+    return found
+
+
+def put_parameter(work: Conversion, key: str, value: object, origin: Section | tuple[Leaf, ...]) -> None:
+    """Write a parameter of slurm.conf into `slurm.extra`, or account for the reason against it."""
+    leaves = tuple(origin.leaves() if isinstance(origin, Section) else origin)
+    name, reason = _checked(key, value, PARAMETERS, OWNED_PARAMETERS)
+    if reason:
+        work.cannot(leaves, f"{key} {reason}")
+    else:
+        work.put(work.mapping("slurm", "extra"), name, value, leaves)
+
+
+def read_parameters(work: Conversion, place: Section) -> list[Partition]:
+    """Write the parameters of a text into `slurm.extra`, and return its partitions."""
+    partitions = []
+    for leaf in place.leaves():
+        if not isinstance(leaf.value, str):
+            continue
+        found = [settings(line) for line in lines(leaf.value)]
+        parts = iter(work.split(leaf, [_shown(line[0], each) for line in found for each in line]))
+        for line in found:
+            own = [(setting, next(parts)) for setting in line]
+            if line[0].key.lower() == "partitionname":
+                partitions.append(_partition(work, own))
+            else:
+                for setting, part in own:
+                    _put(work, setting, part)
+    return partitions
+
+
+def read_partition_options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
+    """Return the options of a partition that a text or a mapping holds."""
+    if entries := place.entries():
+        return [(key, _listed(each), tuple(each.leaves())) for key, each in entries]
+    options: list[tuple[str, object, tuple[Leaf, ...]]] = []
+    for leaf in place.leaves():
+        found = [each for line in lines(str(leaf.value)) for each in settings(line)] if leaf.value else []
+        for setting, part in zip(found, work.split(leaf, [each.key for each in found]), strict=True):
+            if setting.key == "text":
+                work.cannot([part], "no setting of Slurm: it has no '='")
+            else:
+                options.append((setting.key, setting.value, (part,)))
+    return options
+
+
+def read_partition_line(work: Conversion, leaf: Leaf) -> Partition | None:
+    """Return the partition of a text `PartitionName=...`; None for another text."""
+    found = [each for line in lines(str(leaf.value)) for each in settings(line)]
+    if not found or found[0].key.lower() != "partitionname":
+        work.cannot([leaf], 'no line "PartitionName=..."')
+        return None
+    parts = work.split(leaf, [each.key for each in found])
+    return _partition(work, list(zip(found, parts, strict=True)))
+
+
+def place_partitions(work: Conversion, partitions: list[Partition], node_sets: Mapping[str, list[object]]) -> None:
+    """Write partitions, and their names into the node sets.
+
+    Args:
+        work: The conversion.
+        partitions: The partitions, in Slurm's order.
+        node_sets: The list `partitions` of each node set of the stack, by the name that partitions use.
+    """
+    for partition in partitions:
+        members = _members(work, partition, node_sets)
+        if not members:
+            unused = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
+            work.cannot(unused, f"the partition {partition.name} has no node set: a partition of ours has at least one")
+            continue
+        for name, leaves in members.items():
+            work.add(node_sets[name], partition.name, (*partition.origins, *leaves))
+        _place(work, partition)
+
+
+def give_every_node_set_a_partition(work: Conversion) -> None:
+    """Write a partition of its own for each node set that is in none: a job reaches nodes by a partition."""
+    node_sets = work.stack.get("node_sets")
+    for item in node_sets if isinstance(node_sets, list) else []:
+        if not item.get("partitions"):
+            name = item["name"].value
+            own = _ANY if name == TO_ADD else name
+            item["partitions"] = [work.value(own, (), "in no partition there; nodes of ours are in one")]
+
+
+def _place(work: Conversion, partition: Partition) -> None:
+    item: dict[str, object] = {}
+    work.listed("partitions").append(item)
+    work.put(item, "name", partition.name, partition.origins)
+    for key, value, leaves in partition.options:
+        name, reason = _checked(key, value, PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)
+        if key.lower() == "default":
+            if str(value).lower() in {"yes", "true", "1"}:
+                work.put(item, "default", True, leaves)
+            else:
+                work.needless(leaves, "a partition is not the default unless it says so")
+        elif reason:
+            work.cannot(leaves, f"{key} {reason}")
+        else:
+            work.put(work.mapping("options", of=item), name, value, leaves)
+
+
+def _members(
+    work: Conversion, partition: Partition, node_sets: Mapping[str, list[object]]
+) -> dict[str, tuple[Leaf, ...]]:
+    """Return the node sets of a partition with the leaves that name them."""
+    found: dict[str, tuple[Leaf, ...]] = {}
+    for name, leaves in partition.nodes:
+        if name.upper() == ALL:
+            found.update({each: (*found.get(each, ()), *leaves) for each in node_sets})
+        elif name in node_sets:
+            found[name] = (*found.get(name, ()), *leaves)
+        else:
+            work.cannot(leaves, f'the input has no node set "{name}"; single nodes are in no partition of ours')
+    return found
+
+
+def _partition(work: Conversion, found: list[tuple[Setting, Leaf]]) -> Partition:
+    partition = Partition(found[0][0].value, (found[0][1],))
+    for setting, part in found[1:]:
+        if setting.key.lower() == "nodes":
+            names = [name for name in re.split(r",(?![^\[]*\])", setting.value) if name]
+            partition.nodes += [(name, (part,)) for name in names]
+            if not names:
+                work.needless([part], "empty")
+        elif setting.key == "text":
+            work.cannot([part], "no setting of Slurm: it has no '='")
+        else:
+            partition.options.append((setting.key, setting.value, (part,)))
+    return partition
+
+
+def _put(work: Conversion, setting: Setting, part: Leaf) -> None:
+    if setting.key == "text":
+        work.cannot([part], "no setting of Slurm: it has no '='")
+    else:
+        put_parameter(work, setting.key, setting.value, (part,))
+
+
+def _shown(first: Setting, setting: Setting) -> str:
+    """Return the name of a setting in the report; of a partition's with the partition."""
+    if first.key.lower() == "partitionname" and setting is not first:
+        return f"{first.key}={first.value} {setting.key}"
+    return setting.key
+
+
+def _checked(key: str, value: object, table: Mapping[str, Kind], owned: Mapping[str, str]) -> tuple[str, str]:
+    """Return Slurm's spelling of a key, and the reason against the setting; an empty one where there is none."""
+    found = settings_problems({key: value}, table, owned)
+    spelling = next((name for name in table if name.lower() == key.lower()), key)
+    return spelling, found[0].text.removesuffix(" Remove it.") if found else ""
+
+
+def _listed(place: Section) -> object:
+    """Return a value, or a list of values as Slurm writes it."""
+    value = place.plain()
+    return ",".join(map(str, value)) if isinstance(value, list) else value

@@ -1,0 +1,249 @@
+"""The cluster of soperator: common keys of its chart's values and of a SlurmCluster's spec."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from soperator_pulumi.convert.amounts import whole_gib
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.required_images import require_images, require_jail_image
+from soperator_pulumi.convert.slurm_text import (
+    ALL,
+    Partition,
+    place_partitions,
+    put_parameter,
+    read_parameters,
+    read_partition_line,
+    read_partition_options,
+)
+from soperator_pulumi.convert.soperator_node_sets import NO_CLAIMS, SourceNodeSet, convert_node_set, put_shared_memory
+from soperator_pulumi.convert.yaml_tree import Section
+
+_DEFAULT_PARTITIONS = {
+    "main": {"Default": "YES", "PriorityTier": "10", "MaxTime": "INFINITE", "State": "UP", "OverSubscribe": "YES"},
+    "hidden": {
+        "PriorityTier": "10",
+        "PreemptMode": "OFF",
+        "Hidden": "YES",
+        "MaxTime": "INFINITE",
+        "State": "UP",
+        "OverSubscribe": "YES",
+    },
+}
+"""Partitions that soperator makes with the configType "default"."""
+
+_SCRIPTS = {"prolog", "epilog", "taskProlog"}
+
+_STATE = (
+    "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts empty"
+)
+_JAIL = (
+    "a new claim is made: this volume holds one root filesystem, and that of ours holds several trees. To keep the "
+    "homes, mount them as a submount: {path: /home, existing_claim: ..., sub_path: home}"
+)
+
+
+def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets: Sequence[SourceNodeSet]) -> None:
+    """Write the cluster with its node sets.
+
+    Args:
+        work: The conversion.
+        cluster: Place with `slurmNodes`, `slurmConfig` and so on.
+        name: Name of the cluster.
+        node_sets: Its node sets.
+    """
+    work.put(work.stack, "name", name.text(), name)
+    filters = _named(cluster.at("k8sNodeFilters"))
+    volumes = _named(cluster.at("volumeSources"))
+    submounts = Submounts(work)
+    _put_parameters(work, cluster)
+    _put_controller(work, cluster.at("slurmNodes", "controller"), filters, volumes)
+    _put_login(work, cluster.at("slurmNodes", "login"), filters, volumes, submounts)
+    _place_role(work, work.mapping("jail", "populate"), cluster.at("populateJail"), filters)
+    items = {each.name.text(): convert_node_set(work, each, submounts) for each in node_sets}
+    put_shared_memory(work, [each.spec for each in node_sets], submounts)
+    _put_partitions(work, cluster, items)
+    _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
+    for place in (cluster.at("slurmNodes", "login"), cluster.at("slurmNodes", "controller")):
+        _put_jail_volume(work, place.at("volumes", "jail", "volumeSourceName"), volumes)
+    require_images(work)
+    require_jail_image(work)
+    if not items:
+        work.require(work.stack, "node_sets", "soperator keeps node sets apart: give the file that has them as well")
+
+
+def _named(places: Section) -> dict[str, Section]:
+    return {each.at("name").text(): each for each in places.items() if each.at("name").text()}
+
+
+def _put_parameters(work: Conversion, cluster: Section) -> None:
+    for key, value in cluster.at("slurmConfig").entries():
+        parameter = key[:1].upper() + key[1:]
+        if not value or value.text() == "":
+            work.needless(value, "empty")
+        elif key in _SCRIPTS:
+            work.cannot(value, f"{parameter} is a script of soperator's, which images of ours do not have")
+        elif parameter == "TopologyParam":
+            work.cannot(value, "Slurm's topology is not supported yet")
+        elif parameter == "DefCpuPerGPU":
+            work.cannot(value, "node_sets have no GPUs yet")
+        else:
+            put_parameter(work, parameter, value.plain(), value)
+    for partition in read_parameters(work, cluster.at("customSlurmConfig")):
+        leaves = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
+        work.cannot(
+            [*leaves, *(leaf for _, each in partition.nodes for leaf in each)],
+            "a partition beside partitionConfiguration; write it there",
+        )
+
+
+def _place_role(work: Conversion, role: dict[str, Any], place: Section, filters: dict[str, Section]) -> None:
+    """Write placement and priority of a role's pods, which soperator keeps in filters with names."""
+    reference = place.at("k8sNodeFilterName")
+    found = filters.get(reference.text())
+    if found is None:
+        work.cannot(reference, "k8sNodeFilters has no entry of this name")
+    else:
+        beside = (*reference.leaves(), *found.at("name").leaves())
+        place_pods(work, role, found, beside, f'placement of k8sNodeFilters "{reference.text()}"')
+        work.needless(beside, "the filter selects every machine")
+    if place.at("priorityClass").text():
+        work.put(role, "priority_class", place.at("priorityClass").text(), place.at("priorityClass"))
+
+
+def _put_controller(work: Conversion, place: Section, filters: dict[str, Section], volumes: dict[str, Section]) -> None:
+    role = work.mapping("controller")
+    _place_role(work, role, place, filters)
+    _put_pod(work, role, place.at("slurmctld", "resources"))
+    state = work.mapping("storage", "state")
+    spool = place.at("volumes", "spool")
+    template = spool.at("volumeClaimTemplateSpec")
+    if template:
+        _put_size(work, state, template.at("resources", "requests", "storage"), template.at("storageClassName"))
+        return
+    reference = spool.at("volumeSourceName")
+    source = volumes.get(reference.text())
+    if source is None:
+        work.cannot(reference, "volumeSources has no entry of this name")
+    else:
+        _put_claim(work, state, source, reference, _STATE)
+
+
+def _put_jail_volume(work: Conversion, reference: Section, volumes: dict[str, Section]) -> None:
+    source = volumes.get(reference.text())
+    if source is None:
+        work.cannot(reference, "volumeSources has no entry of this name")
+        return
+    _put_claim(work, work.mapping("jail", "storage"), source, reference, _JAIL)
+
+
+def _put_claim(work: Conversion, volume: dict[str, Any], source: Section, reference: Section, why: str) -> None:
+    """Write size and class of a claim, and account for its name: a claim of ours is a new one."""
+    if source.at("createPVC").is_on():
+        _put_size(work, volume, source.at("size"), source.at("storageClassName"))
+    work.cannot([*source.leaves(), *reference.leaves()], why)
+
+
+def _put_size(work: Conversion, volume: dict[str, Any], size: Section, storage_class: Section) -> None:
+    amount = whole_gib(size.plain())
+    if amount is not None:
+        work.put(volume, "size_gib", amount, size, f"a new claim; {size.text()} in whole GiB")
+    if storage_class.text():
+        work.put(volume, "storage_class", storage_class.text(), storage_class)
+
+
+def _put_pod(work: Conversion, role: dict[str, Any], resources: Section) -> None:
+    put_resources(work, role, "requests", resources)
+    limit = resources.at("memory")
+    if limit:
+        limits = work.mapping("pod_resources", "limits", of=role)
+        work.put(limits, "memory", role["pod_resources"]["requests"]["memory"].value, limit)
+
+
+def _put_login(
+    work: Conversion, place: Section, filters: dict[str, Section], volumes: dict[str, Section], submounts: Submounts
+) -> None:
+    role = work.mapping("login")
+    _place_role(work, role, place, filters)
+    _put_pod(work, role, place.at("sshd", "resources"))
+    if place.at("sshd", "appArmorProfile").text() == "unconfined":
+        profile = place.at("sshd", "appArmorProfile")
+        work.put(work.mapping("jail"), "app_armor", "unconfined", profile, "for all slurmd and sshd containers")
+    if place.at("size"):
+        work.put(role, "replicas", place.at("size").plain(), place.at("size"))
+    service = place.at("sshdServiceType")
+    if service.text():
+        work.put(role, "service", service.text(), service)
+    for key, value in place.at("sshdServiceAnnotations").entries():
+        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
+    for each in place.at("sshdServiceLoadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), each.text(), each)
+    if service.text() in {"LoadBalancer", "NodePort"}:
+        work.require(
+            role,
+            "allowed_sources",
+            'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
+        )
+    for mount in place.at("volumes", "jailSubMounts").items():
+        reference = mount.at("volumeSourceName")
+        source = volumes.get(reference.text())
+        if source is None:
+            work.cannot(mount, "volumeSources has no entry of this name" if reference else NO_CLAIMS)
+            continue
+        submounts.add(
+            MountedVolume(
+                path=mount.at("mountPath"),
+                source=source,
+                roles=("login",),
+                sub_path=mount.at("subPath"),
+                read_only=mount.at("readOnly"),
+                beside=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),
+            )
+        )
+        if source.at("createPVC").is_on():
+            work.cannot(source, "a submount names a claim that exists: make it beside the cluster")
+
+
+def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[str, Any]]) -> None:
+    configuration = cluster.at("partitionConfiguration")
+    kind = configuration.at("configType")
+    partitions: list[Partition] = []
+    match kind.text():
+        case "custom":
+            work.needless(kind, "partitions are always listed")
+            lines = [read_partition_line(work, leaf) for leaf in configuration.at("rawConfig").leaves() if leaf.value]
+            partitions = [each for each in lines if each is not None]
+            work.needless(configuration.at("partitions"), 'partitionConfiguration.configType is "custom"')
+        case "structured":
+            work.needless(kind, "partitions are always listed")
+            partitions = [_structured(work, each) for each in configuration.at("partitions").items()]
+            work.needless(configuration.at("rawConfig"), 'partitionConfiguration.configType is "structured"')
+        case _:
+            leaves = tuple(kind.leaves())
+            partitions = [
+                Partition(name, leaves, [(ALL, leaves)], [(key, value, leaves) for key, value in options.items()])
+                for name, options in _DEFAULT_PARTITIONS.items()
+            ]
+            why = 'partitionConfiguration.configType is "default"'
+            work.needless(configuration.at("rawConfig"), why)
+            work.needless(configuration.at("partitions"), why)
+    names = {name: work.listed("partitions", of=item) for name, item in items.items()}
+    place_partitions(work, partitions, names)
+
+
+def _structured(work: Conversion, place: Section) -> Partition:
+    partition = Partition(place.at("name").text(), tuple(place.at("name").leaves()))
+    if place.at("isAll").is_on():
+        partition.nodes.append((ALL, tuple(place.at("isAll").leaves())))
+        work.needless(place.at("nodeSetRefs"), "isAll is true")
+    else:
+        work.needless(place.at("isAll"), "the node sets are named")
+        partition.nodes += [(each.text(), tuple(each.leaves())) for each in place.at("nodeSetRefs").items()]
+    partition.options = read_partition_options(work, place.at("config"))
+    return partition
+
+
+def _put_host_keys(work: Conversion, name: Section) -> None:
+    if name.text():
+        key = work.mapping("secrets", "ssh_host_key")
+        work.put(key, "secret", name.text(), name, "its ed25519 key alone")

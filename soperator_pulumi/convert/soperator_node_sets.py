@@ -1,0 +1,212 @@
+"""Node sets of soperator: items of `nodesets` in the values of its chart, and the spec of a NodeSet."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.convert.amounts import gib, quantity
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.slurm_text import lines, settings
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
+
+_COUNTS = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore")
+"""Parts of a node's CPUs, multiplied by Slurm."""
+
+_CPUS = "CPUs"
+
+GPUS = "node_sets have no GPUs yet"
+NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim, or scratch"
+
+
+@dataclass(frozen=True)
+class SourceNodeSet:
+    """A node set of the input."""
+
+    name: Section
+    spec: Section
+    """Place with `replicas`, `slurmd` and so on."""
+
+
+def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submounts) -> dict[str, Any]:
+    """Write a node set, and return its item in the stack."""
+    item: dict[str, Any] = {}
+    spec = source.spec
+    work.listed("node_sets").append(item)
+    work.put(item, "name", source.name.text(), source.name)
+    if spec.at("replicas"):
+        work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+    _put_size(work, item, spec)
+    for feature in spec.at("nodeConfig", "features").items():
+        work.add(work.listed("features", of=item), feature.text(), feature)
+    if spec.at("priorityClass").text():
+        work.put(item, "priority_class", spec.at("priorityClass").text(), spec.at("priorityClass"))
+    if (unavailable := spec.at("maxUnavailable")) and unavailable.text():
+        updates = work.mapping("rolling_update", of=item)
+        work.put(updates, "max_unavailable", unavailable.plain(), unavailable)
+    place_pods(work, item, spec)
+    _put_app_armor(work, spec.at("slurmd", "security", "appArmorProfile"))
+    _put_volumes(spec.at("slurmd", "volumes"), submounts)
+    return item
+
+
+def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
+    """Write CPUs and memory that Slurm schedules, and those of the pod where they differ."""
+    resources = spec.at("slurmd", "resources")
+    pod_cpus, memory = resources.at("cpu"), resources.at("memory")
+    counted = _counted(work, spec.at("nodeConfig", "static"))
+    found = quantity(pod_cpus.plain())
+    if counted is not None:
+        product, parts = counted
+        work.put(item, "cpus", product, parts, "CPUs that Slurm schedules: product of nodeConfig.static")
+    elif found is not None:
+        whole = max(1, math.floor(found))
+        how = "" if pod_cpus.plain() == whole else "whole CPUs"
+        work.put(item, "cpus", whole, pod_cpus, how)
+    else:
+        work.require(item, "cpus", "CPUs of a node that Slurm schedules; the input has no slurmd.resources.cpu")
+    amount = gib(memory.plain())
+    if amount is None:
+        work.require(item, "memory_gib", "memory of a node in GiB; the input has no slurmd.resources.memory")
+    else:
+        work.put(item, "memory_gib", amount, memory, f"{memory.text()} in GiB")
+    if found is not None and amount is not None and found != item["cpus"].value:
+        put_resources(work, item, "requests", resources)
+        put_resources(work, item, "limits", resources)
+
+
+def _counted(work: Conversion, static: Section) -> tuple[int, list[Leaf]] | None:
+    """Return the CPUs that a node's static configuration gives, with its parts; None where it gives none."""
+    if not static or not isinstance(static.tree, Leaf):
+        return None
+    pairs = [each for line in lines(static.text()) for each in settings(line)]
+    parts = work.split(static.tree, [each.key for each in pairs])
+    numbers: dict[str, tuple[int, Leaf]] = {}
+    for pair, part in zip(pairs, parts, strict=True):
+        if pair.key in {_CPUS, *_COUNTS} and pair.value.isdecimal():
+            numbers[pair.key] = (int(pair.value), part)
+        else:
+            work.cannot([part], _static_reason(pair.key))
+    if not numbers:
+        return None
+    leaves = [part for _, part in numbers.values()]
+    if _CPUS in numbers:
+        return numbers[_CPUS][0], leaves
+    return math.prod(number for number, _ in numbers.values()), leaves
+
+
+def _static_reason(key: str) -> str:
+    if key.lower() == "gres":
+        return GPUS
+    if key in {"Feature", "State", "RealMemory"}:
+        return "written by soperator itself, from other fields"
+    return "a node of ours has CPUs, memory and features, and no further configuration"
+
+
+def _put_app_armor(work: Conversion, place: Section) -> None:
+    if place.text() == "unconfined":
+        work.put(work.mapping("jail"), "app_armor", "unconfined", place, "for all slurmd and sshd containers")
+
+
+def _put_volumes(volumes: Section, submounts: Submounts) -> None:
+    for mount in volumes.at("jailSubMounts").items():
+        if mount.at("volumeClaimTemplateSpec").tree is not None:
+            submounts.work.cannot(mount, NO_CLAIMS)
+            continue
+        submounts.add(
+            MountedVolume(
+                path=mount.at("mountPath"),
+                source=mount.at("volumeSource"),
+                roles=("worker",),
+                sub_path=mount.at("subPath"),
+                read_only=mount.at("readOnly"),
+                beside=tuple(mount.at("name").leaves()),
+                how="for the workers of all node sets",
+            )
+        )
+
+
+def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Submounts) -> None:
+    """Write the size of /dev/shm, where all node sets have the same."""
+    sizes = [spec.at("slurmd", "volumes", "sharedMemorySize") for spec in node_sets]
+    given = [size for size in sizes if size and not size.leaves()[0].is_default]
+    if not given:
+        return
+    if len({size.text() for size in sizes}) > 1:
+        for size in given:
+            work.cannot(size, f"{SHARED_MEMORY} has one size on all workers: half of a pod's memory, or a submount's")
+        return
+    for size in given:
+        leaf = size.leaves()[0]
+        submounts.add(
+            MountedVolume(
+                path=Section(Leaf(leaf.path, leaf.keys, SHARED_MEMORY)),
+                source=Section({"emptyDir": {"sizeLimit": size.tree}}),
+                roles=("worker",),
+                sub_path=Section(None),
+                read_only=Section(None),
+            )
+        )
+
+
+_DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
+
+NODE_SET_RULES: tuple[Rule, ...] = (
+    *empty("nodeConfig.features", "priorityClass", "nodeSelector", "affinity", "tolerations"),
+    *empty("slurmd.volumes.jailSubMounts", "imagePullSecrets", "*.image.imagePullSecrets", "*.image.pullPolicy"),
+    *cannot(GPUS, "gpu.**", switch="gpu.enabled"),
+    *cannot(GPUS, "nodeConfig.gresConfig.**", "slurmd.resources.gpu", "slurmd.resources.nvidia*gpu"),
+    *cannot("Docker in jobs is not supported", "docker.**", switch="docker.enabled"),
+    *cannot("nodes that Slurm starts and stops are not supported yet", "ephemeralNodes", switch="ephemeralNodes"),
+    *cannot(
+        "nodes that Slurm starts and stops are not supported yet",
+        "initialNumberEphemeralNodes",
+        "ephemeralTopologyWaitTimeout",
+        switch="ephemeralNodes",
+    ),
+    *cannot("Slurm's topology is not supported yet", "topology.**"),
+    *cannot("nodes of ours register without a text of their own", "nodeConfig.dynamic"),
+    *cannot("a node of ours has CPUs, memory and features, and no further configuration", "nodeConfig.static"),
+    *cannot(WHY, "*.image.**"),
+    *cannot("daemons of ours take no environment from the spec", "slurmd.customEnv.**"),
+    *cannot(
+        "the volume is mounted beside the jail, where no job sees it; jail.submounts mounts into the jail",
+        "slurmd.volumes.customVolumeMounts.**",
+    ),
+    *needless("slurmd's spool is a directory of the pod", "slurmd.volumes.spool.emptyDir.**"),
+    *cannot(
+        "workers have no claims: slurmd's spool is a directory of the pod, and scratch_gib at /var/spool/slurmd gives "
+        "it a size",
+        "slurmd.volumes.spool.**",
+        "slurmd.volumes.persistentVolumeClaimRetentionPolicy.**",
+    ),
+    *needless("the jail is one volume of the cluster: jail.storage", "slurmd.volumes.jail.**"),
+    *needless(
+        "it is soperator's default; /dev/shm of ours is half of a pod's memory", "slurmd.volumes.sharedMemorySize"
+    ),
+    *cannot("limits of users' processes are max_processes and lock_memory", "*.security.limitsConfig"),
+    *cannot("slurmd and sshd run unconfined or under the runtime's profile", "slurmd.security.**"),
+    *needless("the container has the runtime's profile", "munge.security.**"),
+    *needless("munged beside each daemon has small resources of its own", "munge.resources.**"),
+    *needless("probes and ports of ours are fixed", "*.livenessProbe.**", "*.readinessProbe.**", "slurmd.port"),
+    *cannot(_DIRECTORIES, "sssd.**", switch="sssd.enabled"),
+    *cannot(_DIRECTORIES, "sssdConfSecretRefName", "sssdLdapCAConfigMapRefName"),
+    *needless("it goes with sssd", "sssdDebugLevel"),
+    *cannot("daemons of ours have their own configuration", "configMapRefSupervisord", "configMapRefSshd"),
+    *needless("pods of ours share the user namespace of the machine", "enableHostUserNamespace"),
+    *cannot("workers of ours start at once", "workerInitRandomDelaySeconds"),
+    *needless("a node of ours is always drained before its pod is recreated", "updateStrategy"),
+    *needless("nodes of ours are never suspended", "nodeConfig.autoResume"),
+    *cannot("annotations of ours are those of all objects (annotations)", "workerAnnotations.**", "annotations.**"),
+    *cannot("labels of ours are those of all objects (labels)", "labels.**"),
+    *cannot("pods of ours take no further containers", "customInitContainers.**"),
+    *cannot("metrics are not supported yet", "nodeExporter.**", switch="nodeExporter.enabled"),
+    *needless("node sets of ours stand in their cluster", "clusterName"),
+)
+"""Accounts of what `convert_node_set` leaves."""
+
+NODE_SET_DEFAULTS = {"replicas": 1, "maxUnavailable": 500, "docker": {"enabled": True}}
+"""Defaults of the custom resource (5.0.0) that differ from ours."""

@@ -1,0 +1,253 @@
+"""YAML as trees of values that know their places, so that a report can account for each value of a file."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from soperator_pulumi.errors import ConversionError
+
+MAX_LEAVES = 100_000
+"""Values of a file, aliases expanded. A description of the largest cluster has a few thousand."""
+
+MAX_DEPTH = 64
+
+_NEEDED = "Give a plain YAML file: templates and encrypted values must be rendered before."
+
+_NUMBERS = (
+    ("int", r"[-+]?(0|[1-9][0-9_]*)|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?0b[01_]+", "-+0123456789"),
+    ("float", r"[-+]?([0-9][0-9_]*)?\.[0-9_]+([eE][-+]?[0-9]+)?|[-+]?[0-9]+([eE][-+]?[0-9]+)|\.nan", "-+0123456789."),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML as Helm and kubectl do: `yes` is true; `8:00:00` and dates are text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag.rpartition(":")[2] not in {"int", "float", "timestamp", "value"}
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, _pattern, _first in _NUMBERS:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A value of the input: text, a number, true, false, null, or an empty mapping or list."""
+
+    path: str
+    """Place for a reader: `nodesets[0].slurmd.resources.cpu`."""
+    keys: tuple[str | int, ...]
+    """Keys from the document's root."""
+    value: object
+    line: int = 0
+    """Line in the file; 0 for a default that the file leaves out."""
+
+    @property
+    def is_default(self) -> bool:
+        """True for a default of a chart, which no file holds."""
+        return self.line == 0
+
+    @property
+    def is_empty(self) -> bool:
+        """True for null and for empty texts, mappings and lists, by which charts write nothing."""
+        return self.value is None or (isinstance(self.value, (str, list, dict)) and not self.value)
+
+
+Tree = Leaf | Mapping[str, Any] | list[Any]
+"""A leaf, or mappings and lists of leaves."""
+
+
+class Section:
+    """A place in a tree, with or without anything there."""
+
+    def __init__(self, tree: Tree | None, path: str = "") -> None:
+        self.tree = tree
+        self.path = path
+
+    def __bool__(self) -> bool:
+        return self.tree is not None and not (isinstance(self.tree, Leaf) and self.tree.value is None)
+
+    def at(self, *keys: str | int) -> "Section":
+        """Return the place below; an empty one where a mapping lacks a key."""
+        tree, path = self.tree, self.path
+        for key in keys:
+            path = joined(path, key)
+            if isinstance(tree, Mapping) and isinstance(key, str):
+                tree = tree.get(key)
+            elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
+                tree = tree[key]
+            else:
+                tree = None
+        return Section(tree, path)
+
+    def entries(self) -> list[tuple[str, "Section"]]:
+        """Return the keys of a mapping with their places; none for anything else."""
+        return [(key, self.at(key)) for key in self.tree] if isinstance(self.tree, Mapping) else []
+
+    def items(self) -> list["Section"]:
+        """Return the places of a list; none for anything else."""
+        return [self.at(index) for index in range(len(self.tree))] if isinstance(self.tree, list) else []
+
+    def leaves(self) -> list[Leaf]:
+        """Return all values here and below, in their order."""
+        return list(leaves_of(self.tree))
+
+    def plain(self) -> object:
+        """Return the values as plain Python data."""
+        return plain(self.tree)
+
+    def text(self) -> str:
+        """Return a scalar as text; the empty text for anything else."""
+        value = self.plain()
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(value) if isinstance(value, (str, int, float)) else ""
+
+    def is_on(self) -> bool:
+        """Return True where the value is true."""
+        return self.plain() is True
+
+
+def joined(path: str, key: str | int) -> str:
+    """Return the path of a key below a path."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        return f'{path}["{key}"]'
+    return f"{path}{key}" if not path or path.endswith(": ") else f"{path}.{key}"
+
+
+def relabelled(tree: Tree, path: str, depth: int) -> Tree:
+    """Return a tree as a document of its own: with paths after `path`, and keys without the first `depth`."""
+    match tree:
+        case Leaf():
+            return Leaf(path, tree.keys[depth:], tree.value, tree.line)
+        case list():
+            return [relabelled(each, joined(path, index), depth) for index, each in enumerate(tree)]
+    return {key: relabelled(each, joined(path, key), depth) for key, each in tree.items()}
+
+
+def leaves_of(tree: Tree | None) -> Iterator[Leaf]:
+    """Yield the leaves of a tree in their order."""
+    match tree:
+        case Leaf():
+            yield tree
+        case list():
+            for each in tree:
+                yield from leaves_of(each)
+        case Mapping():
+            for each in tree.values():
+                yield from leaves_of(each)
+
+
+def plain(tree: Tree | None) -> object:
+    """Return a tree as plain Python data."""
+    match tree:
+        case None:
+            return None
+        case Leaf():
+            return tree.value
+        case list():
+            return [plain(each) for each in tree]
+    return {key: plain(each) for key, each in tree.items()}
+
+
+def defaults(data: object, keys: tuple[str | int, ...] = (), path: str = "") -> Tree:
+    """Return a tree of defaults that a chart has for values which a file leaves out."""
+    if isinstance(data, Mapping) and data:
+        return {key: defaults(each, (*keys, key), joined(path, key)) for key, each in data.items()}
+    if isinstance(data, list) and data:
+        return [defaults(each, (*keys, index), joined(path, index)) for index, each in enumerate(data)]
+    return Leaf(path, keys, data)
+
+
+def overlaid(below: Tree | None, above: Tree | None) -> Tree | None:
+    """Return a tree laid over another one, as Helm lays a file over a chart's defaults: mappings are merged."""
+    if above is None:
+        return below
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        merged = {key: overlaid(each, above.get(key)) for key, each in below.items()}
+        return {**merged, **{key: each for key, each in above.items() if key not in below}}
+    return above if not isinstance(below, Mapping) or not _is_empty_mapping(above) else below
+
+
+def _is_empty_mapping(tree: Tree) -> bool:
+    return isinstance(tree, Leaf) and tree.value == {}
+
+
+def read(text: str, name: str, prefix: str = "") -> list[Tree]:
+    """Return the documents of a YAML text that are not empty.
+
+    Args:
+        text: The text.
+        name: Name of the file in errors.
+        prefix: Beginning of the paths of its values.
+
+    Raises:
+        ConversionError: It is no YAML, or YAML that holds a key twice, a tag, or too much.
+    """
+    try:
+        documents = _documents(text, name, prefix)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = name if mark is None else f"{name}, line {mark.line + 1}"
+        raise ConversionError(f"{place}: {error.problem or error.context}. {_NEEDED}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "nested too deep"
+        raise ConversionError(f"{name}: no YAML: {reason}. {_NEEDED}") from None
+    return [each for each in documents if not (isinstance(each, Leaf) and each.value is None)]
+
+
+def _documents(text: str, name: str, prefix: str) -> list[Tree]:
+    loader = _Loader(text)
+    builder = _Builder(loader, name)
+    documents = []
+    while loader.check_node():
+        node: Any = loader.get_node()
+        documents.append(builder.tree(node, (), prefix))
+    return documents
+
+
+class _Builder:
+    """Trees of the nodes of one file."""
+
+    def __init__(self, loader: _Loader, name: str) -> None:
+        self._loader = loader
+        self._name = name
+        self._count = 0
+
+    def tree(self, node: yaml.Node, keys: tuple[str | int, ...], path: str) -> Tree:
+        """Return the tree of a node."""
+        if len(keys) > MAX_DEPTH:
+            raise self._error(node, f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(node, yaml.MappingNode) and node.value:
+            return {key: self.tree(value, (*keys, key), joined(path, key)) for key, value in self._pairs(node).items()}
+        if isinstance(node, yaml.SequenceNode) and node.value:
+            return [self.tree(each, (*keys, index), joined(path, index)) for index, each in enumerate(node.value)]
+        self._count += 1
+        if self._count > MAX_LEAVES:
+            raise self._error(node, f"more than {MAX_LEAVES} values, aliases expanded")
+        return Leaf(path, keys, self._loader.construct_object(node, deep=True), node.start_mark.line + 1)
+
+    def _pairs(self, node: yaml.MappingNode) -> dict[str, yaml.Node]:
+        """Return keys and nodes, those of `<<` below the others."""
+        own: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a key that is no text")
+            if key.value in own and key.tag != "tag:yaml.org,2002:merge":
+                raise self._error(key, f'the key "{key.value}" twice in one mapping; one of the two would be lost')
+            own.add(key.value)
+        self._loader.flatten_mapping(node)
+        return {key.value: value for key, value in node.value}
+
+    def _error(self, node: yaml.Node, finding: str) -> ConversionError:
+        return ConversionError(f"{self._name}, line {node.start_mark.line + 1}: {finding}. {_NEEDED}")

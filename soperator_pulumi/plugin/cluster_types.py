@@ -1,0 +1,43 @@
+"""Inputs and outputs of `SlurmCluster` in other languages, as Python's typed dictionaries have them."""
+
+from typing import TypedDict
+
+import pulumi
+
+from soperator_pulumi.lifecycle.connection import AccessArgs
+from soperator_pulumi.lifecycle.resource import PACKAGE
+from soperator_pulumi.plugin.property_types import dictionary_type
+from soperator_pulumi.spec.args import ClusterArgs
+from soperator_pulumi.spec.cluster import ClusterSpec
+
+TOKEN = f"{PACKAGE}:index:SlurmCluster"
+
+
+class RemoteClusterArgs(ClusterArgs, AccessArgs, total=False):
+    """Arguments of `SlurmCluster`, from modules that load no resources: a schema is wanted in a moment."""
+
+
+class RemoteClusterOutputs(TypedDict):
+    """Outputs of `SlurmCluster`."""
+
+    namespace_name: pulumi.Output[str]
+    """Name of the namespace, known once it exists: give it to your own objects in the namespace."""
+    jail_tree: pulumi.Output[str]
+    """Id of the tree that new jobs and sessions enter. `jail.active` takes it to switch back."""
+    login_endpoint: pulumi.Output[str]
+    """`host:port` of ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
+    inside Kubernetes."""
+    login_host_public_key: pulumi.Output[str]
+    """`ssh-ed25519 AAAA...`: the key of all login nodes, for known_hosts."""
+    login_host_key_fingerprint: pulumi.Output[str]
+    """`SHA256:...`, as ssh shows it at the first login."""
+    jail_claim_name: pulumi.Output[str]
+    """Name of the claim with the trees and the home directories."""
+    state_claim_name: pulumi.Output[str]
+    """Name of the claim with slurmctld's state."""
+
+
+INPUTS = dictionary_type(RemoteClusterArgs)
+OUTPUTS = dictionary_type(RemoteClusterOutputs)
+REQUIRED = frozenset(name for name, field in ClusterSpec.model_fields.items() if field.is_required()) - {"name"}
+"""Inputs that a program must give. The name of a cluster is that of its component by default."""

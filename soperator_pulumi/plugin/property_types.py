@@ -1,0 +1,225 @@
+"""Types of properties in programs of other languages, inferred from Python's annotations.
+
+The inference of Pulumi's SDK takes no unions and no inherited descriptions, and would change keys of free mappings.
+"""
+
+import ast
+import inspect
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+import pulumi
+from pydantic import BaseModel
+
+from soperator_pulumi.spec.types.addresses import Ports
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.validation.descriptions import field_descriptions
+
+
+@dataclass(frozen=True)
+class Simple:
+    """A value without parts."""
+
+    name: str
+    """`string`, `integer`, `number` or `boolean`."""
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Any value, passed on as it is."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A value of one of several types."""
+
+    types: "tuple[PropertyType, ...]"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list."""
+
+    items: "PropertyType"
+    plain: bool
+    """The items cannot be Outputs."""
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A mapping with keys of the user's own, which no language spells in another way."""
+
+    values: "PropertyType"
+    plain: bool
+
+
+@dataclass(frozen=True)
+class ObjectType:
+    """A mapping with known keys."""
+
+    name: str
+    description: str
+    properties: "tuple[Property, ...]"
+
+
+PropertyType = Simple | Anything | OneOf | ListOf | MapOf | ObjectType
+
+
+@dataclass(frozen=True)
+class Property:
+    """A key of an object."""
+
+    name: str
+    """Name in Python."""
+    type: PropertyType
+    description: str
+    required: bool
+    plain: bool
+    """The value cannot be an Output: it decides which resources exist, their names, or a file's structure."""
+
+    @property
+    def key(self) -> str:
+        """Name in other languages."""
+        return camel_case(self.name)
+
+
+def camel_case(name: str) -> str:
+    """Return the name of other languages for one of Python: `nodeSets` for `node_sets`."""
+    first, *rest = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def dictionary_type(dictionary: type) -> ObjectType:
+    """Return the type of a typed dictionary, with the text below each key."""
+    hints = inspect.get_annotations(dictionary)
+    required: frozenset[str] = getattr(dictionary, "__required_keys__", frozenset())
+    texts = _texts(dictionary)
+    return ObjectType(
+        dictionary.__name__,
+        inspect.getdoc(dictionary) or "",
+        tuple(_property(name, hint, texts.get(name, ""), required=name in required) for name, hint in hints.items()),
+    )
+
+
+def model_type(model: type[BaseModel]) -> ObjectType:
+    """Return the type of a pydantic model whose fields may all be Outputs."""
+    hints, texts = typing.get_type_hints(model, include_extras=True), field_descriptions(model)
+    properties = [
+        Property(name, type_of(hints[name]), texts.get(name, ""), required=field.is_required(), plain=False)
+        for name, field in model.model_fields.items()
+    ]
+    return ObjectType(model.__name__, inspect.getdoc(model) or "", tuple(properties))
+
+
+def output_type(resource: type[pulumi.Resource]) -> ObjectType:
+    """Return the type of the Outputs that a resource's class declares."""
+    hints, texts = inspect.get_annotations(resource), _texts_below(_definition(resource))
+    properties = [
+        Property(name, type_of(hint), texts.get(name, ""), required=True, plain=False)
+        for name, hint in hints.items()
+        if _is_output(hint)
+    ]
+    return ObjectType(resource.__name__, inspect.getdoc(resource) or "", tuple(properties))
+
+
+def type_of(hint: object) -> PropertyType:
+    """Return the type of an annotation.
+
+    Raises:
+        TypeError: Other languages have no such type.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in {typing.NotRequired, typing.Required, typing.Annotated} or _is_output(hint):
+        return type_of(arguments[0])
+    if origin in {typing.Union, types.UnionType}:
+        return _union(arguments)
+    if origin in {Sequence, list, tuple}:
+        return ListOf(type_of(arguments[0]), plain=not takes_outputs(arguments[0]))
+    if origin in {Mapping, dict}:
+        return MapOf(type_of(arguments[1]), plain=not takes_outputs(arguments[1]))
+    if typing.is_typeddict(hint):
+        return dictionary_type(typing.cast("type", hint))
+    return _without_parts(hint)
+
+
+def takes_outputs(hint: object) -> bool:
+    """Return True where a value of this annotation may be an Output as a whole."""
+    if typing.get_origin(hint) in {typing.NotRequired, typing.Required, typing.Union, types.UnionType}:
+        return any(takes_outputs(each) for each in typing.get_args(hint))
+    return _is_output(hint)
+
+
+def _is_output(hint: object) -> bool:
+    """Return True for an Output, which `pulumi.Input` holds as a name."""
+    if isinstance(hint, typing.ForwardRef):
+        return hint.__forward_arg__.startswith("Output[")
+    return typing.get_origin(hint) == pulumi.Output
+
+
+_SIMPLE: dict[object, PropertyType] = {
+    str: Simple("string"),
+    int: Simple("integer"),
+    float: Simple("number"),
+    bool: Simple("boolean"),
+    timedelta: Simple("string"),
+    Share: OneOf((Simple("integer"), Simple("string"))),
+    Ports: OneOf((Simple("integer"), Simple("string"))),
+    Any: Anything(),
+}
+
+
+def _without_parts(hint: object) -> PropertyType:
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Simple("string")
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return Anything()
+    if hint not in _SIMPLE:
+        raise TypeError(f"{hint}: not known in other languages")
+    return _SIMPLE[hint]
+
+
+def _union(arguments: Sequence[object]) -> PropertyType:
+    """Return the type of a union's values. None is the absence of the key; Outputs and Awaitables hold a value."""
+    values = [
+        each
+        for each in arguments
+        if each is not types.NoneType and not _is_output(each) and typing.get_origin(each) is not Awaitable
+    ]
+    found = tuple(dict.fromkeys(type_of(each) for each in values))
+    return found[0] if len(found) == 1 else OneOf(found)
+
+
+def _property(name: str, hint: object, text: str, *, required: bool) -> Property:
+    return Property(name, type_of(hint), text, required=required, plain=not takes_outputs(hint))
+
+
+def _texts(dictionary: type) -> dict[str, str]:
+    """Return the text below each key of a typed dictionary and of those that it extends, which Python does not keep."""
+    definition = _definition(dictionary)
+    known = vars(sys.modules[dictionary.__module__])
+    bases = [known[base.id] for base in definition.bases if isinstance(base, ast.Name)]
+    inherited = [_texts(base) for base in bases if typing.is_typeddict(base)]
+    return {name: text for each in [*inherited, _texts_below(definition)] for name, text in each.items()}
+
+
+def _definition(of: type) -> ast.ClassDef:
+    (parsed,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
+    assert isinstance(parsed, ast.ClassDef)  # noqa: S101 - the source of a class
+    return parsed
+
+
+def _texts_below(definition: ast.ClassDef) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for field, below in pairwise(definition.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found

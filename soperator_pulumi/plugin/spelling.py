@@ -1,0 +1,58 @@
+"""Names of Python and of other languages: values, paths and texts from the one to the other."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pulumi
+
+from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, PropertyType, camel_case
+
+_PYTHON_NAME = re.compile(r'(?<!got ")(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)')
+"""A name in a text, unless it is the value that was given."""
+
+
+_ANYTHING = Anything()
+
+
+def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any:  # noqa: ANN401 any tree of values
+    """Return a value of another language as Python has it: keys of objects in snake_case, whole numbers as integers.
+
+    Keys of free mappings (labels, parameters of Slurm) and unknown keys stay, as does all that is in an Output: none of
+    our inputs that may be an Output has keys. Numbers arrive as floats; as text in a pod, 2.0 would be another than 2.
+    """
+    match value:
+        case pulumi.Output():
+            return value
+        case Mapping() if isinstance(type_, ObjectType):
+            known = {each.key: each for each in type_.properties}
+            return {
+                **{known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known},
+                **{key: from_other_language(value[key]) for key in value if key not in known},
+            }
+        case Mapping():
+            inner = type_.values if isinstance(type_, MapOf) else _ANYTHING
+            return {key: from_other_language(part, inner) for key, part in value.items()}
+        case list():
+            inner = type_.items if isinstance(type_, ListOf) else _ANYTHING
+            return [from_other_language(part, inner) for part in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+def names_in(type_: PropertyType) -> Iterator[str]:
+    """Yield the names of all keys of objects in a type, as Python has them."""
+    match type_:
+        case ObjectType():
+            for each in type_.properties:
+                yield each.name
+                yield from names_in(each.type)
+        case ListOf(items=part) | MapOf(values=part):
+            yield from names_in(part)
+
+
+def in_other_languages(text: str, names: frozenset[str]) -> str:
+    """Return a text for readers of other languages: each of these names in camelCase."""
+    return _PYTHON_NAME.sub(lambda found: camel_case(found[0]) if found[0] in names else found[0], text)

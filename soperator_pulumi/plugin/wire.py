@@ -1,0 +1,56 @@
+"""Properties of resources on the wire: plain values without marks of secrets, and back."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from google.protobuf import struct_pb2
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.runtime.rpc import UNKNOWN
+
+
+def read(struct: struct_pb2.Struct) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return properties as the SDK's server of dynamic resources reads them, and the keys with a secret in the value.
+
+    Numbers are floats, None is left out, and `UNKNOWN` stands for values that a preview does not know.
+    """
+    values = PropertyValue.unmarshal_map(struct)
+    return _plain_map(values), frozenset(key for key, value in values.items() if value.contains_secret())
+
+
+def write(values: Mapping[str, Any], secret: Collection[str]) -> struct_pb2.Struct:
+    """Return properties for the wire, those of the given keys as secrets."""
+    return PropertyValue.marshal_map(
+        {key: _marked(value).with_secret(key in secret) for key, value in values.items() if value is not None}
+    )
+
+
+def _plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in values.items() if value.value is not None}
+
+
+def _plain(value: PropertyValue) -> Any:  # noqa: ANN401 any tree of values
+    match value.value:
+        case None | bool() | float() | str() as scalar:
+            return scalar
+        case Mapping() as items:
+            return _plain_map(items)
+        case Sequence() as items:
+            return [_plain(each) for each in items]
+        case _:
+            return UNKNOWN
+
+
+def _marked(value: object) -> PropertyValue:
+    match value:
+        case None | bool() | float():
+            return PropertyValue(value)
+        case str():
+            return PropertyValue(str(value))
+        case int():
+            return PropertyValue(float(value))
+        case Mapping():
+            return PropertyValue({key: _marked(each) for key, each in value.items()})
+        case Sequence():
+            return PropertyValue([_marked(each) for each in value])
+        case _:
+            raise TypeError(f"not a property of a resource: {type(value).__name__}")

@@ -1,0 +1,44 @@
+"""Policies on clusters and on what a program creates beside them: a pack for Pulumi, and the same without an engine.
+
+`POLICIES` are plain rules over a plain view of resources. `soperator_pulumi.policy.pack` serves them to Pulumi
+(`pip install soperator-pulumi[policy]`), `soperator_pulumi.policy.recorded` runs them on a recorded deployment.
+"""
+
+from soperator_pulumi.policy.definition import (
+    MARK_AS_SECRET,
+    AnyPolicy,
+    Circumstances,
+    Edit,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
+from soperator_pulumi.policy.levels import Environment, Levels, PolicyLevel, PolicySeverity, levels
+from soperator_pulumi.policy.registry import POLICIES, without
+from soperator_pulumi.policy.view import UNKNOWN, PodView, ResourceView, look, pods_of
+
+__all__ = [
+    "MARK_AS_SECRET",
+    "POLICIES",
+    "UNKNOWN",
+    "AnyPolicy",
+    "Circumstances",
+    "Edit",
+    "Environment",
+    "Finding",
+    "Levels",
+    "PodView",
+    "PolicyLevel",
+    "PolicySettings",
+    "PolicySeverity",
+    "ResourcePolicy",
+    "ResourceView",
+    "StackPolicy",
+    "levels",
+    "look",
+    "not_known",
+    "pods_of",
+    "without",
+]

@@ -1,0 +1,30 @@
+"""Remediations of policies, carried out on properties."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from soperator_pulumi.policy.definition import MARK_AS_SECRET, Edit
+from soperator_pulumi.policy.view import Path, ResourceView
+
+
+def edited(resource: ResourceView, edits: Iterable[Edit]) -> ResourceView:
+    """Return a resource after its remediation."""
+    props, marks = resource.props, set(resource.secrets or ())
+    for edit in edits:
+        if edit.value is MARK_AS_SECRET:
+            marks.add(edit.path)
+        else:
+            props = with_value(props, edit.path, edit.value)
+    return replace(resource, props=props, secrets=None if resource.secrets is None else frozenset(marks))
+
+
+def with_value(tree: Any, path: Path, value: object) -> Any:  # noqa: ANN401 any tree of values
+    """Return a tree of values with another value at a path; mappings on the way that are missing are made."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(tree, list) and isinstance(key, int):
+        return [with_value(each, rest, value) if index == key else each for index, each in enumerate(tree)]
+    given = tree if isinstance(tree, Mapping) else {}
+    return {**given, key: with_value(given.get(key), rest, value)}

@@ -1,0 +1,130 @@
+"""Judgement of resources by policies, with the levels, settings and exceptions of a stack."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from soperator_pulumi.policy.definition import (
+    AnyPolicy,
+    Circumstances,
+    Edit,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+)
+from soperator_pulumi.policy.levels import PolicyLevel
+from soperator_pulumi.policy.stack_rules import KEY, StackRules
+from soperator_pulumi.policy.view import Path, ResourceView, written
+from soperator_pulumi.spec.validation.parse import parse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A part of a resource that violates a policy, and is not excused."""
+
+    policy: str
+    """Name of the policy."""
+    level: PolicyLevel
+    """Level of the policy in the stack's environment."""
+    resource: ResourceView | None
+    """None for the stack as a whole."""
+    message: str
+    """Place, value given, values allowed, next step."""
+    unknown: bool = False
+    """True where a preview does not know the value: no violation yet."""
+    path: Path = ()
+    """Keys and indices down to the value."""
+
+
+def in_order(policies: Sequence[AnyPolicy]) -> list[AnyPolicy]:
+    """Return policies in the order in which they run: those of resources first."""
+
+    def turn(policy: AnyPolicy) -> tuple[bool, bool]:
+        return isinstance(policy, StackPolicy), isinstance(policy, StackPolicy) and policy.counts_exceptions
+
+    return sorted(policies, key=turn)
+
+
+class Judge:
+    """Judges the resources of one run, and keeps count of the exceptions that were needed."""
+
+    def __init__(self, policies: Sequence[AnyPolicy], rules: StackRules, circumstances: Circumstances) -> None:
+        self.policies = in_order(policies)
+        """Policies in the order in which they run."""
+        self._rules = rules
+        self._circumstances = replace(circumstances, problems=rules.problems, idle_exceptions=self._idle_exceptions)
+        self._needed: set[str] = set()
+        self._undecided: set[str] = set()
+
+    def level(self, policy: AnyPolicy) -> PolicyLevel:
+        """Return the level of a policy in this run."""
+        return self._rules.level(policy)
+
+    def resource(
+        self, policy: ResourcePolicy, resource: ResourceView, more: Mapping[str, Any] | None = None
+    ) -> list[Violation]:
+        """Return the violations of a policy by a resource.
+
+        Args:
+            policy: The policy.
+            resource: The resource.
+            more: Settings that go before those of the stack's file.
+        """
+        return [*self._judged(policy, policy.check(resource, self._circumstances, self._settings(policy, more)))]
+
+    def stack(
+        self, policy: StackPolicy, resources: Sequence[ResourceView], more: Mapping[str, Any] | None = None
+    ) -> list[Violation]:
+        """Return the violations of a policy by all resources together."""
+        return [*self._judged(policy, policy.check(resources, self._circumstances, self._settings(policy, more)))]
+
+    def edits(
+        self, policy: ResourcePolicy, resource: ResourceView, more: Mapping[str, Any] | None = None
+    ) -> list[Edit]:
+        """Return the changes that cure what a resource violates; none where an exception holds for it."""
+        if policy.remediate is None or self._rules.excuse(policy, resource.name) is not None:
+            return []
+        return [*policy.remediate(resource, self._circumstances, self._settings(policy, more))]
+
+    def _settings(self, policy: AnyPolicy, more: Mapping[str, Any] | None) -> PolicySettings:
+        own = self._rules.settings_of(policy)
+        if not more:
+            return own
+        given = {**own.model_dump(exclude_unset=True), **more}
+        return parse(policy.settings, given, policy.name, "settings of a policy", lambda _: iter(()))
+
+    def _judged(self, policy: AnyPolicy, findings: Iterable[Finding]) -> Iterator[Violation]:
+        for finding in findings:
+            excuse = self._rules.excuse(policy, finding.resource.name if finding.resource else "")
+            if excuse is not None and policy.exceptable:
+                self._needed.add(excuse[0])
+            else:
+                self._undecided |= {policy.name} if finding.unknown else set()
+                yield Violation(
+                    policy=policy.name,
+                    level=self.level(policy),
+                    resource=finding.resource,
+                    message=_message(policy, finding),
+                    unknown=finding.unknown,
+                    path=finding.path,
+                )
+
+    def _idle_exceptions(self) -> list[str]:
+        """Return the exceptions that have excused nothing. One counts as needed while its policy is undecided."""
+        return [
+            each
+            for each in self._rules.all_exceptions()
+            if each not in self._needed and each.partition(".")[0] not in self._undecided
+        ]
+
+
+def _message(policy: AnyPolicy, finding: Finding) -> str:
+    resource = finding.resource
+    name = f"{resource.kind} {resource.name}" if resource else "the stack"
+    place = ", ".join(filter(None, [name, written(finding.path)]))
+    if not policy.exceptable:
+        return f"{place}: {finding.text}.\n{policy.cure}"
+    only = f", resources: [{resource.name}]" if resource else ""
+    excuse = f"{KEY}: {{exceptions: {{{policy.name}: {{reason: ...{only}}}}}}}"
+    return f"{place}: {finding.text}.\n{policy.cure} Or give the reason in the stack's file: {excuse}"

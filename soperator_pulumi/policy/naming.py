@@ -1,0 +1,91 @@
+"""Policies on names and labels of objects of Kubernetes."""
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from soperator_pulumi.policy.definition import Circumstances, Edit, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.view import PART_OF_LABEL, UNKNOWN, ResourceView, look, mapped
+
+_AUTONAMED = "pulumi.com/autonamed"
+_NOT_OBJECTS = ("List", "Patch")
+
+
+def _names(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    if not _is_object(resource):
+        return
+    metadata = look(resource.props, "metadata")
+    if metadata is UNKNOWN:
+        yield not_known(resource, ("metadata",))
+        return
+    if not look(metadata, "name") or look(metadata, "annotations", _AUTONAMED) == "true":
+        text = "missing: Pulumi makes one up, and another one for each replacement"
+        yield Finding(resource, ("metadata", "name"), text)
+    if (namespace := look(metadata, "namespace")) == "default" or str(namespace).startswith("kube-"):
+        yield Finding(resource, ("metadata", "namespace"), "belongs to Kubernetes: give the object one of its own")
+
+
+NAMES = ResourcePolicy(
+    name="names",
+    description="Objects have names of their own, and stand in namespaces of their own.",
+    violated_by="an object without `metadata.name`, or in the namespace `default` or `kube-...`",
+    cure="Set metadata.name and metadata.namespace.",
+    levels=levels("advisory", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.LOW,
+    tags=("names",),
+    check=_names,
+)
+
+
+class LabelSettings(PolicySettings):
+    """Settings of `labels`."""
+
+    required: tuple[str, ...] = (PART_OF_LABEL,)
+    """Labels that every object has. Default: `app.kubernetes.io/part-of`."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """Values of further required labels: `{cost-centre: "4711"}`. At the level `remediate`, the policy adds them."""
+
+
+def _labels(resource: ResourceView, _run: Circumstances, settings: LabelSettings) -> Iterator[Finding]:
+    if not _is_object(resource):
+        return
+    labels, path = resource.labels, ("metadata", "labels")
+    if labels is UNKNOWN:
+        yield not_known(resource, path)
+        return
+    for label in dict.fromkeys((*settings.required, *settings.values)):
+        given, wanted = look(labels, label), settings.values.get(label)
+        if given is UNKNOWN:
+            yield not_known(resource, (*path, label))
+        elif given in (None, "") or (wanted is not None and given != wanted):
+            needs = "" if wanted is None else f' or another value, needs "{wanted}"'
+            yield Finding(resource, (*path, label), f"missing{needs}")
+
+
+def _with_labels(resource: ResourceView, _run: Circumstances, settings: LabelSettings) -> Iterator[Edit]:
+    """Add labels of the object, never of its pods, which it would recreate."""
+    if _is_object(resource) and resource.labels is not UNKNOWN:
+        given = mapped(resource.labels)
+        for label, value in settings.values.items():
+            if given.get(label) in (None, ""):
+                yield Edit(("metadata", "labels", label), value)
+
+
+LABELS = ResourcePolicy(
+    name="labels",
+    description="Objects carry the required labels.",
+    violated_by="an object without a label of `required` or of `values`",
+    cure="Add the label: with `labels` in the cluster's description, with metadata.labels elsewhere.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.LOW,
+    tags=("names",),
+    settings=LabelSettings,
+    check=_labels,
+    remediate=_with_labels,
+)
+
+
+def _is_object(resource: ResourceView) -> bool:
+    is_chart = resource.type.startswith(("kubernetes:helm.sh", "kubernetes:yaml", "kubernetes:kustomize"))
+    return resource.is_kubernetes and not is_chart and not resource.kind.endswith(_NOT_OBJECTS)

@@ -1,0 +1,91 @@
+"""Policies on objects that protect pods: NetworkPolicies and PodDisruptionBudgets."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from pydantic import WithJsonSchema
+
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.selectors import selects
+from soperator_pulumi.policy.view import COMPONENT_LABEL, UNKNOWN, PodView, ResourceView, listed, look, pods_of
+
+_NEVER_EVICTED = ("controller", "worker")
+"""Components whose eviction costs the queue its answers, or jobs their nodes."""
+
+
+class NetworkSettings(PolicySettings):
+    """Settings of `network-policies`."""
+
+    directions: Annotated[
+        tuple[str, ...], WithJsonSchema({"type": "array", "items": {"enum": ["Ingress", "Egress"]}})
+    ] = ("Ingress", "Egress")
+    """Directions in which a NetworkPolicy must hold for every pod. Default: `Ingress` and `Egress`."""
+
+
+def _isolated(resources: Sequence[ResourceView], _run: Circumstances, settings: NetworkSettings) -> Iterator[Finding]:
+    policies = _objects(resources, "NetworkPolicy")
+    for pod in _all_pods(resources):
+        if pod.labels is UNKNOWN:
+            yield not_known(pod.resource, (*pod.path, "metadata", "labels"))
+            continue
+        for direction in settings.directions:
+            if not any(_directs(policy, direction) and _protects(policy, "podSelector", pod) for policy in policies):
+                text = f"no NetworkPolicy of this stack is about the {direction.lower()} of these pods"
+                yield Finding(pod.resource, pod.path, text)
+
+
+def _directs(policy: ResourceView, direction: str) -> bool:
+    given = look(policy.props, "spec", "policyTypes")
+    default = ["Ingress", "Egress"] if look(policy.props, "spec", "egress") else ["Ingress"]
+    return direction in (listed(given) or default)
+
+
+NETWORK_POLICIES = StackPolicy(
+    name="network-policies",
+    description="Every pod has NetworkPolicies for its ingress and its egress.",
+    violated_by="a workload whose pods no NetworkPolicy of the stack selects",
+    cure="Add a NetworkPolicy whose podSelector has the labels of these pods.",
+    levels=levels("advisory", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("network", "security"),
+    settings=NetworkSettings,
+    check=_isolated,
+)
+
+
+def _budgeted(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    budgets = _objects(resources, "PodDisruptionBudget")
+    for pod in _all_pods(resources):
+        needs = pod.is_ours and look(pod.labels, COMPONENT_LABEL) in _NEVER_EVICTED
+        if needs and not any(_protects(budget, "selector", pod) for budget in budgets):
+            yield Finding(pod.resource, pod.path, "no PodDisruptionBudget of this stack selects these pods")
+
+
+DISRUPTION_BUDGETS = StackPolicy(
+    name="disruption-budgets",
+    description="Pods of slurmctld and of workers have a PodDisruptionBudget: an eviction asks nobody whose job runs.",
+    violated_by="a StatefulSet `controller` or of a node set whose pods no PodDisruptionBudget selects",
+    cure="Leave the component's PodDisruptionBudget as it is: a transformation has removed or changed it.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs", "availability"),
+    check=_budgeted,
+)
+
+
+def _objects(resources: Sequence[ResourceView], kind: str) -> list[ResourceView]:
+    return [each for each in resources if each.is_kubernetes and each.kind == kind]
+
+
+def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:
+    for resource in resources:
+        yield from pods_of(resource)
+
+
+def _protects(protector: ResourceView, selector: str, pod: PodView) -> bool:
+    """Return True where an object selects a pod, also where a preview knows a part of that not yet."""
+    spaces = [protector.namespace, pod.resource.namespace]
+    if UNKNOWN not in spaces and spaces[0] != spaces[1]:
+        return False
+    return selects(look(protector.props, "spec", selector), pod.labels)

@@ -1,0 +1,155 @@
+"""Policies on a recorded deployment: what a preview with the pack would report, without an engine.
+
+Example::
+
+    import pulumi_kubernetes as kubernetes
+
+    from soperator_pulumi.policy.recorded import judge
+    from soperator_pulumi.testing import deploy
+
+    def program() -> None:
+        kubernetes.core.v1.ConfigMap("web", metadata={"name": "web", "namespace": "web"}, data={"token": "t0p"})
+
+    (leak, label) = judge(deploy(program), environment="prod").failures
+    assert leak.startswith("secrets-in-secrets: ConfigMap web, data.token: ")
+    assert label.startswith("labels: ConfigMap web, metadata.labels")
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pulumi.output import Unknown
+
+from soperator_pulumi.lifecycle.node_drain import with_replicas_before
+from soperator_pulumi.lifecycle.removed_node_sets import with_removed
+from soperator_pulumi.policy.definition import AnyPolicy, Circumstances, Edit, ResourcePolicy, StackPolicy
+from soperator_pulumi.policy.edits import edited
+from soperator_pulumi.policy.judge import Judge, Violation
+from soperator_pulumi.policy.levels import PolicyLevel
+from soperator_pulumi.policy.registry import POLICIES
+from soperator_pulumi.policy.stack_rules import stack_rules
+from soperator_pulumi.policy.view import STACK_TYPE, UNKNOWN, Path, ResourceView
+from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret
+
+__all__ = ["Judgement", "Violation", "judge"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Outcome of all policies on a deployment."""
+
+    violations: tuple[Violation, ...]
+    """Violations, advisory ones too."""
+    remediations: tuple[str, ...]
+    """Corrections that the pack would make: policy and resource."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Messages of the violations that fail a preview, each with its policy's name."""
+        return tuple(f"{each.policy}: {each.message}" for each in self.violations if each.level.fails)
+
+
+def judge(
+    deployment: Deployment,
+    *,
+    environment: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+    before: Deployment | None = None,
+    policies: Sequence[AnyPolicy] = POLICIES,
+    variables: Mapping[str, str] | None = None,
+    stack: str = STACK,
+) -> Judgement:
+    """Return the outcome of all policies on a recorded deployment.
+
+    Args:
+        deployment: The deployment.
+        environment: The stack's environment, unless `policy` names one. Default: by the stack's name.
+        policy: `soperator:policy` of the stack's file.
+        before: The deployment that this one follows, for policies on changes.
+        policies: The policies.
+        variables: Environment variables of the run. Default: those of this process.
+        stack: Name of the stack.
+    """
+    given = {**({} if environment is None else {"environment": environment}), **(policy or {})}
+    rules = stack_rules(given, stack, policies)
+    run = Circumstances(
+        environment=rules.environment,
+        project=PROJECT,
+        stack=stack,
+        variables=os.environ if variables is None else variables,
+    )
+    court = Judge(policies, rules, run)
+    resources = views(deployment, before)
+    violations: list[Violation] = []
+    remediations: list[str] = []
+    for each in court.policies:
+        level = court.level(each)
+        if level is PolicyLevel.DISABLED:
+            continue
+        if isinstance(each, StackPolicy):
+            violations += court.stack(each, resources)
+        elif isinstance(each, ResourcePolicy):
+            if level is PolicyLevel.REMEDIATE:
+                resources = [_remediated(court, each, resource, remediations) for resource in resources]
+            for resource in resources:
+                violations += court.resource(each, resource)
+    return Judgement(tuple(each for each in violations if not each.unknown), tuple(remediations))
+
+
+def _remediated(court: Judge, policy: ResourcePolicy, resource: ResourceView, done: list[str]) -> ResourceView:
+    edits: list[Edit] = court.edits(policy, resource)
+    if edits:
+        done.append(f"{policy.name}: {resource.kind} {resource.name}")
+    return edited(resource, edits)
+
+
+def views(deployment: Deployment, before: Deployment | None = None) -> list[ResourceView]:
+    """Return the resources of a deployment as policies see them, the stack first."""
+    former = {(each.type, each.name): each for each in before.recorded} if before else {}
+    urn = f"urn:pulumi:{STACK}::{PROJECT}::{STACK_TYPE}::{PROJECT}-{STACK}"
+    stack = ResourceView(type=STACK_TYPE, name=f"{PROJECT}-{STACK}", urn=urn, props={}, secrets=frozenset())
+    return [stack, *(_view(each, former.get((each.type, each.name))) for each in deployment.recorded)]
+
+
+def _view(recorded: Recorded, former: Recorded | None) -> ResourceView:
+    request = recorded.request
+    marked: set[Path] = set()
+    props = _plain(recorded.inputs, (), marked)
+    types = request.parent.split("::")[2] if request.parent else ""
+    view = ResourceView(
+        type=recorded.type,
+        name=recorded.name,
+        urn=f"urn:pulumi:{STACK}::{PROJECT}::{f'{types}$' if types else ''}{recorded.type}::{recorded.name}",
+        props=props,
+        parent=request.parent,
+        protect=request.protect,
+        retain_on_delete=request.retainOnDelete,
+        dependencies=tuple(request.dependencies),
+        property_dependencies={key: tuple(each.urns) for key, each in request.propertyDependencies.items()},
+        secrets=frozenset(marked),
+    )
+    return view if former is None else replace(view, props=_checked(view, _plain(former.inputs, (), set())))
+
+
+def _checked(view: ResourceView, olds: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs with what a provider's check adds from those before."""
+    for kind, check in (("NodeDrain", with_replicas_before), ("RemovedNodeSets", with_removed)):
+        if view.acts_as(kind):
+            return check(olds, {**view.props})
+    return view.props
+
+
+def _plain(value: Any, path: Path, marked: set[Path]) -> Any:  # noqa: ANN401 any tree of values
+    """Return a tree of recorded values in plain, and note the paths of secrets."""
+    if isinstance(value, Secret):
+        marked.add(path)
+        return _plain(value.value, path, marked)
+    if isinstance(value, Unknown):
+        return UNKNOWN
+    if isinstance(value, Mapping):
+        return {key: _plain(each, (*path, key), marked) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, (*path, index), marked) for index, each in enumerate(value)]
+    return value

@@ -1,0 +1,68 @@
+"""All policies of this package."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
+from soperator_pulumi.policy.definition import AnyPolicy
+from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
+from soperator_pulumi.policy.kept_data import KEPT_DATA
+from soperator_pulumi.policy.named_runs import NAMED_RUNS
+from soperator_pulumi.policy.naming import LABELS, NAMES
+from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
+from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
+from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
+from soperator_pulumi.policy.quotas import GPU_QUOTA
+from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN
+from soperator_pulumi.policy.upkeep import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
+
+POLICIES: tuple[AnyPolicy, ...] = (
+    POLICY_CONFIGURATION,
+    NAMED_RUNS,
+    PRIVILEGED_PODS,
+    HOST_PATHS,
+    SERVICE_ACCOUNT_TOKENS,
+    PINNED_IMAGES,
+    SECRETS_IN_SECRETS,
+    MARKED_SECRETS,
+    KEPT_DATA,
+    LOGIN_REPLICAS,
+    DRAIN_POLICIES,
+    CANCELLED_JOBS,
+    SCALE_DOWN,
+    PUBLIC_LOGINS,
+    OPEN_EGRESS,
+    USER_NAMESPACES,
+    NAMES,
+    LABELS,
+    NETWORK_POLICIES,
+    DISRUPTION_BUDGETS,
+    GPU_QUOTA,
+    UNUSED_EXCEPTIONS,
+)
+"""All policies. The page on policies has them in a table."""
+
+
+def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> tuple[AnyPolicy, ...]:
+    """Return the policies without those that a pack of yours switches off, each with the reason.
+
+    Args:
+        policies: The policies.
+        switched_off: Reasons by the policies' names.
+
+    Raises:
+        SpecError: A name that no policy has, or an empty reason: all of them.
+    """
+    known = {policy.name for policy in policies}
+    problems = []
+    for name, reason in switched_off.items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(sorted(known))}."
+            problems.append(Problem(name, f"there is no such policy. {hint}"))
+        elif not reason.strip():
+            problems.append(Problem(name, "needs the reason, for whoever reads the pack next."))
+    if problems:
+        raise SpecError("switched_off", problems)
+    return tuple(policy for policy in policies if policy.name not in switched_off)

@@ -1,0 +1,172 @@
+"""Policies on sizes and their changes: logins, drains, scale-down."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import WithJsonSchema
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.view import (
+    COMPONENT_LABEL,
+    UNKNOWN,
+    Path,
+    ResourceView,
+    look,
+    mapped,
+    snake_keys,
+    whole_number,
+)
+from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout, parse_drain
+from soperator_pulumi.spec.types.duration import Duration, duration_text
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.validation.base import whole
+
+
+class LoginSettings(PolicySettings):
+    """Settings of `login-replicas`."""
+
+    minimum: Annotated[int, whole(1, 64)] = 2
+    """Least number of login pods. Default: 2."""
+
+
+def _logins(resource: ResourceView, _run: Circumstances, settings: LoginSettings) -> Iterator[Finding]:
+    is_login = resource.is_ours and look(resource.labels, COMPONENT_LABEL) == "login"
+    if not (is_login and resource.kind == "StatefulSet"):
+        return
+    path = ("spec", "replicas")
+    given = look(resource.props, *path)
+    replicas = 1 if given is None else whole_number(given)
+    if replicas is None:
+        yield not_known(resource, path)
+    elif replicas < settings.minimum:
+        text = f"got {replicas}, needs {settings.minimum} or more: nobody logs in while the last one restarts"
+        yield Finding(resource, path, text)
+
+
+LOGIN_REPLICAS = ResourcePolicy(
+    name="login-replicas",
+    description="More than one login node is there for users.",
+    violated_by="`login.replicas` below `minimum`",
+    cure="Raise login.replicas.",
+    levels=levels("disabled", "disabled", "advisory", "mandatory"),
+    severity=PolicySeverity.MEDIUM,
+    tags=("availability",),
+    settings=LoginSettings,
+    check=_logins,
+)
+
+
+class DrainSettings(PolicySettings):
+    """Settings of `drain-policies`."""
+
+    minimum_timeout: Annotated[Duration, WithJsonSchema({"type": "string"})] = timedelta(minutes=10)
+    """Least time that running jobs are given. Default: `10m`."""
+
+
+def _drains(resource: ResourceView, _run: Circumstances, settings: DrainSettings) -> Iterator[Finding]:
+    drain = _drain_of(resource)
+    if drain is UNKNOWN:
+        yield not_known(resource, ("policy",))
+    elif isinstance(drain, DrainSpec):
+        if not drain.wait:
+            yield Finding(resource, ("policy", "wait"), "got false, needs true: a scale-down must wait for jobs")
+        if drain.timeout < settings.minimum_timeout:
+            got, least = duration_text(drain.timeout), duration_text(settings.minimum_timeout)
+            yield Finding(resource, ("policy", "timeout"), f"got {got}, needs {least} or more for running jobs")
+
+
+DRAIN_POLICIES = ResourcePolicy(
+    name="drain-policies",
+    description="Every node set has a drain policy that waits for jobs.",
+    violated_by="`drain.wait: false`, or `drain.timeout` below `minimum_timeout`",
+    cure="Set drain.wait to true, and raise drain.timeout in the node set.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs",),
+    settings=DrainSettings,
+    check=_drains,
+)
+
+
+def _cancels(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    drain = _drain_of(resource)
+    if drain is UNKNOWN:
+        yield not_known(resource, ("policy",))
+    elif isinstance(drain, DrainSpec):
+        if drain.on_timeout is OnTimeout.CANCEL:
+            yield Finding(resource, ("policy", "on_timeout"), 'got "cancel", needs "abort", "wait" or "requeue"')
+        if drain.on_timeout is OnTimeout.REQUEUE and drain.not_requeueable is NotRequeueable.CANCEL:
+            yield Finding(resource, ("policy", "not_requeueable"), 'got "cancel", needs "abort"')
+
+
+CANCELLED_JOBS = ResourcePolicy(
+    name="cancelled-jobs",
+    description="No drain cancels jobs without a reason.",
+    violated_by="`drain.on_timeout: cancel`, or `requeue` with `not_requeueable: cancel`",
+    cure="Choose another value in the node set's drain.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs",),
+    check=_cancels,
+)
+
+
+class ScaleDownSettings(PolicySettings):
+    """Settings of `scale-down`."""
+
+    at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(25, percent=True)
+    """Nodes that a node set may lose in one deployment: a number, or a percentage of the set, but at least one.
+    Default: 25 %."""
+
+
+def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDownSettings) -> Iterator[Finding]:
+    if resource.acts_as("NodeDrain") and (given := resource.input("replicas_before")) is not None:
+        before, now = whole_number(given), whole_number(resource.input("replicas"))
+        if before is None or now is None:
+            yield not_known(resource, ("replicas",))
+            return
+        yield from _loss(resource, ("replicas",), before, now, settings.at_most)
+        drain = _drain_of(resource)
+        if now < before and isinstance(drain, DrainSpec) and not (drain.wait and drain.timeout):
+            text = f"a scale-down from {before} to {now} nodes needs a drain policy that waits for jobs"
+            yield Finding(resource, ("policy",), text)
+    elif resource.acts_as("RemovedNodeSets"):
+        for name, nodes in mapped(resource.input("removed")).items():
+            yield from _loss(resource, ("removed", name), whole_number(nodes) or 0, 0, settings.at_most)
+
+
+def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Share) -> Iterator[Finding]:
+    allowed = max(1, at_most.of(before))
+    if before - now > allowed:
+        text = f"{before - now} of {before} nodes would leave at once, at most {allowed} are allowed ({at_most})"
+        yield Finding(resource, path, text)
+
+
+SCALE_DOWN = ResourcePolicy(
+    name="scale-down",
+    description="A deployment takes few nodes at once from a node set, and waits for their jobs.",
+    violated_by="fewer `replicas` by more than `at_most`, or without a drain policy that waits; a removed node set "
+    "that had more nodes",
+    cure="Scale down in several deployments, to 0 before a node set is removed.",
+    levels=levels("disabled", "advisory", "advisory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs", "availability"),
+    settings=ScaleDownSettings,
+    check=_scale_down,
+)
+
+
+def _drain_of(resource: ResourceView) -> object:
+    """Return the drain policy of a NodeDrain: UNKNOWN where a part is not known, None for other resources."""
+    if not resource.acts_as("NodeDrain"):
+        return None
+    policy = snake_keys(resource.input("policy"))
+    if policy is UNKNOWN or (isinstance(policy, Mapping) and UNKNOWN in policy.values()):
+        return UNKNOWN
+    try:
+        return parse_drain(policy, "drain")
+    except SpecError:
+        return None  # the component refuses it, with all problems

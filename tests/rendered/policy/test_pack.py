@@ -1,0 +1,143 @@
+"""The pack, asked by the analyzer's protocol: it reports what the same policies find in a recorded deployment."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from pulumi.runtime.proto import analyzer_pb2
+
+from soperator_pulumi.policy import POLICIES
+from soperator_pulumi.policy.recorded import judge
+from soperator_pulumi.testing import deploy
+from tests.rendered.cluster.clusters import provided
+from tests.rendered.policy.packs import Pack, failing, request, running
+from tests.rendered.policy.violating import CREDENTIALS, VIOLATING, a_cluster
+from tools import paths
+
+FOLDER = paths.ROOT / "policy"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+CONFIGURED = ["policy-configuration", "gpu-quota", "unused-exceptions"]
+PROVIDER = "pulumi:providers:kubernetes"
+
+
+@pytest.fixture(scope="module")
+def prod() -> Iterator[Pack]:
+    with running(FOLDER, "prod") as pack:
+        yield pack
+
+
+@pytest.fixture(scope="module")
+def configured() -> Iterator[Pack]:
+    """The pack for a stack whose file violates policies itself, in a run with a variable."""
+    merged: dict[str, Any] = {"environment": "prod"}
+    for name in CONFIGURED:
+        for key, value in VIOLATING[name].policy.items():
+            merged[key] = {**merged.get(key, {}), **value}
+    with running(FOLDER, "any", merged, VIOLATING["named-runs"].variables) as pack:
+        yield pack
+
+
+@pytest.mark.parametrize("name", [name for name in VIOLATING if name not in {*CONFIGURED, "named-runs"}])
+def test_a_program_that_violates_a_policy_fails_in_preview(prod: Pack, name: str) -> None:
+    case = VIOLATING[name]
+    before = deploy(case.before, outputs=provided) if case.before else None
+    found = prod.judge(deploy(case.program, outputs=provided), before)
+    assert failing(found) == {name}
+    assert all(each.message.startswith(each.description) for each in found)
+
+
+def test_a_stack_s_file_and_a_variable_violate_policies_too(configured: Pack) -> None:
+    quota = configured.judge(deploy(VIOLATING["gpu-quota"].program, outputs=provided))
+    cluster = configured.judge(deploy(VIOLATING["named-runs"].program, outputs=provided))
+    assert failing(quota) == {"gpu-quota", "policy-configuration", "unused-exceptions"}
+    assert failing(cluster) == {"named-runs", "policy-configuration", "unused-exceptions"}
+
+
+def test_a_cluster_that_prod_takes_passes(prod: Pack) -> None:
+    assert prod.judge(deploy(a_cluster(), outputs=provided)) == []
+
+
+def test_messages_are_those_of_a_recorded_deployment(prod: Pack) -> None:
+    deployment = deploy(VIOLATING["open-egress"].program, outputs=provided)
+    recorded = judge(deployment, environment="prod", variables={}).violations
+    found = prod.judge(deployment)
+    assert [each.message.split("\n", 1)[1] for each in found] == [each.message for each in recorded]
+
+
+def test_every_policy_names_its_level_severity_cure_and_settings(prod: Pack) -> None:
+    found = {each.name: each for each in prod.info().policies}
+    assert found.keys() == {policy.name for policy in POLICIES}
+    for policy in POLICIES:
+        info = found[policy.name]
+        assert (info.description, info.remediation_steps, [*info.tags]) == (
+            policy.description, policy.cure, [*policy.tags],
+        )  # fmt: skip
+        assert info.severity == analyzer_pb2.PolicySeverity.Value(f"POLICY_SEVERITY_{policy.severity.name}")
+        assert set(info.configSchema.properties) == set(policy.settings.model_fields) - {"level"}
+    at_most = plain(found["scale-down"].configSchema.properties["at_most"])
+    assert at_most["type"] == ["integer", "string"]
+    assert "default" not in at_most, "an engine would give it"
+
+
+def plain(struct: Any) -> Any:
+    return json_format.MessageToDict(struct)
+
+
+def a_pod(**changes: Any) -> analyzer_pb2.AnalyzeRequest:
+    container = {"name": "a", "image": "registry.example/a:1", **changes}
+    return request("kubernetes:core/v1:Pod", "pod", {
+        "metadata": {"name": "a", "namespace": "shop", "labels": {"app.kubernetes.io/part-of": "shop"}},
+        "spec": {"serviceAccountName": "a", "containers": [container]},
+    })  # fmt: skip
+
+
+def test_a_value_that_a_preview_does_not_know_is_a_warning_and_hides_no_violation(prod: Pack) -> None:
+    found = prod.analyzed(a_pod(image=UNKNOWN, securityContext={"privileged": True}))
+    assert failing(found) == {"privileged-pods"}
+    (warning,) = [each for each in found if each.enforcementLevel == analyzer_pb2.ADVISORY]
+    assert warning.policyName == "pinned-images"
+    assert "pod spec.containers[0].image can't be known during preview" in warning.message
+
+
+def test_an_unknown_value_in_one_resource_leaves_a_policy_of_the_stack_to_the_others(prod: Pack) -> None:
+    deployment = deploy(VIOLATING["disruption-budgets"].program, outputs=provided)
+    admin: Any = deployment.request("hpc-admin", "StatefulSet").object
+    admin["spec"]["template"]["metadata"]["labels"] = UNKNOWN
+    assert failing(prod.judge(deployment)) == {"disruption-budgets"}
+
+
+def test_a_marked_credential_passes_and_a_plain_one_does_not(prod: Pack) -> None:
+    for value, expected in ((CREDENTIALS, {"marked-secrets"}), ({**SECRET, "value": CREDENTIALS}, set())):
+        asked = request(PROVIDER, "other", {"kubeconfig": value})
+        assert prod.corrected(asked) == []
+        assert failing(prod.analyzed(asked)) == expected
+
+
+def test_no_message_repeats_a_text_of_the_properties(prod: Pack) -> None:
+    secret = "hunter2hunter2"
+    environment = [{"name": "DB_PASSWORD", "value": secret}]
+    found = prod.analyzed(a_pod(env=environment, args=[f"--token={secret}"], image=f"{secret}.example/{secret}"))
+    assert failing(found) == {"pinned-images", "secrets-in-secrets"}
+    assert secret not in "".join(each.message for each in found)
+
+
+def test_what_is_safe_is_corrected_where_the_level_is_remediate() -> None:
+    team = {"labels": {"level": "remediate", "values": {"team": "research"}}}
+    with running(FOLDER, "dev", {"settings": team}) as pack:
+        asked = a_pod(image=UNKNOWN)
+        pod: Any = asked.properties
+        pod["spec"]["serviceAccountName"] = ""
+        token, labels = pack.corrected(asked)
+        assert (token.policyName, labels.policyName) == ("service-account-tokens", "labels")
+        assert plain(token.properties)["spec"]["automountServiceAccountToken"] is False
+        corrected = plain(labels.properties)
+        assert corrected["spec"]["automountServiceAccountToken"] is False, "one follows the other"
+        assert corrected["metadata"]["labels"]["team"] == "research"
+        assert corrected["metadata"]["labels"]["app.kubernetes.io/part-of"] == "shop"
+        assert corrected["spec"]["containers"][0]["image"] == UNKNOWN
+
+        (marked,) = pack.corrected(request(PROVIDER, "other", {"kubeconfig": CREDENTIALS, "context": "c"}))
+        assert plain(marked.properties)["kubeconfig"] == {**SECRET, "value": CREDENTIALS}
+        assert plain(marked.properties)["context"] == "c"

@@ -1,0 +1,80 @@
+"""Each policy has a program that violates it, and no other policy is violated by that."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.policy import POLICIES, Environment
+from soperator_pulumi.policy.recorded import Judgement, judge
+from soperator_pulumi.testing import Deployment, deploy
+from tests.rendered.cluster.clusters import provided
+from tests.rendered.policy.violating import VIOLATING, a_cluster
+
+ALL = {policy.name: policy for policy in POLICIES}
+
+
+@functools.cache
+def deployed(name: str) -> tuple[Deployment, Deployment | None]:
+    case = VIOLATING[name]
+    before = deploy(case.before, outputs=provided) if case.before else None
+    return deploy(case.program, outputs=provided), before
+
+
+def judged(name: str, environment: str = "prod", policy: Mapping[str, Any] | None = None) -> Judgement:
+    case, (deployment, before) = VIOLATING[name], deployed(name)
+    given = {**case.policy, **(policy or {})}
+    return judge(deployment, environment=environment, policy=given, before=before, variables=case.variables)
+
+
+def failing(judgement: Judgement) -> set[str]:
+    return {each.policy for each in judgement.violations if each.level.fails}
+
+
+def test_each_policy_has_a_program_that_violates_it() -> None:
+    assert VIOLATING.keys() == ALL.keys()
+
+
+def test_a_cluster_that_prod_takes_violates_nothing() -> None:
+    assert judge(deploy(a_cluster(), outputs=provided), environment="prod", variables={}).violations == ()
+
+
+@pytest.mark.parametrize("name", VIOLATING)
+def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
+    found = judged(name)
+    assert failing(found) == {name}
+    for message in found.failures:
+        assert message.startswith(f"{name}: ")
+        assert ALL[name].cure in message
+
+
+@pytest.mark.parametrize("environment", [*Environment])
+@pytest.mark.parametrize("name", VIOLATING)
+def test_a_violation_counts_as_the_environment_says(name: str, environment: Environment) -> None:
+    level = ALL[name].levels.in_(environment)
+    found = judged(name, environment)
+    levels = {each.level for each in found.violations if each.policy == name}
+    corrected = any(each.startswith(f"{name}: ") for each in found.remediations)
+    assert levels == ({level} if level not in {"disabled", "remediate"} else set())
+    assert corrected is (level == "remediate")
+
+
+@pytest.mark.parametrize("name", [name for name in VIOLATING if ALL[name].exceptable])
+def test_a_reason_in_the_stack_excuses_the_violation(name: str) -> None:
+    exceptions = {"exceptions": {name: {"reason": "INC-4711"}}}
+    assert judged(name, policy=exceptions).violations == ()
+
+
+@pytest.mark.parametrize("name", [name for name in VIOLATING if not ALL[name].exceptable])
+def test_no_exception_excuses_a_policy_about_the_run_or_the_policies(name: str) -> None:
+    exceptions = {**VIOLATING[name].policy.get("exceptions", {}), name: {"reason": "INC-4711"}}
+    found = judged(name, policy={"exceptions": exceptions})
+    assert name in failing(found)
+    assert any(f"exceptions.{name}: has no effect" in message for message in found.failures)
+
+
+@pytest.mark.parametrize("name", [name for name in VIOLATING if ALL[name].exceptable])
+def test_an_exception_for_another_resource_excuses_nothing(name: str) -> None:
+    exceptions = {"exceptions": {name: {"reason": "INC-4711", "resources": ["another-*"]}}}
+    assert failing(judged(name, policy=exceptions)) == {name, "unused-exceptions"}

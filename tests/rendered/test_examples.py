@@ -1,0 +1,120 @@
+"""Every example, deployed under mocks as its folder has it."""
+
+import functools
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import soperator_pulumi
+from soperator_pulumi.testing import Deployment, deploy
+from tests.examples import FOLDER, PYTHON, Example, example
+
+STORAGE_STACK = "organization/hpc-storage/test"
+OTHER_STACKS = {STORAGE_STACK: {"namespace": "hpc-test", "jail": "jail", "state": "slurmctld-state"}}
+CONFIG = {"larger-program": {"soperator:kubeconfig": "apiVersion: v1\nclusters: []\n"}}
+"""Values that an example leaves to its user."""
+
+
+@functools.cache
+def deployed(which: Example) -> Deployment:
+    """Deploy an example. A deployment cannot be changed, so one of each is enough."""
+    return deployed_beside(which, OTHER_STACKS)
+
+
+def deployed_beside(which: Example, stacks: Mapping[str, Mapping[str, Any]]) -> Deployment:
+    return deploy(
+        lambda: runpy.run_path(str(which.folder), run_name="__main__"),
+        config=which.texts(**CONFIG.get(which.name, {})),
+        stacks=stacks,
+    )
+
+
+@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+def test_an_example_deploys_as_it_stands(which: Example) -> None:
+    deployment = deployed(which)
+    assert deployment.recorded
+    assert deployment.exports
+
+
+def test_the_minimal_program_makes_one_cluster_of_two_nodes() -> None:
+    deployment = deployed(example("minimal"))
+    assert [each.name for each in deployment.resources(":SlurmCluster")] == ["hpc"]
+    assert deployment.one("hpc-cpu", "StatefulSet").inputs["spec"]["replicas"] == 2
+
+
+def test_two_clusters_share_nothing_but_the_description() -> None:
+    deployment = deployed(example("two-clusters"))
+    assert [each.name for each in deployment.resources(":SlurmCluster")] == ["research-test", "teaching-test"]
+    objects = [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
+    for each in objects:
+        cluster = each.name.rpartition("-test")[0]
+        assert each.inputs["metadata"].get("namespace", each.inputs["metadata"]["name"]) == f"{cluster}-test"
+        others = {other.name.rpartition("-test")[0] for other in deployment.waits_for(each)}
+        assert others <= {cluster}
+
+
+def test_the_larger_program_s_own_namespace_and_volumes_outlive_the_cluster() -> None:
+    deployment = deployed(example("larger-program"))
+    claims = {("PersistentVolumeClaim", name) for name in ("root-and-homes", "datasets")}
+    own = {("Namespace", "research"), *claims}
+    for kind, name in own:
+        found = deployment.one(name, kind)
+        assert found.parent == ""
+    workers = deployment.one("hpc-cpu", "StatefulSet")
+    assert own <= {(each.type.rpartition(":")[2], each.name) for each in deployment.waits_for(workers)}
+    assert "hpc-namespace" not in {each.name for each in deployment.recorded}
+
+
+def test_the_larger_program_s_provider_deploys_every_object() -> None:
+    deployment = deployed(example("larger-program"))
+    objects = [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
+    assert {each.request.provider.rpartition("::")[0].rpartition("::")[2] for each in objects} == {"research"}
+
+
+def test_the_cluster_mounts_the_volumes_of_the_other_stack() -> None:
+    stacks = {STORAGE_STACK: {"namespace": "n", "jail": "a", "state": "b"}}
+    deployment = deployed_beside(example("storage-and-cluster/cluster"), stacks)
+    assert deployment.resources("PersistentVolumeClaim") == ()
+    volumes = deployment.one("hpc-controller", "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
+    assert "b" in {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
+
+
+def test_the_storage_stack_exports_what_the_cluster_stack_requires() -> None:
+    exports = deployed(example("storage-and-cluster/storage")).exports
+    assert exports == {"namespace": "hpc-test", "jail": "jail", "state": "slurmctld-state"}
+    assert (
+        deployed_beside(example("storage-and-cluster/cluster"), {STORAGE_STACK: exports}).exports["namespace"]
+        == "hpc-test"
+    )
+
+
+def test_the_tests_of_the_program_with_tests_pass_in_its_own_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "testing"
+    shutil.copytree(example("testing").folder, folder)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "5 passed" in done.stdout
+
+
+@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+def test_an_example_installs_this_version_of_the_package(which: Example) -> None:
+    lines = (which.folder / "requirements.txt").read_text().splitlines()
+    required = {each.name: each for each in map(Requirement, lines)}
+    if any("soperator_pulumi" in file.read_text() for file in which.folder.glob("*.py")):
+        assert required["soperator-pulumi"].specifier.contains(soperator_pulumi.__version__)
+    else:
+        assert required.keys() == {"pulumi", "pulumi-kubernetes"}
+
+
+def test_the_list_of_examples_has_each_folder() -> None:
+    listed = re.findall(r"(?m)^\| \[([\w-]+)\]", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == sorted(each.name for each in FOLDER.iterdir() if each.is_dir())

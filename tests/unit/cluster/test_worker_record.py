@@ -1,0 +1,92 @@
+"""Record of a worker's node in slurmctld, as slurmd is about to start."""
+
+import pytest
+
+from tests.unit.cluster.worker_container import CONF, OWNER, POD_START, POD_STOP, Worker
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "weight"), [(0, 1), (1, 2), (2, 2), (3, 3), (6, 3), (7, 4), (14, 4), (511, 10), (1000, 10)]
+)
+def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
+    worker: Worker, ordinal: int, weight: int
+) -> None:
+    registers = f'{CONF} Weight={weight} State=DRAIN Reason="{POD_START}"'
+    assert worker.start(ordinal)[-2:] == ["--conf", registers]
+
+
+def test_a_record_that_says_what_the_node_is_stays_as_it_is(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == []
+
+
+def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN", "disk is broken", features="cpu", weight=1)
+    assert worker.start()[0] == "-D"
+    changed = "update nodename=cpu-4 weight=3 availablefeatures=cpu,ib activefeatures=cpu,ib"
+    assert worker.changes() == [changed]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("IDLE", ""),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c"),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: rolling-update 1a2b3c (was: disk was broken)"),
+        ("DOWN*+DRAIN", f"{POD_STOP} : Not responding"),
+        ("IDLE+DRAIN", POD_START),
+        ("DOWN*+DYNAMIC_NORM", "Not responding"),
+    ],
+)
+def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
+    worker: Worker, state: str, reason: str
+) -> None:
+    worker.node(state, reason, cpus=2)
+    worker.write(reservations="ReservationName=a StartTime=x Nodes=cpu-5,cpu-40 NodeCnt=2\n", pending="\ncpu-14\n")
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == ["delete nodename=cpu-4"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("IDLE+DRAIN", "disk is broken"),
+        ("IDLE+DRAIN", f"soperator-pulumi {OWNER}: health 1a2b3c"),  # of a newer release
+        ("IDLE+DRAIN", f"{POD_STOP} and the disk is broken"),
+        ("IDLE+DRAIN", POD_STOP.replace(OWNER, "project-test.hpc")),
+        ("IDLE+FAIL", POD_STOP),
+        ("DOWN", "disk is broken"),
+        ("DOWN*+DRAIN", "Not responding"),
+    ],
+)
+def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(
+    worker: Worker, state: str, reason: str
+) -> None:
+    worker.node(state, reason, cpus=2)
+    assert worker.start(kept=True)[0] == "-D"
+    assert worker.changes() == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"reservations": "ReservationName=a StartTime=x Nodes=cpu-3,cpu-4 NodeCnt=2\n"},
+        {"pending": "\ncpu-4\n"},
+        {"jobs": "cpu-4\n"},
+    ],
+    ids=str,
+)
+def test_the_record_of_a_node_that_a_reservation_or_a_job_names_is_not_deleted(
+    worker: Worker, names: dict[str, str]
+) -> None:
+    worker.node("IDLE", cpus=2)
+    worker.write(**names)
+    assert worker.start(kept=True)[0] == "-D"
+    assert worker.changes() == []
+
+
+def test_slurmd_is_started_when_slurmctld_answers(worker: Worker) -> None:
+    worker.write(answers="3")
+    assert worker.start()[0] == "-D"
+    assert int((worker.root / "looks").read_text()) == 4

@@ -1,0 +1,103 @@
+"""Start of a worker's slurmd: what it closes, its limits, and an image of another version."""
+
+import re
+import time
+
+import pytest
+
+from soperator_pulumi.cluster import containers, worker_scripts
+from soperator_pulumi.cluster.worker_scripts import (
+    NEWCOMER_SECONDS,
+    SCRIPTS,
+)
+from soperator_pulumi.render import layout
+from tests.unit.cluster.worker_container import IMAGE, POD_START, ROOT, Worker, paths
+
+
+def test_what_everybody_may_write_to_is_closed_before_slurmd_starts(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    assert worker.start()[0] == "-D"
+
+    closed = [call.split()[-1] for call in worker.calls.read_text().splitlines() if "-o remount,bind,ro " in call]
+    assert closed == ["/dev", "/dev/pts", "/dev/nvidia0", "/proc/keys"]
+    assert (worker.root / "termination-log").stat().st_mode & 0o077 == 0
+
+
+def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see(worker: Worker) -> None:
+    assert worker.start()[0] == "-D"
+    closed = [call for call in worker.calls.read_text().splitlines() if "noexec" in call]
+    options = "nosuid=recursive,nodev=recursive,noexec=recursive"
+    assert closed == [
+        f"mount -o remount,bind,{options} /tmp",
+        f"mount -o remount,bind,ro=recursive,{options} /data",
+    ]
+    assert (worker.root / "jail-binds").read_text() == "bind=/tmp\nbind=/data:ro\n"
+    assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
+
+
+@pytest.mark.parametrize(
+    ("lock_memory", "limits"),
+    [
+        (False, ""),
+        (True, "--memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource "),
+    ],
+)
+def test_slurmd_starts_with_the_limits_that_jobs_inherit(worker: Worker, lock_memory: bool, limits: str) -> None:
+    worker.write(**{"bin/prlimit": '#!/bin/sh\necho "prlimit $*"\n'})
+    (worker.root / "bin/prlimit").chmod(0o755)
+    worker.options["lock_memory"] = lock_memory
+    (started,) = worker.start()
+    preload = f"env LD_PRELOAD={worker.root}/open_as_user.so slurmd -D -b -Z --conf-server controller-0:6817 --conf "
+    assert started.startswith(f"prlimit --nproc=4096:4096 {limits}{preload}")
+
+
+def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
+    worker.start()
+    begun, deadline = worker.root / "put-into-service", time.monotonic() + 10
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert begun.read_text() == f"cpu-4\n{POD_START}\n{NEWCOMER_SECONDS}\n"
+
+
+@pytest.mark.parametrize("change", ["other=1", "memory_mib="])
+def test_an_image_of_another_version_than_the_program_ends_in_words_that_name_it(worker: Worker, change: str) -> None:
+    command = [word for word in worker.start_command() if not word.startswith(change)]
+    done = worker.run([*command, change] if change == "other=1" else command)
+    assert done.returncode != 0
+    assert change.rstrip("=") in done.stderr
+    assert "images.worker is of another version than the program that made this pod." in done.stderr
+    assert worker.calls.read_text() == ""
+
+
+def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker) -> None:
+    (worker.root / "scripts/start.sh").unlink()
+    done = worker.run(worker.start_command())
+    assert done.returncode == 127
+    assert "start.sh is not in this image: images.worker is of another version" in done.stderr
+
+
+def test_scripts_and_program_agree_on_paths() -> None:
+    here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
+    only_of_scripts = {"MESSAGE_QUEUES", "PROC"}
+    assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
+        name: here[name] for name in paths().keys() - only_of_scripts
+    }
+    assert f"COPY scripts {SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
+
+
+def test_scripts_and_the_plugin_agree_on_paths() -> None:
+    headers = "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h"))
+    defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
+    of_plugin = (defined["USER_CLEANUP_DIRECTORIES"], defined["JAIL_CGROUPS"])
+    assert of_plugin == (paths()["JAIL_OWN"], paths()["JAIL_CGROUPS"])
+
+
+def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:
+    worker.node("IDLE+DYNAMIC_NORM")
+    worker.write(**{"termination-log": ""})
+
+    done = worker.run(worker.start_command())
+
+    assert done.returncode != 0
+    assert "open_as_user.so" in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,102 @@
+"""`python -m soperator_pulumi.convert`: its outputs, and errors that name place, finding and next step."""
+
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.convert.__main__ import main
+from tests.unit.convert.conversions import DATA, written
+
+FILE = str(DATA / "slinky" / "tpu-values.yaml")
+
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+data: {munge.key: c2VjcmV0}
+"""
+SLURM_CLUSTER = """
+---
+apiVersion: slurm.nebius.ai/v1
+kind: SlurmCluster
+metadata: {name: %s}
+"""
+
+
+def test_stack_and_report_go_where_the_command_line_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stack, report = tmp_path / "Pulumi.hpc.yaml", tmp_path / "report.txt"
+
+    assert main([FILE]) == 0
+    shown = capsys.readouterr()
+    assert main([FILE, "--output", str(stack), "--report", str(report)]) == 0
+
+    assert capsys.readouterr() == ("", "")
+    assert (stack.read_text(), report.read_text()) == (shown.out, shown.err)
+
+
+def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stack = written(tmp_path, "mine", "Pulumi.hpc.yaml")
+
+    assert main([FILE, "--output", str(stack)]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert stack.read_text() == "mine"
+    assert main([FILE, "--output", str(stack), "--force"]) == 0
+    assert "soperator:cluster" in stack.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["input.yaml: empty", "Give values of"]),
+        ("- a\n- b\n", ["holds no mapping", "Give values of"]),
+        ("a: 1\nb: 2\n", ["of no kind that is known, by its keys a, b", "Give values of"]),
+        ("controller: {}\ndefaultBackend: {}\ntcp: {}\n", ["of no kind that is known, by its keys controller, "]),
+        ("a: [1\n", ["input.yaml, line 2", "Give a plain YAML file"]),
+        ("a: {{ .Values.x }}\n", ["input.yaml, line 1", "templates"]),
+        ("slurmNodes: !vault x\n", ["input.yaml, line 1", "!vault", "encrypted"]),
+        ("slurmNodes: {}\nslurmNodes: {}\n", ['the key "slurmNodes" twice', "line 2"]),
+        ("slurmNodes: &a\n  b: *a\n", ["nested deeper than 64 levels"]),
+        ("a: \x00\n", ["input.yaml", "YAML"]),
+        (SECRET, ["No custom resource", "Secret", "kubectl get"]),
+        (
+            SLURM_CLUSTER % "a" + SLURM_CLUSTER % "b",
+            ["2 resources of the kind SlurmCluster: a, b", "a file of its own"],
+        ),
+        (SLURM_CLUSTER % "a" + "---\nslurmKey: {}\n", ["do not describe one cluster together", "of one project"]),
+        (
+            "apiVersion: slinky.slurm.net/v1alpha1\nkind: Cluster\nmetadata: {name: a}\n",
+            ["of Slinky 0.x", "upgrade first"],
+        ),
+    ],
+)
+def test_files_that_cannot_be_converted_are_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: list[str]
+) -> None:
+    assert main([str(written(tmp_path, text))]) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert [word for word in words if word not in shown.err] == []
+    assert "Traceback" not in shown.err
+    assert "c2VjcmV0" not in shown.err
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+
+    assert main([str(tmp_path / "missing.yaml")]) == 1
+    assert main([str(tmp_path / "binary")]) == 1
+    assert main([FILE, "--output", str(tmp_path / "no" / "Pulumi.x.yaml")]) == 1
+
+    missing, binary, folder = capsys.readouterr().err.splitlines()
+    assert "missing.yaml: No such file or directory. Name a file that can be read." in missing
+    assert "binary: no text in UTF-8" in binary
+    assert "Name a file that can be written." in folder
+
+
+def test_two_files_of_one_chart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(written(tmp_path, "slurmNodes: {}\n", name)) for name in ("a.yaml", "b.yaml")]
+
+    assert main(files) == 1
+    assert "Two files are values of soperator's Helm chart slurm-cluster" in capsys.readouterr().err

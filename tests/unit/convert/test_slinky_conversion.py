@@ -1,0 +1,182 @@
+"""Parts of Slinky that its recorded files do not have, or have in one form alone."""
+
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.spec.cluster import parse_cluster
+from tests.unit.convert.conversions import completed, converted
+
+NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}, partition: {enabled: true}}"
+
+
+def fate_of(conversion: Converted, path: str) -> Fate:
+    (entry,) = [each for each in conversion.entries if each.leaf.path == path]
+    return entry.fate
+
+
+def test_defaults_of_sets_reach_each_set_that_does_not_overrule_them(tmp_path: Path) -> None:
+    text = """
+clusterName: hpc
+nodesetDefaults:
+  replicas: 3
+  slurmd: {image: registry.example.com/slurmd:1, resources: {limits: {cpu: 16, memory: 64Gi}}}
+  extraConfMap: {Features: [fast, big], Weight: 1}
+  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}
+nodesets:
+  a: {}
+  b: {replicas: 5, slurmd: {resources: {limits: {cpu: 1500m}}}}
+  c: {enabled: false, replicas: 9}
+"""
+    conversion = converted(tmp_path, text)
+    a, b = conversion.cluster["node_sets"]
+
+    assert (a["replicas"], a["cpus"], a["memory_gib"], a["features"]) == (3, 16, 64, ["fast", "big"])
+    assert "pod_resources" not in a
+    assert (b["replicas"], b["cpus"], b["memory_gib"]) == (5, 1, 64)
+    assert b["pod_resources"] == {"limits": {"cpu": "1500m", "memory": "64Gi"}}
+    assert a["rolling_update"] == b["rolling_update"] == {"max_unavailable": 2}
+    assert conversion.cluster["jail"]["source"] == {"image": "registry.example.com/slurmd:1"}
+    assert fate_of(conversion, "nodesetDefaults.replicas") is Fate.TAKEN
+    assert fate_of(conversion, "nodesetDefaults.extraConfMap.Weight") is Fate.NOT_POSSIBLE
+    assert fate_of(conversion, "nodesets.c.replicas") is Fate.NOT_NEEDED
+
+
+def test_one_jail_comes_from_the_first_image(tmp_path: Path) -> None:
+    text = """
+clusterName: hpc
+nodesets:
+  a: {slurmd: {image: {repository: registry.example.com/a, digest: "sha256:%s"}}}
+  b: {slurmd: {image: {repository: registry.example.com/b, tag: "1"}}}
+""" % ("0" * 64)
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["jail"]["source"]["image"] == f"registry.example.com/a@sha256:{'0' * 64}"
+    assert fate_of(conversion, "nodesets.b.slurmd.image.repository") is Fate.NOT_POSSIBLE
+
+
+def test_partitions_of_the_values_and_of_node_sets_are_one_list(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+nodesets: {{cpu: {NODE_SET}, gpu: {{partition: {{enabled: true, config: "MaxTime=4:00:00 State=UP"}}}}}}
+partitions:
+  every: {{enabled: true, nodesets: [ALL], configMap: {{Default: "YES", AllowGroups: [a, b]}}}}
+  all: {{enabled: true, nodesets: [cpu]}}
+  off: {{enabled: false, nodesets: [cpu]}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["partitions"] == [
+        {"name": "cpu"},
+        {"name": "gpu", "options": {"MaxTime": "4:00:00", "State": "UP"}},
+        {"name": "every", "default": True, "options": {"AllowGroups": "a,b"}},
+    ]
+    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["cpu", "every"], ["gpu", "every"]]
+    assert fate_of(conversion, "partitions.all.enabled") is Fate.NOT_POSSIBLE  # Slurm reserves the name
+    parse_cluster(completed(conversion))
+
+
+def test_a_node_set_whose_only_partition_is_refused_gets_one_of_its_own(tmp_path: Path) -> None:
+    text = """
+clusterName: hpc
+nodesets: {cpu: {}}
+partitions: {all: {enabled: true, nodesets: [ALL]}}
+"""
+    (node_set,) = converted(tmp_path, text).cluster["node_sets"]
+
+    assert node_set["partitions"] == ["cpu"]
+
+
+def test_a_node_on_each_machine_needs_a_number(tmp_path: Path) -> None:
+    conversion = converted(tmp_path, "clusterName: hpc\nnodesets: {cpu: {scalingMode: DaemonSet}}\n")
+
+    assert "node_sets[0].replicas" in {each.path for each in conversion.additions}
+    parse_cluster(completed(conversion))
+
+
+def test_login_nodes_come_from_the_first_set_that_is_enabled(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+loginsetDefaults: {{service: {{spec: {{type: LoadBalancer, loadBalancerSourceRanges: [10.1.0.0/16]}}}}}}
+loginsets:
+  off: {{enabled: false}}
+  on:
+    replicas: 2
+    service: {{metadata: {{annotations: {{example.com/internal: "true"}}}}, port: 2222}}
+    login:
+      volumeMounts: [{{name: homes, mountPath: /home}}]
+      resources: {{requests: {{cpu: 1, memory: 1073741824, ephemeral-storage: 1Gi}}}}
+    podSpec:
+      volumes: [{{name: homes, persistentVolumeClaim: {{claimName: homes}}}}, {{name: unused, emptyDir: {{}}}}]
+  more: {{replicas: 7}}
+nodesets: {{cpu: {NODE_SET}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["login"] == {
+        "replicas": 2,
+        "service": "LoadBalancer",
+        "service_annotations": {"example.com/internal": "true"},
+        "allowed_sources": ["10.1.0.0/16"],
+        "pod_resources": {"requests": {"cpu": "1", "memory": "1048576Ki"}},
+    }
+    assert conversion.cluster["jail"]["submounts"] == [{"path": "/home", "existing_claim": "homes"}]
+    assert fate_of(conversion, "loginsets.on.service.port") is Fate.NOT_POSSIBLE
+    assert fate_of(conversion, "loginsets.more.replicas") is Fate.NOT_POSSIBLE
+    parse_cluster(completed(conversion))
+
+
+def test_slurm_conf_comes_from_the_text_where_both_forms_are_given(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+controller:
+  extraConf: "MinJobAge=2 \\nSlurmctldParameters=enable_stepmgr\\nPartitionName=p Nodes=cpu,other Default=YES\\n"
+  extraConfMap: {{MinJobAge: 9}}
+  persistence: {{existingClaim: state}}
+nodesets: {{cpu: {NODE_SET}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["slurm"]["extra"] == {"MinJobAge": "2", "SlurmctldParameters": "enable_stepmgr"}
+    assert [each["name"] for each in conversion.cluster["partitions"]] == ["p", "cpu"]
+    assert fate_of(conversion, "controller.extraConfMap.MinJobAge") is Fate.NOT_NEEDED
+    assert fate_of(conversion, "controller.persistence.existingClaim") is Fate.NOT_POSSIBLE
+    assert "state" not in conversion.cluster.get("storage", {})
+
+
+def test_lists_of_parameters_are_joined_as_slurm_writes_them(tmp_path: Path) -> None:
+    text = "clusterName: hpc\ncontroller: {extraConfMap: {DebugFlags: [Power, Agent], PrologFlags: []}}\nnodesets: {}\n"
+
+    assert converted(tmp_path, text).cluster["slurm"]["extra"] == {"DebugFlags": "Power,Agent"}
+
+
+@pytest.mark.parametrize(("hostname", "name"), [("cpu-", "cpu"), ("", "slurm-worker-cpu")])
+def test_a_node_set_resource_is_named_as_in_slurm(tmp_path: Path, hostname: str, name: str) -> None:
+    text = f"""
+apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata: {{name: hpc}}
+---
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {{name: slurm-worker-cpu}}
+spec: {{template: {{spec: {{hostname: "{hostname}"}}}}, partition: {{enabled: true}}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["name"] == "hpc"
+    assert [each["name"] for each in conversion.cluster["node_sets"]] == [name]
+    assert [each["name"] for each in conversion.cluster["partitions"]] == [name]
+
+
+def test_the_class_of_all_pods_is_that_of_each_role(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+priorityClass: {{enabled: true, name: high}}
+nodesets: {{cpu: {NODE_SET}, own: {{podSpec: {{priorityClassName: mine}}}}}}
+"""
+    cluster = converted(tmp_path, text).cluster
+
+    assert cluster["controller"]["priority_class"] == "high"
+    assert [each["priority_class"] for each in cluster["node_sets"]] == ["high", "mine"]

@@ -1,0 +1,303 @@
+"""Parts of soperator that its recorded files do not have, or have in one form alone."""
+
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.spec.cluster import parse_cluster
+from tests.unit.convert.conversions import completed, converted
+
+CLUSTER = """
+clusterName: hpc
+slurmNodes: {login: {size: 1, sshdServiceType: NodePort, sshdServiceLoadBalancerSourceRanges: [10.0.0.0/8]}}
+"""
+NODE_SETS = """
+nodesets:
+  - {name: cpu, slurmd: {resources: {cpu: 16, memory: 64Gi}}}
+  - {name: gpu, slurmd: {resources: {cpu: "8", memory: 32Gi}}}
+"""
+
+
+def flux(cluster: str, node_sets: str = NODE_SETS) -> str:
+    """Return values with both charts in one file."""
+
+    def indented(text: str) -> str:
+        return "".join(f"    {line}\n" for line in text.splitlines())
+
+    return (
+        f"slurmCluster:\n  overrideValues:\n{indented(cluster)}"
+        f"nodesets:\n  enabled: true\n  overrideValues:\n{indented(node_sets)}"
+    )
+
+
+def fates(conversion: Converted, path: str) -> dict[str, tuple[Fate, tuple[str, ...]]]:
+    """Return fate and targets of the values below a path, by the rest of their paths."""
+    return {
+        entry.leaf.path.partition(path)[2]: (entry.fate, entry.targets)
+        for entry in conversion.entries
+        if path in entry.leaf.path
+    }
+
+
+def test_partitions_of_raw_lines_keep_nodes_options_and_default(tmp_path: Path) -> None:
+    partitions = """
+partitionConfiguration:
+  configType: custom
+  rawConfig:
+    - PartitionName=low Nodes=cpu Default=YES MaxTime=8:00:00 PriorityTier=1
+    - PartitionName=every Nodes=ALL Default=NO QOS=normal
+    - PartitionName=none Nodes=other
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + partitions))
+
+    assert conversion.cluster["partitions"] == [
+        {"name": "low", "default": True, "options": {"MaxTime": "8:00:00", "PriorityTier": "1"}},
+        {"name": "every", "options": {"QOS": "normal"}},
+    ]
+    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["low", "every"], ["every"]]
+    assert fates(conversion, "rawConfig[2]")[" (PartitionName)"][0] is Fate.NOT_POSSIBLE
+
+
+def test_structured_partitions_name_node_sets_or_all(tmp_path: Path) -> None:
+    partitions = """
+partitionConfiguration:
+  configType: structured
+  partitions:
+    - {name: main, isAll: true, config: "Default=YES State=UP"}
+    - {name: gpu, isAll: false, nodeSetRefs: [gpu], config: "MaxTime=1-00 Nonsense=1"}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + partitions))
+
+    assert conversion.cluster["partitions"] == [
+        {"name": "main", "default": True, "options": {"State": "UP"}},
+        {"name": "gpu", "options": {"MaxTime": "1-00"}},
+    ]
+    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["main"], ["main", "gpu"]]
+    assert fates(conversion, "partitions[1].config")[" (Nonsense)"][0] is Fate.NOT_POSSIBLE
+
+
+def test_a_node_set_in_no_partition_gets_one_of_its_own(tmp_path: Path) -> None:
+    partitions = """
+partitionConfiguration: {configType: structured, partitions: [{name: main, nodeSetRefs: [cpu]}]}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + partitions))
+
+    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["main"], ["gpu"]]
+    parse_cluster(completed(conversion))
+
+
+def test_text_of_slurm_conf_is_taken_parameter_by_parameter(tmp_path: Path) -> None:
+    text = """
+slurmConfig: {maxJobCount: 20000}
+customSlurmConfig: |
+  # limits
+  MaxJobCount=50000
+  SchedulerParameters=defer,bf_continue   # as before
+  GresTypes=gpu
+  MetricsType=metrics/openmetrics
+  Prolog
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + text))
+
+    assert conversion.cluster["slurm"]["extra"] == {
+        "MaxJobCount": "50000",
+        "SchedulerParameters": "defer,bf_continue",
+    }
+    found = {path: fate for path, (fate, _) in fates(conversion, "customSlurmConfig").items()}
+    assert found == {
+        " (MaxJobCount)": Fate.TAKEN,
+        " (SchedulerParameters)": Fate.TAKEN,
+        " (GresTypes)": Fate.NOT_POSSIBLE,
+        " (MetricsType)": Fate.NOT_POSSIBLE,
+        " (text)": Fate.NOT_POSSIBLE,
+    }
+    assert fates(conversion, "maxJobCount")[""][0] is Fate.NOT_NEEDED
+
+
+def test_a_volume_of_login_nodes_and_workers_is_one_submount(tmp_path: Path) -> None:
+    cluster = """
+clusterName: hpc
+volumeSources:
+  - {name: data, persistentVolumeClaim: {claimName: datasets, readOnly: true}}
+  - {name: homes, createPVC: true, size: 1Ti, persistentVolumeClaim: {claimName: homes}}
+  - {name: nfs, nfs: {server: files, path: /x}}
+slurmNodes:
+  login:
+    sshdServiceLoadBalancerSourceRanges: [10.0.0.0/8]
+    volumes:
+      jailSubMounts:
+        - {name: data, mountPath: /data, volumeSourceName: data}
+        - {name: homes, mountPath: /home, volumeSourceName: homes}
+        - {name: x, mountPath: /x, volumeSourceName: nfs}
+        - {name: y, mountPath: /y, volumeSourceName: other}
+"""
+    node_sets = """
+nodesets:
+  - name: cpu
+    slurmd:
+      resources: {cpu: 16, memory: 64Gi}
+      volumes:
+        sharedMemorySize: 8Gi
+        jailSubMounts:
+          - name: data
+            mountPath: /data
+            readOnly: true
+            volumeSource: {persistentVolumeClaim: {claimName: datasets}}
+          - {name: local, mountPath: /mnt/local, subPath: a, volumeSource: {hostPath: {path: /mnt/nvme}}}
+          - {name: scratch, mountPath: /scratch, volumeSource: {emptyDir: {sizeLimit: 1500Mi}}}
+          - {name: etc, mountPath: /etc/x, volumeSource: {emptyDir: {sizeLimit: 1Gi}}}
+"""
+    conversion = converted(tmp_path, flux(cluster, node_sets))
+
+    assert conversion.cluster["jail"]["submounts"] == [
+        {"path": "/data", "existing_claim": "datasets", "read_only": True},
+        {"path": "/home", "existing_claim": "homes"},
+        {"path": "/scratch", "scratch_gib": 2, "roles": ["worker"]},
+        {"path": "/dev/shm", "memory_gib": 8, "roles": ["worker"]},
+    ]
+    parse_cluster(completed(conversion))
+    left = [each.leaf.value for each in conversion.entries if "mountPath" in each.leaf.keys and not each.targets]
+    assert left == ["/x", "/y", "/mnt/local", "/etc/x"]
+
+
+def test_node_sets_with_volumes_of_their_own_at_one_path_keep_the_first(tmp_path: Path) -> None:
+    node_sets = """
+nodesets:
+  - name: a
+    slurmd:
+      resources: {cpu: 4, memory: 8Gi}
+      volumes: {jailSubMounts: [{name: x, mountPath: /x, volumeSource: {hostPath: {path: /mnt/a}}}]}
+  - name: b
+    slurmd:
+      resources: {cpu: 4, memory: 8Gi}
+      volumes: {jailSubMounts: [{name: x, mountPath: /x, volumeSource: {hostPath: {path: /mnt/b}}}]}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER, node_sets))
+
+    assert [each["host_path"] for each in conversion.cluster["jail"]["submounts"]] == ["/mnt/a"]
+    assert {fate for fate, _ in fates(conversion, "nodesets[1].slurmd.volumes").values()} == {Fate.NOT_POSSIBLE}
+
+
+@pytest.mark.parametrize(
+    ("static", "cpus"),
+    [
+        ("CPUs=12 Boards=1 CoresPerSocket=99", 12),
+        ("SocketsPerBoard=2 CoresPerSocket=8 ThreadsPerCore=2", 32),
+        ("Weight=5", 16),
+        ("", 16),
+    ],
+)
+def test_cpus_are_those_that_slurm_schedules(tmp_path: Path, static: str, cpus: int) -> None:
+    node_sets = f"""
+nodesets:
+  - {{name: cpu, nodeConfig: {{static: "{static}"}}, slurmd: {{resources: {{cpu: 16, memory: 64Gi}}}}}}
+"""
+    (node_set,) = converted(tmp_path, flux(CLUSTER, node_sets)).cluster["node_sets"]
+
+    assert node_set["cpus"] == cpus
+    assert ("pod_resources" in node_set) == (cpus != 16)
+
+
+def test_what_the_spec_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
+    node_sets = NODE_SETS.replace("name: cpu", "name: controller")
+    conversion = converted(tmp_path, flux(CLUSTER, node_sets))
+
+    (addition,) = [each for each in conversion.additions if each.path.endswith(".name")]
+    assert 'got "controller", which is reserved' in addition.text
+    (entry,) = [each for each in conversion.entries if each.leaf.path.endswith("nodesets[0].name")]
+    assert entry.fate is Fate.NOT_POSSIBLE
+
+
+def test_problems_between_values_are_to_be_corrected(tmp_path: Path) -> None:
+    node_sets = NODE_SETS.replace("name: cpu", "name: cpu, replicas: 5000")
+    conversion = converted(tmp_path, flux(CLUSTER, node_sets))
+
+    assert [each.path for each in conversion.additions if "slurm.max_nodes" in each.text] == ["node_sets"]
+    assert "# CORRECT node_sets: 5001 nodes in all" in conversion.stack_file()
+
+
+def test_node_sets_of_a_release_that_is_off_are_not_taken(tmp_path: Path) -> None:
+    conversion = converted(tmp_path, flux(CLUSTER).replace("enabled: true", "enabled: false"))
+
+    assert conversion.cluster["node_sets"] == "<add>"
+    assert {fate for fate, _ in fates(conversion, "nodesets.overrideValues").values()} == {Fate.NOT_NEEDED}
+
+
+def test_resources_of_kubectl_get_are_taken_from_their_list(tmp_path: Path) -> None:
+    text = """
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: slurm.nebius.ai/v1
+    kind: SlurmCluster
+    metadata:
+      name: hpc
+      uid: 8d7c
+      resourceVersion: "7"
+      managedFields: [{manager: helm, operation: Apply}]
+      annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", mine: yes}
+    spec:
+      crVersion: 5.0.0
+      secrets: {sshdKeysName: keys}
+      slurmNodes: {login: {size: 0, sshdServiceType: ClusterIP}, wrong: 1}
+    status: {phase: Available}
+  - apiVersion: slurm.nebius.ai/v1alpha1
+    kind: NodeSet
+    metadata: {name: cpu}
+    spec: {replicas: 0, slurmd: {resources: {cpu: 2, memory: 4Gi, nvidia.com/gpu: 8}}}
+  - {apiVersion: slurm.nebius.ai/v1alpha1, kind: NodeSetPowerState, metadata: {name: cpu}, spec: {nodeSetRef: cpu}}
+"""
+    conversion = converted(tmp_path, text)
+    found = {path: fate for path, (fate, _) in fates(conversion, "SlurmCluster/hpc: ").items()}
+
+    assert conversion.cluster["secrets"] == {"ssh_host_key": {"secret": "keys"}}
+    assert conversion.cluster["login"] == {"replicas": 0, "service": "ClusterIP"}
+    assert conversion.cluster["node_sets"][0]["replicas"] == 0
+    assert found["metadata.uid"] is found["status.phase"] is Fate.NOT_NEEDED
+    assert found["metadata.annotations.mine"] is Fate.NOT_POSSIBLE
+    assert found["spec.slurmNodes.wrong"] is Fate.UNKNOWN
+    parse_cluster(completed(conversion))
+
+
+def test_images_have_one_pull_policy_and_all_pull_secrets(tmp_path: Path) -> None:
+    more = """
+imagePullPolicy: Always
+imagePullSecrets: [{name: one}]
+populateJail: {imagePullPolicy: Never, imagePullSecrets: [{name: two}, {name: one}]}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + more))
+
+    assert conversion.cluster["images"]["pull_policy"] == "Always"
+    assert conversion.cluster["images"]["pull_secrets"] == ["one", "two"]
+    assert fates(conversion, "populateJail.imagePullPolicy")[""][0] is Fate.NOT_POSSIBLE
+
+
+def test_values_in_another_form_and_misspelt_keys_are_unknown_and_empty_ones_are_not(tmp_path: Path) -> None:
+    more = """
+imagePullSecrets: registry
+secrets: {}
+k8sNodeFilterz: [{name: x}]
+slurmConfig: {maxJobCount: 5}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + more))
+
+    unknown = [
+        each.leaf.path.rpartition("overrideValues.")[2] for each in conversion.entries if each.fate is Fate.UNKNOWN
+    ]
+    assert unknown == ["imagePullSecrets", "k8sNodeFilterz[0].name"]
+    assert fates(conversion, "overrideValues.secrets")[""][0] is Fate.NOT_NEEDED
+
+
+def test_a_release_without_values_has_the_defaults_of_its_chart(tmp_path: Path) -> None:
+    cluster = converted(tmp_path, "slurmCluster: {releaseName: soperator, overrideValues: null}\n").cluster
+
+    assert (cluster["name"], cluster["login"]["replicas"]) == ("soperator", 2)
+
+
+def test_node_sets_in_values_that_are_not_overridden_are_taken(tmp_path: Path) -> None:
+    text = flux(CLUSTER).replace("  enabled: true\n  overrideValues:", "  enabled: true\n  values:")
+    conversion = converted(tmp_path, text)
+
+    assert [each["name"] for each in conversion.cluster["node_sets"]] == ["cpu", "gpu"]
+    assert Fate.UNKNOWN not in {each.fate for each in conversion.entries}

@@ -1,0 +1,222 @@
+"""`make docs`: writes the typed arguments of a cluster, `spec/args.py`, from the models of the spec.
+
+Editors and type checkers read that module, and the plugin for other languages infers its schema from it.
+"""
+
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Iterator
+from datetime import timedelta
+from enum import Enum
+
+import pulumi
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.jail import TarballSource
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SshHostKeyRef
+from soperator_pulumi.spec.slurm_settings import PartitionOptions, SlurmConfExtra
+from soperator_pulumi.spec.storage import JailVolume, StateVolume, VolumeSpec
+from soperator_pulumi.spec.types.addresses import Ports
+from soperator_pulumi.spec.types.duration import duration_text
+from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.types.quantity import CpuQuantity
+from soperator_pulumi.spec.validation.descriptions import field_descriptions
+from tools import paths
+
+FILE = paths.ROOT / "soperator_pulumi" / "spec" / "args.py"
+
+_HEAD = '''\
+"""Description of a cluster as typed dictionaries, for editors, type checkers, and the schema of other languages.
+
+`make docs` writes this module from the models beside it, which check the values. A value that may be an Output is a
+`pulumi.Input` here and a `Maybe` there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+'''
+
+_SHARED: dict[type[BaseModel], type[BaseModel]] = {
+    JailVolume: VolumeSpec,
+    StateVolume: VolumeSpec,
+    MungeKeyRef: SecretRef,
+    SshHostKeyRef: SecretRef,
+}
+"""Models that differ in their defaults alone, and share a dictionary."""
+
+_NAMES: dict[type[BaseModel], str] = {TarballSource: "TarballArgs"}
+
+_ANNOTATED: tuple[tuple[object, str], ...] = (
+    (CpuQuantity, "str | float"),
+    (SlurmConfExtra, "Mapping[str, str | float]"),
+    (PartitionOptions, "Mapping[str, str | float]"),
+)
+_SIMPLE: dict[object, str] = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    typing.Any: "Any",
+    timedelta: "str",
+    Share: "int | str",
+    Ports: "int | str",
+}
+
+_WIDTH = 120
+_INDENT = "    "
+
+
+def source() -> str:
+    """Return the whole module."""
+    dictionaries: dict[type[BaseModel], list[type[BaseModel]]] = {}
+    for model in _models(ClusterSpec):
+        group = dictionaries.setdefault(_SHARED.get(model, model), [])
+        if model not in group:
+            group.append(model)
+    return _HEAD + "".join(f"\n\n{_dictionary(base, models)}" for base, models in dictionaries.items())
+
+
+def name_of(model: type[BaseModel]) -> str:
+    """Return the name of a model's dictionary: `NodeSetArgs` for `NodeSetSpec`."""
+    base = _SHARED.get(model, model)
+    return _NAMES.get(base, f"{base.__name__.removesuffix('Spec')}Args")
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield the models that a model needs, then itself."""
+    if issubclass(model, Scheduled) and model is not Scheduled:
+        yield from _models(Scheduled)
+    for field in model.model_fields.values():
+        for part in _types_in(field.annotation):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _models(part)
+    yield model
+
+
+def _types_in(annotation: object) -> Iterator[object]:
+    arguments = typing.get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _types_in(argument)
+
+
+def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
+    """Return the dictionary of a model, or of several that differ in defaults."""
+    inherited = Scheduled.model_fields if issubclass(base, Scheduled) and base is not Scheduled else {}
+    own = {name: field for name, field in base.model_fields.items() if name not in inherited}
+    required = {name for name in own if all(model.model_fields[name].is_required() for model in models)}
+    total = bool(required) and base is not ClusterSpec
+    bases = ["ScheduledArgs" if inherited else "TypedDict", *([] if total else ["total=False"])]
+    written, meanings = typing.get_type_hints(base, include_extras=True), field_descriptions(base)
+    lines = [f"class {name_of(base)}({', '.join(bases)}):", *_docstring(_about(base)), ""]
+    for name, field in own.items():
+        key = _key(written[name])
+        lines.append(f"{_INDENT}{name}: {key if not total or name in required else f'NotRequired[{key}]'}")
+        meaning = _one_line(meanings[name])
+        more = [text for text in _values(field.annotation) if not _has_all(meaning, text)]
+        more += [] if "Default: " in meaning else _default(field)
+        lines += _docstring(" ".join([meaning, *more]))
+    return "\n".join(lines) + "\n"
+
+
+def _has_all(meaning: str, values: str) -> bool:
+    """Return True where a meaning explains the values itself."""
+    return all(word in meaning for word in re.findall("`.*?`", values))
+
+
+def _about(model: type[BaseModel]) -> str:
+    about = _one_line(model.__doc__)
+    if model is not ClusterSpec:
+        return about
+    needed = [f"`{name}`" for name, field in model.model_fields.items() if field.is_required()]
+    needed[0] += " (a component has a default)"
+    return f"{about} Required: {', '.join(needed[:-1])} and {needed[-1]}."
+
+
+def _key(annotation: object) -> str:
+    """Return the type of a key for a person who writes the value."""
+    for known, text in _ANNOTATED:
+        if annotation == known:
+            return text
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType}:
+        return _union(arguments)
+    if origin is typing.Annotated:
+        return _key(arguments[0])
+    if origin is tuple:
+        return f"Sequence[{_key(arguments[0])}]"
+    if origin is dict:
+        return f"Mapping[str, {_key(arguments[1])}]"
+    if origin is typing.Literal:
+        return "str"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return "str"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return name_of(annotation)
+    return _SIMPLE[annotation]
+
+
+def _union(arguments: tuple[object, ...]) -> str:
+    """Return the type of a union: None is the absence of the key, and with an Output it is an input."""
+    outputs = [each for each in arguments if typing.get_origin(each) is pulumi.Output]
+    plain = [each for each in arguments if each is not types.NoneType and each not in outputs]
+    written = " | ".join(dict.fromkeys(map(_key, plain)))
+    return f"pulumi.Input[{written}]" if outputs else written
+
+
+def _values(annotation: object) -> Iterator[str]:
+    """Yield the allowed values, where these are words."""
+    for part in _types_in(annotation):
+        if isinstance(part, type) and issubclass(part, Enum):
+            yield f"One of {', '.join(f'`{member.value}`' for member in part)}."
+    for literal in _literals(annotation):
+        yield f"Only {', '.join(f'`{value}`' for value in typing.get_args(literal))}."
+
+
+def _literals(annotation: object) -> Iterator[object]:
+    if typing.get_origin(annotation) is typing.Literal:
+        yield annotation
+        return
+    for argument in typing.get_args(annotation):
+        yield from _literals(argument)
+
+
+def _default(field: FieldInfo) -> Iterator[str]:
+    """Yield the default, where the meaning does not have it."""
+    if field.is_required() or field.default_factory_takes_validated_data:
+        return
+    match field.get_default(call_default_factory=True):
+        case None | BaseModel() | dict() | tuple():
+            return
+        case timedelta() as duration:
+            yield f"Default: {duration_text(duration)}."
+        case Enum(value=value) | value:
+            yield f"Default: {str(value).lower() if isinstance(value, bool) else value}."
+
+
+def _docstring(text: str) -> list[str]:
+    escaped = text.replace("\\", "\\\\")
+    whole = f'"""{escaped}"""'
+    wrapped = textwrap.wrap(whole, _WIDTH - len(_INDENT), break_long_words=False, break_on_hyphens=False)
+    return [f"{_INDENT}{line}" for line in wrapped]
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def main() -> None:
+    """Write the module."""
+    FILE.write_text(source())
+
+
+if __name__ == "__main__":
+    main()
