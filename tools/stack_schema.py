@@ -9,6 +9,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from soperator_pulumi.policy.registry import POLICIES
+from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
@@ -32,7 +34,7 @@ def schema() -> JsonSchemaValue:
     """Return the schema. Draft 7 is what editors know."""
     definitions = _definitions()
     cluster = _merged({"$ref": f"{_DEFINITIONS}ClusterSpec"}, definitions)
-    keys = _keys(cluster)
+    keys = _keys(cluster, _policy(definitions))
     config = {
         "description": "Configuration of the stack. Keys of other namespaces are for other programs and providers.",
         "type": "object",
@@ -55,11 +57,10 @@ def text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
+def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
     """Return the schemas of the keys under `soperator:`."""
     secure = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
     name = {"type": "string", "minLength": 1}
-    exception = _closed({"reason": name, "resources": {"type": "array", "items": name}}, ["reason"])
     return {
         stack_config.ONE: {**cluster, "description": "The cluster of the stack, merged over `soperator:defaults`."},
         stack_config.SEVERAL: {
@@ -81,27 +82,7 @@ def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
             "anyOf": [{"type": "string"}, secure, {"$ref": f"{_DEFINITIONS}{_REFERENCE}"}],
         },
         stack_config.CONTEXT: {"description": "Context in the kubeconfig. Default: its current one.", "type": "string"},
-        stack_config.POLICY: {
-            "description": "Policies of the stack: docs/policies.md.",
-            **_closed(
-                {
-                    "environment": {
-                        "description": "Environment that decides the level of each policy.",
-                        "enum": ["local", "dev", "staging", "prod"],
-                    },
-                    "exceptions": {
-                        "description": "Exceptions by the policies' names, each with its reason.",
-                        "type": "object",
-                        "additionalProperties": exception,
-                    },
-                    "settings": {
-                        "description": "Settings by the policies' names.",
-                        "type": "object",
-                        "additionalProperties": {"type": "object"},
-                    },
-                }
-            ),
-        },
+        stack_config.POLICY: {**policy, "description": "Policies of the stack: docs/policies.md."},
     }
 
 
@@ -150,10 +131,8 @@ class _Generator(GenerateJsonSchema):
 
 def _definitions() -> Definitions:
     """Return the schemas of all models, and that of a reference to another stack, which every deferred value may be."""
-    described = ClusterSpec.model_json_schema(
-        ref_template=f"{_DEFINITIONS}{{model}}", schema_generator=_Generator, mode="validation"
-    )
-    found: Definitions = {**described.pop("$defs"), "ClusterSpec": described}
+    found: Definitions = {}
+    _describe(ClusterSpec, found)
     reference = {
         stack_outputs.STACK: {
             "description": "Stack as `<organization>/<project>/<stack>`.",
@@ -167,6 +146,27 @@ def _definitions() -> Definitions:
         **definitions,
         _REFERENCE: {**_closed(reference, [*reference]), "description": "An output of another stack."},
     }
+
+
+def _describe(model: type[BaseModel], definitions: Definitions) -> JsonSchemaValue:
+    """Add the schemas of a model and of its parts to the definitions, and return the reference to it."""
+    described = model.model_json_schema(ref_template=f"{_DEFINITIONS}{{model}}", schema_generator=_Generator)
+    definitions |= {**described.pop("$defs", {}), model.__name__: described}
+    return {"$ref": f"{_DEFINITIONS}{model.__name__}"}
+
+
+def _policy(definitions: Definitions) -> JsonSchemaValue:
+    """Return the schema of `soperator:policy`: our policies by their names, and room for those of a pack of yours."""
+    reference = _describe(PolicySpec, definitions)
+    parts = definitions[PolicySpec.__name__]["properties"]
+    exception = parts["exceptions"]["additionalProperties"]
+    parts["exceptions"]["properties"] = {
+        each.name: {**exception, "description": each.description} for each in POLICIES if each.exceptable
+    }
+    parts["settings"]["properties"] = {
+        each.name: {**_describe(each.settings, definitions), "description": each.description} for each in POLICIES
+    }
+    return reference
 
 
 def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
