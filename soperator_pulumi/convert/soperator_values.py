@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from soperator_pulumi.convert import rules
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import pull_settings
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
