@@ -76,6 +76,14 @@ digits, '-' and '.'.
     )
 
 
+def test_clusters_of_one_name_are_refused_before_either_is_made() -> None:
+    assert refusal(clusters={"blue": a_cluster(), "green": a_cluster(namespace="green")}) == (
+        "the configuration of stack test has 1 problem:\n"
+        '  soperator:clusters.green.name: "hpc" is also that of soperator:clusters.blue. '
+        "Clusters need distinct names: choose another."
+    )
+
+
 def test_the_problems_of_one_cluster_have_paths_below_its_key() -> None:
     assert refusal(cluster=a_cluster(login={"replicas": -1})) == (
         "soperator:cluster has 1 problem:\n  login.replicas: got -1, needs a whole number from 0 to 64."
