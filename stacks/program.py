@@ -66,12 +66,12 @@ def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> tuple[dict[str, 
     described, problems = stack_config.read(values)
     specs = {}
     for each in described:
-        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.path)
+        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.place)
         named = {"name": each.component, **description} if isinstance(description, Mapping) else description
         try:
             specs[each.component] = parse_cluster(named, each.path)
         except SpecError as error:
-            problems += map(each.placed, error.problems)
+            problems += [Problem(each.place(problem.path), problem.text) for problem in error.problems]
     problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.items()})
     malformed = {problem.path for problem in outputs.problems}
     return specs, [*outputs.problems, *(each for each in problems if each.path not in malformed)]

@@ -146,6 +146,14 @@ def test_a_reference_that_leads_nowhere_is_named_with_the_form_that_it_needs(
     )
 
 
+def test_a_malformed_reference_of_the_defaults_is_named_there() -> None:
+    defaults = {"storage": {"state": {"storage_class": {"from_stack": STORAGE}}}}
+    assert refusal(cluster=a_cluster(), defaults=defaults) == (
+        "the configuration of stack test has 1 problem:\n"
+        f"  soperator:defaults.storage.state.storage_class: got a mapping of from_stack, {FORM}"
+    )
+
+
 def test_another_stack_is_not_asked_for_anything_before_the_configuration_is_valid() -> None:
     cluster = a_cluster(jail={"storage": {"storage_class": {"from_stack": "a/b/gone", "output": "class"}}}, login=5)
     assert refusal(cluster=cluster) == (
