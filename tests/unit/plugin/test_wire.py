@@ -6,7 +6,7 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.plugin.wire import read, write
-from tests.unit.plugin.driver import plain, secret, struct, unknown_output
+from tests.unit.plugin.driver import plain, secret, struct
 
 
 class Word(StrEnum):
@@ -26,7 +26,7 @@ def test_a_secret_deep_in_a_value_makes_the_whole_value_secret() -> None:
     assert secrets == {"map"}
 
 
-@pytest.mark.parametrize("value", [UNKNOWN, secret(UNKNOWN), unknown_output()], ids=["text", "secret", "output"])
+@pytest.mark.parametrize("value", [UNKNOWN, secret(UNKNOWN)], ids=["plain", "secret"])
 def test_a_value_that_is_not_known_yet_is_never_none(value: object) -> None:
     assert read(struct({"kubeconfig": value}))[0] == {"kubeconfig": UNKNOWN}
 
