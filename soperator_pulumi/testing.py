@@ -124,6 +124,8 @@ def deploy(
     preview: bool = False,
     config: Mapping[str, str] | None = None,
     stacks: Mapping[str, Mapping[str, Any]] | None = None,
+    project: str = PROJECT,
+    stack_name: str = STACK,
 ) -> Deployment:
     """Run `program` as Pulumi would, against mocks that create nothing, and return its registrations.
 
@@ -134,6 +136,8 @@ def deploy(
         config: The stack's configuration, keys with their namespace.
         stacks: Outputs of other stacks, by the names with which the program refers to these: `org/project/stack`. A
             secret one is a `Secret`.
+        project: Name of the project, as the program sees it.
+        stack_name: Name of the stack, as the program sees it.
 
     Raises:
         Exception: Any exception of the program.
@@ -143,7 +147,7 @@ def deploy(
     def run() -> None:
         with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
-            settings.configure(_settings(monitor, preview=preview))
+            settings.configure(_settings(monitor, project, stack_name, preview=preview))
             # Outputs from outside of any deployment wait for loops that are closed.
             settings.SETTINGS.outputs = set()
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
@@ -152,15 +156,15 @@ def deploy(
     return Deployment(tuple(monitor.recorded), monitor.exports)
 
 
-def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
+def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bool) -> settings.Settings:
     """Return the settings of `pulumi.runtime.set_mocks`, without its stack: exports need one of their own."""
     features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
         monitor_features=features,
         engine=mocks.MockEngine(None),
-        project=PROJECT,
-        stack=STACK,
+        project=project,
+        stack=stack_name,
         dry_run=preview,
         organization="organization",
         callbacks=None,

@@ -23,10 +23,17 @@ _WANTED = "<organization>/<project>/<stack>"
 
 
 class StackOutputs:
-    """Reads outputs of other stacks, each stack once, and collects malformed references."""
+    """Reads outputs of other stacks, each stack once.
 
-    def __init__(self) -> None:
+    Without `read` their values are unknown: a description can be checked before another stack is asked for anything.
+    """
+
+    def __init__(self, *, read: bool) -> None:
         self.problems: list[Problem] = []
+        """Malformed references."""
+        self.found = False
+        """True after the first reference."""
+        self._read_them = read
         self._stacks: dict[str, pulumi.StackReference] = {}
 
     def resolve(self, value: object, path: str) -> object:
@@ -41,6 +48,7 @@ class StackOutputs:
 
     def output(self, reference: Mapping[str, object], path: str) -> pulumi.Output[Any] | None:
         """Return the output that a reference names; None if the reference is malformed."""
+        self.found = True
         stack, name = reference[STACK], reference.get(OUTPUT)
         if {*reference} != {STACK, OUTPUT} or not isinstance(stack, str) or not isinstance(name, str):
             text = f"got a mapping of {', '.join(reference)}, needs {STACK}: {_WANTED} and {OUTPUT}: <name>, both text."
@@ -50,7 +58,7 @@ class StackOutputs:
                 "In a backend other than Pulumi Cloud, the organization is `organization`."
             )
         else:
-            return self._read(stack, name, path)
+            return self._read(stack, name, path) if self._read_them else pulumi.Output.from_input(pulumi.UNKNOWN)
         self.problems.append(Problem(path, text))
         return None
 

@@ -13,6 +13,9 @@ FILE = paths.ROOT / "docs" / "api.md"
 PUBLIC_MODULES = (
     "soperator_pulumi",
     "soperator_pulumi.testing",
+    "soperator_pulumi.policy",
+    "soperator_pulumi.policy.recorded",
+    "soperator_pulumi.policy.pack",
     "soperator_pulumi.errors",
     "soperator_pulumi.spec.args",
     "soperator_pulumi.policy",

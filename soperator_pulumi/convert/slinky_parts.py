@@ -6,7 +6,7 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import Submounts, Volume, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_images import require_images, require_jail_image
 from soperator_pulumi.convert.slurm_text import (
     Partition,
@@ -32,7 +32,7 @@ class SlinkyNodeSet:
     spec: Section
     """Place with `replicas`, `slurmd` and so on."""
     pod: Section
-    """Its pod's spec."""
+    """Spec of the pod."""
 
 
 def put_name(work: Conversion, name: Section) -> None:
@@ -230,7 +230,7 @@ def _put_volumes(container: Section, pod: Section, role: str, submounts: Submoun
             submounts.work.cannot(mount, "the pod has no volume of this name")
             continue
         submounts.add(
-            Volume(
+            MountedVolume(
                 path=mount.at("mountPath"),
                 source=source,
                 roles=(role,),

@@ -5,7 +5,7 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import Submounts, Volume, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_images import require_images, require_jail_image
 from soperator_pulumi.convert.slurm_text import (
     ALL,
@@ -191,7 +191,7 @@ def _put_login(
             work.cannot(mount, "volumeSources has no entry of this name" if reference else NO_CLAIMS)
             continue
         submounts.add(
-            Volume(
+            MountedVolume(
                 path=mount.at("mountPath"),
                 source=source,
                 roles=("login",),

@@ -14,8 +14,7 @@ def read(struct: struct_pb2.Struct) -> tuple[dict[str, Any], frozenset[str]]:
     Numbers are floats, None is left out, and `UNKNOWN` stands for values that a preview does not know.
     """
     values = PropertyValue.unmarshal_map(struct)
-    plain = {key: _plain(value) for key, value in values.items() if value.value is not None}
-    return plain, frozenset(key for key, value in values.items() if value.contains_secret())
+    return _plain_map(values), frozenset(key for key, value in values.items() if value.contains_secret())
 
 
 def write(values: Mapping[str, Any], secret: Collection[str]) -> struct_pb2.Struct:
@@ -25,12 +24,16 @@ def write(values: Mapping[str, Any], secret: Collection[str]) -> struct_pb2.Stru
     )
 
 
+def _plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in values.items() if value.value is not None}
+
+
 def _plain(value: PropertyValue) -> Any:  # noqa: ANN401 any tree of values
     match value.value:
         case None | bool() | float() | str() as scalar:
             return scalar
         case Mapping() as items:
-            return {key: _plain(each) for key, each in items.items()}
+            return _plain_map(items)
         case Sequence() as items:
             return [_plain(each) for each in items]
         case _:

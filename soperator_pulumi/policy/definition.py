@@ -23,6 +23,7 @@ class Finding:
     resource: ResourceView | None
     """None for the stack as a whole."""
     path: Path
+    """Keys and indices down to the value."""
     text: str
     """Value given, and values allowed. It contains no text of the properties, which may be a secret."""
     unknown: bool = False
@@ -43,7 +44,9 @@ class Edit:
     """A change of a resource's properties that cures a violation."""
 
     path: Path
+    """Keys and indices down to the value."""
     value: object = field(repr=False)
+    """Value that takes the place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +54,11 @@ class Circumstances:
     """Stack and run that policies judge."""
 
     environment: Environment
+    """Environment of the stack."""
     project: str
+    """Name of the Pulumi project."""
     stack: str
+    """Name of the stack."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment variables of the run."""
     problems: Sequence[str] = ()
@@ -62,7 +68,9 @@ class Circumstances:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Policy:
+class AnyPolicy:
+    """A policy of either kind: its name, its texts for readers, its levels and its settings."""
+
     name: str
     """Name in exceptions, settings and messages: words with '-' between."""
     description: str
@@ -72,8 +80,11 @@ class _Policy:
     cure: str
     """Next step of whoever violates it, as sentences."""
     levels: Levels
+    """Level in each environment."""
     severity: PolicySeverity
+    """Damage by a violation."""
     tags: Sequence[str] = ()
+    """Words by which reports group policies."""
     settings: type[PolicySettings] = PolicySettings
     """Model of the settings, with their defaults."""
     exceptable: bool = True
@@ -81,7 +92,7 @@ class _Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResourcePolicy(_Policy):
+class ResourcePolicy(AnyPolicy):
     """A rule for each resource by itself, judged before the resource is touched."""
 
     check: Callable[[ResourceView, Circumstances, Any], Iterable[Finding]]
@@ -93,13 +104,10 @@ class ResourcePolicy(_Policy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackPolicy(_Policy):
+class StackPolicy(AnyPolicy):
     """A rule for all resources together, judged when the program has ended."""
 
     check: Callable[[Sequence[ResourceView], Circumstances, Any], Iterable[Finding]]
     """Yields what violates the rule. The last argument has the policy's settings."""
     counts_exceptions: bool = False
     """True where the rule is about what all other policies have found: it runs last."""
-
-
-AnyPolicy = ResourcePolicy | StackPolicy

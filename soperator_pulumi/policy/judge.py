@@ -24,13 +24,17 @@ class Violation:
     """A part of a resource that violates a policy, and is not excused."""
 
     policy: str
+    """Name of the policy."""
     level: PolicyLevel
+    """Level of the policy in the stack's environment."""
     resource: ResourceView | None
+    """None for the stack as a whole."""
     message: str
     """Place, value given, values allowed, next step."""
     unknown: bool = False
-    """A preview does not know the value: no violation yet."""
+    """True where a preview does not know the value: no violation yet."""
     path: Path = ()
+    """Keys and indices down to the value."""
 
 
 def in_order(policies: Sequence[AnyPolicy]) -> list[AnyPolicy]:

@@ -8,9 +8,13 @@ class Environment(StrEnum):
     """Environment of a stack."""
 
     LOCAL = "local"
+    """A trial on the developer's own machine."""
     DEV = "dev"
+    """Changes are tried here."""
     STAGING = "staging"
+    """Changes have their last test here."""
     PROD = "prod"
+    """Users work here."""
 
 
 class PolicyLevel(StrEnum):
@@ -40,9 +44,13 @@ class PolicySeverity(StrEnum):
     """Damage by a violation: for sorting and for reports."""
 
     LOW = "low"
+    """Work for the next person."""
     MEDIUM = "medium"
+    """An outage, or a cost."""
     HIGH = "high"
+    """Lost jobs, or an open door."""
     CRITICAL = "critical"
+    """Lost data, lost credentials, or a machine in strange hands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +58,13 @@ class Levels:
     """Level of a policy in each environment."""
 
     local: PolicyLevel
+    """Level on the developer's own machine."""
     dev: PolicyLevel
+    """Level where changes are tried."""
     staging: PolicyLevel
+    """Level where changes have their last test."""
     prod: PolicyLevel
+    """Level where users work."""
 
     def in_(self, environment: Environment) -> PolicyLevel:
         """Return the level in an environment."""

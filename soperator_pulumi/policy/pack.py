@@ -1,11 +1,6 @@
 """Pack of policies for Pulumi: adapter to the policy SDK. Needs `pip install soperator-pulumi[policy]`.
 
-Example, the `__main__.py` of a pack of your own::
-
-    from soperator_pulumi.policy import POLICIES, without
-    from soperator_pulumi.policy.pack import serve
-
-    serve("acme", without(POLICIES, {"names": "our names come from the inventory"}))
+A pack of your own is a call of `serve` in its `__main__.py`: `examples/own-policy`.
 """
 
 import json
@@ -49,7 +44,8 @@ _UNKNOWNS = {
     proxy.UNKNOWN_OBJECT_VALUE,
     proxy.UNKNOWN_STRING_VALUE,
 }
-_PAGE = "docs/policies.md"
+
+__all__ = ["pack_policies", "serve"]
 
 
 def serve(name: str, policies: Sequence[AnyPolicy | Policy] = POLICIES) -> None:
@@ -95,7 +91,11 @@ class _Adapter:
     """Paths of secrets by URN. The SDK shows marks to remediations, which run first, and to no validation."""
 
     def policy(self, policy: AnyPolicy) -> Policy:
-        """Return a policy of the SDK."""
+        """Return a policy of the SDK.
+
+        Raises:
+            TypeError: the policy is of neither kind.
+        """
         level = self.judge.level(policy)
         common: dict[str, Any] = {
             "name": policy.name,
@@ -108,6 +108,8 @@ class _Adapter:
         }
         if isinstance(policy, StackPolicy):
             return StackValidationPolicy(**common, validate=self._of_stack(policy))
+        if not isinstance(policy, ResourcePolicy):
+            raise TypeError(f"{policy.name} is neither a ResourcePolicy nor a StackPolicy")
         if policy.needs_marks and level is PolicyLevel.MANDATORY:
             # What is left after a remediation is a violation at the level `mandatory`.
             common["enforcement_level"] = EnforcementLevel.REMEDIATE

@@ -71,7 +71,7 @@ def _host_path(resource: ResourceView, where: Path, source: object, allowed: Map
     path = look(source, "path")
     if UNKNOWN in (source, path):
         yield not_known(resource, where)
-    elif isinstance(source, Mapping) and path not in allowed:
+    elif isinstance(source, Mapping) and str(path) not in allowed:
         yield Finding(resource, (*where, "path"), "a directory of the machine, which no setting allows")
 
 

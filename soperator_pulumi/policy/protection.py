@@ -85,7 +85,7 @@ def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:
 
 def _protects(protector: ResourceView, selector: str, pod: PodView) -> bool:
     """Return True where an object selects a pod, also where a preview knows a part of that not yet."""
-    spaces = {protector.namespace, pod.resource.namespace}
-    if UNKNOWN not in spaces and len(spaces) > 1:
+    spaces = [protector.namespace, pod.resource.namespace]
+    if UNKNOWN not in spaces and spaces[0] != spaces[1]:
         return False
     return selects(look(protector.props, "spec", selector), pod.labels)

@@ -7,10 +7,12 @@ Example::
     from soperator_pulumi.policy.recorded import judge
     from soperator_pulumi.testing import deploy
 
-    pod = {"host_network": True, "containers": [{"name": "web", "image": "registry.example.com/web:1"}]}
-    deployment = deploy(lambda: kubernetes.core.v1.Pod("web", metadata={"name": "web"}, spec=pod))
-    (failure,) = judge(deployment, environment="dev").failures
-    assert "spec.hostNetwork: got true" in failure
+    def program() -> None:
+        kubernetes.core.v1.ConfigMap("web", metadata={"name": "web", "namespace": "web"}, data={"token": "t0p"})
+
+    (leak, label) = judge(deploy(program), environment="prod").failures
+    assert leak.startswith("secrets-in-secrets: ConfigMap web, data.token: ")
+    assert label.startswith("labels: ConfigMap web, metadata.labels")
 """
 
 import os
@@ -30,6 +32,8 @@ from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import stack_rules
 from soperator_pulumi.policy.view import STACK_TYPE, UNKNOWN, Path, ResourceView
 from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret
+
+__all__ = ["Judgement", "Violation", "judge"]
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,11 @@ def judge(
             continue
         if isinstance(each, StackPolicy):
             violations += court.stack(each, resources)
-            continue
-        if level is PolicyLevel.REMEDIATE:
-            resources = [_remediated(court, each, resource, remediations) for resource in resources]
-        for resource in resources:
-            violations += court.resource(each, resource)
+        elif isinstance(each, ResourcePolicy):
+            if level is PolicyLevel.REMEDIATE:
+                resources = [_remediated(court, each, resource, remediations) for resource in resources]
+            for resource in resources:
+                violations += court.resource(each, resource)
     return Judgement(tuple(each for each in violations if not each.unknown), tuple(remediations))
 
 

@@ -41,6 +41,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     GPU_QUOTA,
     UNUSED_EXCEPTIONS,
 )
+"""All policies. The page on policies has them in a table."""
 
 
 def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> tuple[AnyPolicy, ...]:

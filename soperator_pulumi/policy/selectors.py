@@ -15,7 +15,7 @@ def selects(selector: object, labels: object) -> bool:
 
 
 def _holds(expression: object, labels: Mapping[str, object]) -> bool:
-    key, values = look(expression, "key"), listed(look(expression, "values"))
+    key, values = str(look(expression, "key")), listed(look(expression, "values"))
     match look(expression, "operator"):
         case "In":
             return labels.get(key) in values

@@ -112,7 +112,7 @@ def stack_rules(data: object, stack: str, policies: Sequence[AnyPolicy]) -> Stac
     environment = spec.environment or default
     exceptions = dict(_exceptions(given.get("exceptions"), known, problems))
     settings = dict(_settings(given.get("settings"), known, environment, problems))
-    return StackRules(environment, exceptions, settings, [*map(str, problems)])
+    return StackRules(environment, exceptions, settings, tuple(map(str, problems)))
 
 
 def _exceptions(

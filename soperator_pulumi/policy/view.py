@@ -29,20 +29,24 @@ class ResourceView:
     """A resource of a stack."""
 
     type: str
+    """Type token: `kubernetes:apps/v1:StatefulSet`."""
     name: str
     """Name in the program."""
     urn: str
+    """Pulumi's unique name of the resource."""
     props: Mapping[str, Any] = field(repr=False)
     """Properties by the provider's keys: inputs, and for policies of a whole stack under an engine the outputs. Secrets
     stand in plain, so no message may contain a text of the properties."""
     parent: str = ""
     """URN of the parent."""
     protect: bool = False
+    """True where Pulumi refuses to delete it."""
     retain_on_delete: bool | None = None
     """None where it is not known: engines do not pass it on."""
     dependencies: Sequence[str] = ()
     """URNs of the resources that this one depends on."""
     property_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The same by property."""
     secrets: frozenset[Path] | None = None
     """Paths of values marked as secret, with all below them. None where marks are not known: engines show them to
     remediations alone."""
@@ -91,8 +95,11 @@ class PodView:
     """Specification of pods somewhere in a resource."""
 
     resource: ResourceView
+    """The resource that describes the pods."""
     path: Path
+    """Keys and indices down to the specification."""
     spec: Mapping[str, Any] = field(repr=False)
+    """The specification: a PodSpec of Kubernetes."""
     labels: Any = field(repr=False)
     """Labels of the pods: a mapping, UNKNOWN or None."""
 

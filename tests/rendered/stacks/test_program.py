@@ -138,6 +138,13 @@ def test_a_reference_that_leads_nowhere_is_named_with_the_form_that_it_needs(
     )
 
 
+def test_another_stack_is_not_asked_for_anything_before_the_configuration_is_valid() -> None:
+    cluster = a_cluster(jail={"storage": {"storage_class": {"from_stack": "a/b/gone", "output": "class"}}}, login=5)
+    assert refusal(cluster=cluster) == (
+        "soperator:cluster has 1 problem:\n  login: got 5, needs a mapping of keys to values."
+    )
+
+
 def test_a_value_of_another_stack_that_its_field_does_not_take_is_refused_without_a_traceback() -> None:
     cluster = a_cluster(jail={"storage": {"storage_class": from_storage("class")}})
     with pytest.raises(RunError, match='storage_class: got "NO CLASS", needs the name of a Kubernetes object'):

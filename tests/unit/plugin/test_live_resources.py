@@ -112,6 +112,12 @@ def test_a_check_completes_the_inputs_and_keeps_secrets(plugin: ResourceProvider
     assert PropertyValue.unmarshal_map(answer.inputs)["kubeconfig"].is_secret
 
 
+def test_none_is_left_out_at_every_depth_as_in_a_state_of_a_python_program(plugin: ResourceProviderStub) -> None:
+    reader = {"component": "controller", "container": "slurmctld", "verified": True}
+    answer = checked(plugin, "ConfigFiles", {**FILES, "readers": [{**reader, "sums": None}]})
+    assert plain(answer.inputs)["readers"] == [reader]
+
+
 def test_inputs_of_a_wrong_type_are_failures_with_their_paths(plugin: ResourceProviderStub) -> None:
     bad = {**FILES, "readers": [{"component": "controller"}], "after_sync": "never"}
     found = {each.property: each.reason for each in checked(plugin, "ConfigFiles", bad).failures}

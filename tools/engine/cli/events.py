@@ -29,6 +29,8 @@ _OPERATIONS = {
 """Steps to display. Deleting the old resource is a part of its replacement."""
 _DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
 _NOISE = re.compile(r"^using pulumi-resource-\S+ from \$PATH|^update failed$|^preview failed$")
+_AFTERMATH = "an unhandled error occurred: program exited with non-zero exit code"
+"""Beginning of the CLI's message after an error that the program has reported itself."""
 _HIDDEN = "__"
 
 
@@ -74,6 +76,8 @@ class Events:
     def _diagnostic(self, event: DiagnosticEvent) -> None:
         text, urn = event.message.rstrip(), event.urn or ""
         if event.severity == "debug" or not text.strip() or _NOISE.match(text):
+            return
+        if self._display.failures and _AFTERMATH in text:
             return
         if f"::{STACK_TYPE}::" in urn:
             urn = ""

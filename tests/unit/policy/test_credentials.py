@@ -1,0 +1,99 @@
+"""Credentials by their contents and names."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.policy import ResourceView
+from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS, kind_of
+from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
+
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (PEM, "a private key"),
+        ("-----BEGIN PRIVATE KEY-----", "a private key"),
+        ("users: [{user: {client-key-data: LS0t}}]", "credentials of a kubeconfig"),
+        ('{"kind": "Config", "users": [{"user": {"client-key-data": "LS0t"}}]}', "credentials of a kubeconfig"),
+        ("kind: Config\nusers:\n- user:\n    token: abc", "credentials of a kubeconfig"),
+        (f"Bearer {JWT}", "a signed token"),
+        (f"ghp_{'a' * 36}", "a token of a forge"),
+        (f"glpat-{'b' * 20}", "a token of a forge"),
+        ("AKIAIOSFODNN7EXAMPLE", "an access key of a cloud"),
+        ("alice:$6$salt$" + "h" * 86 + ":19000::::::", "a hash of a password"),
+        ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm's"),
+    ],
+)
+def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
+    assert kind_of(text) == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN CERTIFICATE-----",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKFcZ4bq2dE6NcAZQ0yBLBwXVGQpCq3m2V1rW9o1l2xk alice",
+        "alice:*:19000:0:99999:7:::",
+        "#StoragePass=",
+        "AccountingStoragePass=/run/munge.socket",
+        "kind: Config\ncontexts: []",
+        "$(MUNGE_KEY) $6",
+        "registry.example/app@sha256:" + "0" * 64,
+    ],
+)
+def test_what_everybody_may_read_is_none(text: str) -> None:
+    assert kind_of(text) is None
+
+
+def config_map(**data: str) -> ResourceView:
+    return an_object("core/v1:ConfigMap", {"data": data})
+
+
+def test_files_of_a_config_map_are_judged_by_content_and_name() -> None:
+    found = paths(SECRETS_IN_SECRETS, config_map(**{"id": PEM, "munge.key": "x", "passwd": "alice:x", "a": "b"}))
+    assert found == ["data.id", 'data["munge.key"]']
+    assert paths(SECRETS_IN_SECRETS, a_resource_of_ours("ConfigFiles", files={"slurmdbd.conf": "StoragePass=a"})) == [
+        'files["slurmdbd.conf"]'
+    ]
+
+
+def test_the_environment_and_the_command_line_of_a_container_are_judged() -> None:
+    env: list[dict[str, Any]] = [
+        {"name": "DB_PASSWORD", "value": "x"},
+        {"name": "DB_PASSWORD_FILE", "value": "x"},
+        {"name": "TOKEN", "value": "/run/secrets/token"},
+        {"name": "API_KEY", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}},
+        {"name": "OTHER", "value": JWT},
+    ]
+    pod = a_pod({"name": "a", "env": env, "args": ["--token=abc", "--tokens=3", "--token=$(TOKEN)"], "command": [PEM]})
+    at = "spec.containers[0]"
+    assert paths(SECRETS_IN_SECRETS, pod) == [
+        f"{at}.env[0].value", f"{at}.env[4].value", f"{at}.command[0]", f"{at}.args[0]",
+    ]  # fmt: skip
+
+
+def test_annotations_are_judged_by_content() -> None:
+    annotated = an_object("core/v1:Service", {"metadata": {"annotations": {"a": JWT, "password": "see the wiki"}}})
+    assert paths(SECRETS_IN_SECRETS, annotated) == ["metadata.annotations.a"]
+
+
+def other(**marks: Any) -> ResourceView:
+    props = {"kubeconfig": "kind: Config\ntoken: a", "accessKey": "x", "secretName": "db", "__provider": PEM}
+    return ResourceView(type="other:index:Thing", name="it", urn="urn:it", props=props, **marks)
+
+
+def test_a_plain_credential_in_an_input_is_one_where_marks_are_known() -> None:
+    assert paths(MARKED_SECRETS, other(secrets=frozenset())) == ["kubeconfig", "accessKey"]
+    assert paths(MARKED_SECRETS, other(secrets=frozenset({("kubeconfig",)}))) == ["accessKey"]
+    assert paths(MARKED_SECRETS, other(secrets=frozenset({()}))) == [], "all of it is marked"
+    assert paths(MARKED_SECRETS, other()) == [], "nothing is known about marks"
+
+
+def test_every_value_of_a_secret_is_marked() -> None:
+    secret = {"metadata": {"name": "db"}, "stringData": {"a": "b", "c": "d"}}
+    judged = an_object("core/v1:Secret", secret, secrets=frozenset({("stringData", "a")}))
+    assert paths(MARKED_SECRETS, judged) == ["stringData.c"]

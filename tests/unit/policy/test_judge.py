@@ -1,0 +1,175 @@
+"""Judgement of a run: exceptions, their upkeep, and policies of one's own."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.policy import (
+    POLICIES,
+    UNKNOWN,
+    Circumstances,
+    Finding,
+    PolicySettings,
+    PolicySeverity,
+    ResourcePolicy,
+    ResourceView,
+    StackPolicy,
+    levels,
+    not_known,
+    without,
+)
+from soperator_pulumi.policy.judge import Judge, in_order
+from soperator_pulumi.policy.stack_rules import stack_rules
+from tests.unit.policy.views import RUN, an_object
+
+
+def check(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    if resource.props.get("bad") is UNKNOWN:
+        yield not_known(resource, ("bad",))
+    elif resource.props.get("bad"):
+        yield Finding(resource, ("bad",), "got true, needs false")
+
+
+OWN = ResourcePolicy(
+    name="own",
+    description="Nothing is bad.",
+    violated_by="`bad`",
+    cure="Make it good.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.LOW,
+    check=check,
+)
+MINE = (*POLICIES, OWN)
+UPKEEP = next(policy for policy in POLICIES if policy.name == "unused-exceptions")
+
+
+def thing(name: str, bad: object) -> ResourceView:
+    return ResourceView(type="my:index:Thing", name=name, urn=f"urn:{name}", props={"bad": bad}, secrets=frozenset())
+
+
+def court(exceptions: Mapping[str, Any] | None = None, stack: str = "prod") -> Judge:
+    return Judge(MINE, stack_rules({"exceptions": exceptions or {}}, stack, MINE), RUN)
+
+
+def idle(judge: Judge) -> list[str]:
+    assert isinstance(UPKEEP, StackPolicy)
+    return [each.message.partition("exceptions.")[2].partition(" ")[0] for each in judge.stack(UPKEEP, [])]
+
+
+def test_a_message_has_place_value_cure_and_the_exception_to_write() -> None:
+    (found,) = court().resource(OWN, thing("a", True))
+    assert found.message == (
+        "Thing a, bad: got true, needs false.\nMake it good. Or give the reason in the stack's file: "
+        "soperator:policy: {exceptions: {own: {reason: ..., resources: [a]}}}"
+    )
+
+
+def test_an_exception_excuses_what_it_names_and_is_needed_by_that() -> None:
+    judge = court({"own": {"reason": "why", "resources": ["a", "b*", "c"]}})
+    for name in ("a", "b1"):
+        assert judge.resource(OWN, thing(name, True)) == []
+    assert [each.resource.name for each in judge.resource(OWN, thing("d", True)) if each.resource] == ["d"]
+    assert idle(judge) == ["own.resources[2]"]
+
+
+def test_an_exception_is_not_idle_while_its_policy_knows_not_all() -> None:
+    judge = court({"own": {"reason": "why", "resources": ["a"]}, "names": {"reason": "why"}})
+    (found,) = judge.resource(OWN, thing("b", UNKNOWN))
+    assert found.unknown
+    assert idle(judge) == ["names"]
+
+
+def test_policies_about_exceptions_run_when_all_others_have() -> None:
+    last = in_order([UPKEEP, OWN, *POLICIES])[-1]
+    assert last.name == "unused-exceptions"
+    assert [isinstance(each, StackPolicy) for each in in_order(MINE)] == sorted(
+        isinstance(each, StackPolicy) for each in MINE
+    )
+
+
+def test_settings_of_the_engine_go_before_those_of_the_stack() -> None:
+    names = {policy.name: policy for policy in POLICIES}
+    images = names["pinned-images"]
+    assert isinstance(images, ResourcePolicy)
+    judge = Judge(
+        POLICIES, stack_rules({"settings": {"pinned-images": {"registries": ["a.example"]}}}, "prod", POLICIES), RUN
+    )
+    pod = an_object("core/v1:Pod", {"spec": {"containers": [{"image": "a.example/b:latest"}]}})
+    assert len(judge.resource(images, pod)) == 1
+    assert len(judge.resource(images, pod, {"registries": ["b.example"]})) == 2
+    assert len(judge.resource(images, pod, {"moving_tags": []})) == 0, "the registries are still the stack's"
+
+
+def test_ours_are_switched_off_by_name_with_a_reason() -> None:
+    left = without(POLICIES, {"names": "ours come from the inventory", "labels": "see names"})
+    assert {policy.name for policy in POLICIES} - {policy.name for policy in left} == {"names", "labels"}
+
+
+def test_a_policy_that_there_is_not_and_an_empty_reason_are_refused_together() -> None:
+    with pytest.raises(SpecError) as caught:
+        without(POLICIES, {"lables": "why", "names": " "})
+    assert [str(problem) for problem in caught.value.problems] == [
+        'lables: there is no such policy. Did you mean "labels"?',
+        "names: needs the reason, for whoever reads the pack next.",
+    ]
+
+
+KINDS = [
+    *("core/v1:Pod", "core/v1:ConfigMap", "core/v1:Secret", "core/v1:Service", "core/v1:Namespace"),
+    *("apps/v1:StatefulSet", "batch/v1:CronJob", "policy/v1:PodDisruptionBudget", "core/v1:PersistentVolume"),
+    "networking.k8s.io/v1:NetworkPolicy",
+]
+OURS = ["NodeDrain", "RemovedNodeSets", "ConfigFiles", "ActiveTree"]
+TYPES = [
+    *(f"kubernetes:{kind}" for kind in KINDS),
+    *(f"pulumi-python:dynamic/soperator:{kind}" for kind in OURS),
+    "soperator-pulumi:index:SlurmCluster",
+    "pulumi:pulumi:Stack",
+]
+WORDS = """
+metadata spec template containers initContainers securityContext capabilities add volumes hostPath path env name value
+args image labels annotations namespace podSelector matchLabels matchExpressions ingress egress from to ipBlock cidr
+except ports port type loadBalancerSourceRanges replicas policy data files removed resources limits nvidia.com/gpu
+app.kubernetes.io/part-of app.kubernetes.io/component policyTypes selector replicas_before stringData
+"""
+KEYS = st.sampled_from(WORDS.split())
+LEAVES = st.one_of(
+    st.sampled_from(
+        [UNKNOWN, None, True, False, "soperator-pulumi", "login", "worker", "0.0.0.0/0", "LoadBalancer", ""]
+    ),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+)
+TREES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=30
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(TYPES), st.dictionaries(KEYS, TREES, max_size=5)), max_size=4))
+def test_no_policy_stumbles_over_properties_of_any_form(declared: list[tuple[str, dict[str, Any]]]) -> None:
+    resources = [
+        ResourceView(type=type_, name="it", urn="urn:it", props=props, secrets=frozenset()) for type_, props in declared
+    ]
+    judge = Judge(POLICIES, stack_rules({"settings": {"gpu-quota": {"limit": 1}}}, "prod", POLICIES), RUN)
+    for policy in judge.policies:
+        if isinstance(policy, StackPolicy):
+            judge.stack(policy, resources)
+        elif isinstance(policy, ResourcePolicy):
+            for resource in resources:
+                judge.resource(policy, resource)
+                judge.edits(policy, resource)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_policy_is_written_for_its_readers(policy: Any) -> None:
+    assert policy.name == policy.name.lower().replace(" ", "-").replace("_", "-")
+    assert policy.description.endswith(".")
+    assert not policy.violated_by.endswith(".")
+    assert policy.cure.endswith((".", "'.")), policy.cure
+    assert policy.tags
+    assert dataclasses.is_dataclass(policy)

@@ -1,0 +1,125 @@
+"""Policies on numbers: GPUs, logins, nodes that leave."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy.quotas import GPU_QUOTA
+from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN
+from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
+
+DRAIN = {"timeout": "2h", "on_timeout": "abort", "wait": True}
+
+
+def using(gpus: Any, replicas: Any = None, kind: str = "apps/v1:StatefulSet", **pod: Any) -> ResourceView:
+    container = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": gpus, "cpu": "4"}}}
+    spec = {"template": {"spec": {"containers": [container], **pod}}}
+    return an_object(kind, {"spec": spec if replicas is None else {**spec, "replicas": replicas}}, f"{kind}-{gpus}")
+
+
+def used(*resources: ResourceView, limit: int = 0) -> str:
+    found = [*GPU_QUOTA.check(resources, RUN, GPU_QUOTA.settings.model_validate({"limit": limit}))]
+    return found[0].text if found else ""
+
+
+@pytest.mark.parametrize(
+    ("resource", "gpus"),
+    [
+        (using("8", 4.0), 32),
+        (using(8, "2"), 16),
+        (using("8"), 8),
+        (using("8", kind="apps/v1:DaemonSet"), 8),
+        (using("1", initContainers=[{"name": "i", "resources": {"limits": {"amd.com/gpu": "4"}}}]), 4),
+        (using("1", initContainers=[{"restartPolicy": "Always", "resources": {"limits": {"x.io/mig-1g": 2}}}]), 3),
+        (an_object("batch/v1:Job", {"spec": {**using("2").props["spec"], "parallelism": 3}}), 6),
+    ],
+)
+def test_gpus_are_counted_over_containers_and_pods(resource: ResourceView, gpus: int) -> None:
+    assert used(resource).startswith(f"{gpus} GPUs, at most 0 are allowed in prod")
+    assert used(resource, limit=gpus) == ""
+
+
+def test_the_quota_is_for_the_stack_as_a_whole_and_none_is_no_quota() -> None:
+    assert used(using("8"), using("4"), limit=11).startswith("12 GPUs, at most 11")
+    assert paths(GPU_QUOTA, using("8", 1000)) == []
+
+
+@pytest.mark.parametrize("resource", [using(UNKNOWN, 4), using("8", UNKNOWN), using("many")])
+def test_a_number_of_gpus_that_is_not_known_is_named(resource: ResourceView) -> None:
+    assert paths(GPU_QUOTA, resource, unknown=True, limit=8) == ["spec.template.spec"]
+
+
+def login(replicas: Any) -> ResourceView:
+    labels = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "login"}
+    return an_object("apps/v1:StatefulSet", {"metadata": {"labels": labels}, "spec": {"replicas": replicas}})
+
+
+@pytest.mark.parametrize(("replicas", "violates"), [(0.0, True), (1.0, True), (2.0, False), (None, True)])
+def test_there_is_more_than_one_login(replicas: float | None, violates: bool) -> None:
+    assert paths(LOGIN_REPLICAS, login(replicas)) == (["spec.replicas"] if violates else [])
+    assert paths(LOGIN_REPLICAS, login(3.0), minimum=4) == ["spec.replicas"]
+    assert paths(LOGIN_REPLICAS, login(UNKNOWN), unknown=True) == ["spec.replicas"]
+
+
+def drain(**changes: Any) -> ResourceView:
+    policy = {**DRAIN, **changes.pop("policy", {})}
+    return a_resource_of_ours("NodeDrain", **{"replicas": 8.0, "policy": policy, **changes})
+
+
+def test_a_drain_policy_waits_long_enough() -> None:
+    assert paths(DRAIN_POLICIES, drain()) == []
+    assert paths(DRAIN_POLICIES, drain(policy={"wait": False, "timeout": "9m"})) == ["policy.wait", "policy.timeout"]
+    assert paths(DRAIN_POLICIES, drain(), minimum_timeout="3h") == ["policy.timeout"]
+    assert paths(DRAIN_POLICIES, drain(policy={"wait": UNKNOWN}), unknown=True) == ["policy"]
+
+
+def test_a_drain_policy_cancels_no_job() -> None:
+    assert paths(CANCELLED_JOBS, drain(policy={"on_timeout": "cancel"})) == ["policy.on_timeout"]
+    requeue = {"on_timeout": "requeue", "not_requeueable": "cancel"}
+    assert paths(CANCELLED_JOBS, drain(policy=requeue)) == ["policy.not_requeueable"]
+    assert paths(CANCELLED_JOBS, drain(policy={**requeue, "on_timeout": "wait"})) == []
+
+
+def test_the_plugin_s_resource_is_judged_like_that_of_a_python_program() -> None:
+    props = {"replicas": 1, "replicasBefore": 8, "policy": {"onTimeout": "cancel", "timeout": "2h"}}
+    resource = ResourceView(type="soperator-pulumi:index:NodeDrain", name="it", urn="urn:it", props=props)
+    assert paths(CANCELLED_JOBS, resource) == ["policy.on_timeout"]
+    assert paths(SCALE_DOWN, resource) == ["replicas"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "at_most", "violates"),
+    [
+        (None, 1.0, "25%", False),
+        (8.0, 8.0, "25%", False),
+        (4.0, 8.0, "25%", False),
+        (8.0, 6.0, "25%", False),
+        (8.0, 5.0, "25%", True),
+        (2.0, 1.0, "25%", False),
+        (2.0, 0.0, "25%", True),
+        (8.0, 4.0, 4, False),
+        (8.0, 3.0, 4, True),
+        (8.0, 7.0, 0, False),
+    ],
+)
+def test_a_node_set_loses_few_nodes_at_once(before: float | None, now: float, at_most: object, violates: bool) -> None:
+    changes = {} if before is None else {"replicas_before": before}
+    found = paths(SCALE_DOWN, drain(replicas=now, **changes), at_most=at_most)
+    assert found == (["replicas"] if violates else [])
+
+
+@pytest.mark.parametrize("policy", [{"wait": False}, {"timeout": "0s"}])
+def test_a_scale_down_needs_a_drain_policy_that_waits(policy: dict[str, Any]) -> None:
+    assert paths(SCALE_DOWN, drain(replicas=7.0, replicas_before=8.0, policy=policy)) == ["policy"]
+    assert paths(SCALE_DOWN, drain(replicas=8.0, replicas_before=8.0, policy=policy)) == []
+
+
+def test_a_removed_node_set_loses_all_of_its_nodes() -> None:
+    removed = a_resource_of_ours("RemovedNodeSets", removed={"gpu": 2.0, "cpu": 1.0, "old": 0.0})
+    assert paths(SCALE_DOWN, removed) == ["removed.gpu"]
+    assert paths(SCALE_DOWN, removed, at_most=2) == []
+
+
+def test_a_size_that_a_preview_does_not_know_is_named() -> None:
+    assert paths(SCALE_DOWN, drain(replicas=UNKNOWN, replicas_before=8.0), unknown=True) == ["replicas"]

@@ -1,0 +1,137 @@
+"""Policies on networks: addresses that are admitted, and that are reached."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
+from soperator_pulumi.policy.protection import NETWORK_POLICIES
+from soperator_pulumi.policy.selectors import selects
+from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
+
+PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"]
+
+
+def network_policy(**spec: Any) -> ResourceView:
+    return an_object("networking.k8s.io/v1:NetworkPolicy", {"metadata": {"namespace": "shop"}, "spec": spec})
+
+
+def block(cidr: Any, *closed: Any) -> dict[str, Any]:
+    return {"ipBlock": {"cidr": cidr, "except": [*closed]}}
+
+
+def balancer(ranges: Any) -> ResourceView:
+    return an_object("core/v1:Service", {"spec": {"type": "LoadBalancer", "loadBalancerSourceRanges": ranges}})
+
+
+@pytest.mark.parametrize(
+    ("ranges", "path"),
+    [
+        (None, ["spec.loadBalancerSourceRanges"]),
+        ([], ["spec.loadBalancerSourceRanges"]),
+        (["10.0.0.0/8", "0.0.0.0/0"], ["spec.loadBalancerSourceRanges[1]"]),
+        (["::/0"], ["spec.loadBalancerSourceRanges[0]"]),
+        (["10.0.0.0/8"], []),
+        (UNKNOWN, []),
+    ],
+)
+def test_a_load_balancer_admits_named_addresses(ranges: object, path: list[str]) -> None:
+    assert paths(PUBLIC_LOGINS, balancer(ranges)) == path
+    unknown = ["spec.loadBalancerSourceRanges"] if ranges is UNKNOWN else []
+    assert paths(PUBLIC_LOGINS, balancer(ranges), unknown=True) == unknown
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ({}, ["spec.ingress[0].from"]),
+        ({"from": [{"podSelector": {}}, block("0.0.0.0/0")]}, ["spec.ingress[0].from[1].ipBlock.cidr"]),
+        ({"from": [block("10.0.0.0/8")]}, []),
+        (UNKNOWN, []),
+    ],
+)
+def test_a_network_policy_admits_named_addresses(rule: object, path: list[str]) -> None:
+    assert paths(PUBLIC_LOGINS, network_policy(ingress=[rule])) == path
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ({}, ["spec.egress[0].to"]),
+        ({"ports": [{"port": 443}]}, ["spec.egress[0].to"]),
+        ({"ports": [{"port": 53}, {"port": 5353}]}, []),
+        ({"ports": [{"port": 53, "endPort": 65535}]}, ["spec.egress[0].to"]),
+        ({"to": [block("0.0.0.0/0")]}, ["spec.egress[0].to[0].ipBlock"]),
+        ({"to": [block("0.0.0.0/0", *PRIVATE[:-1])]}, ["spec.egress[0].to[0].ipBlock"]),
+        ({"to": [block("0.0.0.0/0", *PRIVATE)]}, []),
+        ({"to": [block("::/0", "fc00::/7", "fe80::/10")]}, []),
+        ({"to": [block("::/0", "fe80::/10")]}, ["spec.egress[0].to[0].ipBlock"]),
+        ({"to": [block("10.20.0.0/16")]}, []),
+        ({"to": [block("169.254.169.254/32")]}, ["spec.egress[0].to[0].ipBlock"]),
+        ({"to": [block("160.0.0.0/4", "169.254.0.0/16")]}, []),
+        ({"to": [{"namespaceSelector": {}}]}, []),
+        ({"to": [block(UNKNOWN)]}, []),
+        ({"to": [block("no address")]}, []),
+    ],
+)
+def test_egress_reaches_named_addresses(rule: dict[str, Any], path: list[str]) -> None:
+    assert paths(OPEN_EGRESS, network_policy(egress=[rule])) == path
+
+
+def test_addresses_that_a_preview_does_not_know_are_named() -> None:
+    unknown = network_policy(egress=[UNKNOWN, {"to": [block("0.0.0.0/0", UNKNOWN)]}])
+    assert paths(OPEN_EGRESS, unknown, unknown=True) == ["spec.egress[0]"], "one line says it for all rules"
+
+
+@pytest.mark.parametrize(
+    ("text", "violates"),
+    [
+        ("required spank.so jail=/jail user_namespaces\n", True),
+        ("# user_namespaces\nrequired spank.so jail=/jail\n", False),
+    ],
+)
+def test_user_namespaces_are_a_word_of_plugstack_conf(text: str, violates: bool) -> None:
+    files = {"plugstack.conf": text, "slurm.conf": "user_namespaces"}
+    found = paths(USER_NAMESPACES, a_resource_of_ours("ConfigFiles", files=files))
+    assert found == (['files["plugstack.conf"]'] if violates else [])
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "selected"),
+    [
+        ({}, {"a": "1"}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "2"}, False),
+        ({"matchLabels": {"a": UNKNOWN}}, {"a": "2"}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, {"a": "1"}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["2"]}]}, {"a": "1"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {"a": "1"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Odd"}]}, {"a": "1"}, False),
+        (UNKNOWN, {}, True),
+        ({"matchLabels": {"a": "1"}}, UNKNOWN, True),
+    ],
+)
+def test_a_selector_selects_as_in_kubernetes(selector: Any, labels: Any, selected: bool) -> None:
+    assert selects(selector, labels) is selected
+
+
+def test_a_network_policy_protects_the_pods_of_its_namespace_in_its_directions() -> None:
+    pod = a_pod({"name": "a"}, labels={"app": "a"})
+    selector = {"podSelector": {"matchLabels": {"app": "a"}}}
+    both = network_policy(**selector, policyTypes=["Ingress", "Egress"])
+    ingress = network_policy(**selector)
+    egress = network_policy(**selector, egress=[{"to": [block("10.0.0.0/8")]}])
+    elsewhere = an_object(both.type.removeprefix("kubernetes:"), {**both.props, "metadata": {"namespace": "other"}})
+    not_known = an_object(both.type.removeprefix("kubernetes:"), {**both.props, "metadata": {"namespace": UNKNOWN}})
+
+    assert paths(NETWORK_POLICIES, pod) == ["spec", "spec"]
+    assert paths(NETWORK_POLICIES, pod, both) == []
+    assert paths(NETWORK_POLICIES, pod, ingress) == ["spec"]
+    assert paths(NETWORK_POLICIES, pod, egress) == [], "with rules for egress, it is about egress"
+    assert paths(NETWORK_POLICIES, pod, elsewhere) == ["spec", "spec"]
+    assert paths(NETWORK_POLICIES, pod, not_known) == []
+    assert paths(NETWORK_POLICIES, pod, ingress, directions=["Ingress"]) == []
+    assert paths(NETWORK_POLICIES, a_pod({"name": "a"}, labels=UNKNOWN), both, unknown=True) == ["spec.metadata.labels"]

@@ -1,0 +1,81 @@
+"""The page on policies: its tables, its examples and its commands."""
+
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from soperator_pulumi.policy import POLICIES, ResourcePolicy
+from soperator_pulumi.policy.judge import Judge
+from soperator_pulumi.policy.named_runs import NAMED_RUNS, SOPERATOR_EXCEPTION
+from soperator_pulumi.policy.stack_rules import stack_rules
+from soperator_pulumi.policy.view import ResourceView
+from tests.unit.policy.views import RUN, an_object
+from tools import paths, policy_docs
+
+PAGE = policy_docs.FILE.read_text()
+KEPT_DATA = next(policy for policy in POLICIES if policy.name == "kept-data")
+
+
+def block(language: str, containing: str) -> str:
+    found = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    (text,) = (each for each in found if containing in each)
+    return str(text)
+
+
+def test_the_tables_are_what_the_policies_are() -> None:
+    assert policy_docs.page(PAGE) == PAGE, "run `make docs`"
+    assert PAGE.count("| mandatory |") > len(POLICIES)
+
+
+def test_the_violation_is_what_is_reported() -> None:
+    assert isinstance(KEPT_DATA, ResourcePolicy)
+    claim = an_object("core/v1:PersistentVolumeClaim", name="hpc-jail")
+    (found,) = Judge(POLICIES, stack_rules(None, "prod", POLICIES), RUN).resource(KEPT_DATA, claim)
+    shown = block("text", "hpc-jail")
+    assert shown == f"[{found.level}] {found.policy}: {KEPT_DATA.description}\n{found.message}\n"
+
+
+def test_the_exceptions_and_settings_are_valid() -> None:
+    data = yaml.safe_load(block("yaml", "exceptions"))["config"]["soperator:policy"]
+    rules = stack_rules(data, "prod", POLICIES)
+    assert rules.problems == ()
+    assert rules.exceptions.keys() == {"host-paths", "scale-down"}
+    assert len(rules.settings) == 4
+
+
+def test_the_named_run_is_taken() -> None:
+    command = block("sh", "CONTROLLER_LOST")
+    variables = dict(re.findall(r"(SOPERATOR_\w+)='?([^'\n]*?)'? (?=SOPERATOR|pulumi)", command))
+    both = re.search(r"between them: `(.*?)`", PAGE)
+    assert variables.keys() == {"SOPERATOR_CONTROLLER_LOST", SOPERATOR_EXCEPTION}
+    assert both
+
+    cluster = ResourceView(type="soperator-pulumi:index:SlurmCluster", name="hpc", urn="urn:hpc", props={})
+    for given in (variables, {**variables, "SOPERATOR_DRAIN": "hpc: {wait: false}", SOPERATOR_EXCEPTION: both[1]}):
+        run = type(RUN)(environment=RUN.environment, project="p", stack="prod", variables=given)
+        assert [*NAMED_RUNS.check(cluster, run, NAMED_RUNS.settings())] == []
+        unnamed = type(RUN)(
+            environment=RUN.environment, project="p", stack="prod", variables={**given, SOPERATOR_EXCEPTION: ""}
+        )
+        assert [*NAMED_RUNS.check(cluster, unnamed, NAMED_RUNS.settings())] != []
+
+
+@pytest.mark.parametrize("word", ["controller-lots: INC-1", "drain", "drain: ", "INC-4711"])
+def test_a_run_without_a_reason_or_with_a_misspelt_word_is_not_taken(word: str) -> None:
+    cluster = ResourceView(type="soperator-pulumi:index:SlurmCluster", name="hpc", urn="urn:hpc", props={})
+    variables = {"SOPERATOR_DRAIN": "hpc: {wait: false}", SOPERATOR_EXCEPTION: word}
+    run = type(RUN)(environment=RUN.environment, project="p", stack="prod", variables=variables)
+    assert [*NAMED_RUNS.check(cluster, run, NAMED_RUNS.settings())] != []
+
+
+def test_the_commands_are_there() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text()
+    for target in ("up", "preview"):
+        assert f"make {target} STACK=prod POLICY=policy" in PAGE
+        assert f'POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.{target}' in makefile
+    extras = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert "soperator-pulumi[policy]" in PAGE
+    assert any(each.startswith("pulumi-policy") for each in extras["policy"])
+    assert (paths.ROOT / "policy" / "PulumiPolicy.yaml").exists()
