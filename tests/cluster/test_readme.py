@@ -91,7 +91,10 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
             make -s review POLICY=policy
             make drift; echo "no drift: $?"
             set +e
-            (eval "$(make -s env)" && kubectl --namespace slurm patch poddisruptionbudget cpu --type merge --patch '{PATCH}')
+            (
+            eval "$(make -s env)"
+            kubectl --namespace slurm patch poddisruptionbudget cpu --type merge --patch '{PATCH}'
+            )
             make drift; echo "drift: $?"
             set -e
             make refresh
