@@ -13,6 +13,7 @@ from soperator_pulumi.spec.validation.partial import model_in
 
 _WIDTH = 118
 _INDENT = "  "
+_OWN_DEFAULTS = "soperator:defaults: {} # all of the cluster is here: nothing comes from the project's defaults"
 
 
 def stack_text(work: Conversion, title: str) -> str:
@@ -22,7 +23,7 @@ def stack_text(work: Conversion, title: str) -> str:
     if count:
         head.append(f"{count} values are yours to give: each has a comment that begins with ADD.")
     head += work.remarks
-    lines = [*_comment(" ".join(head), ""), "config:", f"{_INDENT}soperator:cluster:"]
+    lines = [*_comment(" ".join(head), ""), "config:", f"{_INDENT}{_OWN_DEFAULTS}", f"{_INDENT}soperator:cluster:"]
     for addition in work.to_correct:
         lines += _comment(f"CORRECT {addition.path}: {addition.text}", _INDENT * 2)
     lines += _mapping(work.stack, ClusterSpec, _INDENT * 2)

@@ -33,7 +33,7 @@ def deployer(kubernetes: Kubernetes, folder: Path, **config: object) -> LocalDep
         ("replacement_trigger", "replacement_trigger on"),
         ("hide_diffs", "hide_diffs on"),
         ("custom_timeouts.read", "custom_timeouts.read on"),
-        ("a component of another package", "a component of another package on other:index:Thing"),
+        ("a component of another package", "type other:index:Thing: not supported"),
         ("function", "function kubernetes:yaml:decode"),
         ("get", "kubernetes:core/v1:ConfigMap.get('got')"),
         ("asset", "an asset is not supported"),

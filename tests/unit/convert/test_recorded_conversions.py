@@ -99,7 +99,7 @@ def test_the_stack_file_holds_what_was_converted_with_a_comment_before_each_addi
     conversion = case[1]
     text = conversion.stack_file()
 
-    assert yaml.safe_load(text) == {"config": {"soperator:cluster": conversion.cluster}}
+    assert yaml.safe_load(text) == {"config": {"soperator:defaults": {}, "soperator:cluster": conversion.cluster}}
     lines = text.splitlines()
     for place in [place for place, line in enumerate(lines) if line.endswith(TO_ADD)]:
         comment = place - 1
