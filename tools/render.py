@@ -51,6 +51,11 @@ def render(root: Path, stack: str) -> Manifests:
         return manifests_of(deployment)
     except (SoperatorError, pulumi.RunError) as error:
         raise UserError(str(error)) from None
+    except LookupError as error:  # an output of another stack
+        raise UserError(
+            f"{error.args[0]}\nA rendering reads no other stack. Put the value itself in place of `from_stack` in the "
+            f"file of stack {stack}."
+        ) from None
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:

@@ -84,6 +84,20 @@ def test_a_stack_that_the_spec_refuses_is_not_rendered(
     assert not (root / "manifests").exists()
 
 
+def test_a_value_of_another_stack_is_refused_with_the_stack_s_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference = "{from_stack: organization/storage/prod, output: storage_class}"
+    root = project(tmp_path, EXAMPLE.replace("storage_class: filestore-rwx", f"storage_class: {reference}"))
+
+    assert rendered(monkeypatch, root) == 1
+
+    errors = capsys.readouterr().err
+    assert "'organization/storage/prod'" in errors
+    assert "Put the value itself in place of `from_stack` in the file of stack prod." in errors
+    assert "Traceback" not in errors
+
+
 def test_a_stack_without_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'other' has no configuration"):
         render.render(project(tmp_path), "other")
