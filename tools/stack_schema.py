@@ -9,6 +9,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from soperator_pulumi.policy import POLICIES, AnyPolicy, Environment, PolicyLevel
+from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
@@ -59,7 +61,6 @@ def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
     """Return the schemas of the keys under `soperator:`."""
     secure = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
     name = {"type": "string", "minLength": 1}
-    exception = _closed({"reason": name, "resources": {"type": "array", "items": name}}, ["reason"])
     return {
         stack_config.ONE: {**cluster, "description": "The cluster of the stack, merged over `soperator:defaults`."},
         stack_config.SEVERAL: {
@@ -81,28 +82,33 @@ def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
             "anyOf": [{"type": "string"}, secure, {"$ref": f"{_DEFINITIONS}{_REFERENCE}"}],
         },
         stack_config.CONTEXT: {"description": "Context in the kubeconfig. Default: its current one.", "type": "string"},
-        stack_config.POLICY: {
-            "description": "Policies of the stack: docs/policies.md.",
-            **_closed(
-                {
-                    "environment": {
-                        "description": "Environment that decides the level of each policy.",
-                        "enum": ["local", "dev", "staging", "prod"],
-                    },
-                    "exceptions": {
-                        "description": "Exceptions by the policies' names, each with its reason.",
-                        "type": "object",
-                        "additionalProperties": exception,
-                    },
-                    "settings": {
-                        "description": "Settings by the policies' names.",
-                        "type": "object",
-                        "additionalProperties": {"type": "object"},
-                    },
-                }
-            ),
-        },
+        stack_config.POLICY: _policy(
+            _closed({"reason": name, "resources": {"type": "array", "items": name}}, ["reason"])
+        ),
     }
+
+
+def _policy(exception: JsonSchemaValue) -> JsonSchemaValue:
+    """Return the schema of `soperator:policy`. It knows the policies of this package; a pack may have further ones."""
+    meanings = field_descriptions(PolicySpec)
+    exceptions = {each.name: {**exception, "description": each.description} for each in POLICIES if each.exceptable}
+    settings = {each.name: {**_settings(each), "description": each.description} for each in POLICIES}
+    keys: dict[str, JsonSchemaValue] = {
+        "environment": {"enum": [*Environment]},
+        "exceptions": {"type": "object", "properties": exceptions, "additionalProperties": exception},
+        "settings": {"type": "object", "properties": settings, "additionalProperties": {"type": "object"}},
+    }
+    described = {key: {"description": _one_line(meanings[key]), **value} for key, value in keys.items()}
+    return {"description": "Policies of the stack: docs/policies.md.", **_closed(described)}
+
+
+def _settings(policy: AnyPolicy) -> JsonSchemaValue:
+    described = policy.settings.model_json_schema(schema_generator=_Generator, mode="validation")
+    described["properties"]["level"] = {
+        "description": described["properties"]["level"]["description"],
+        "enum": [*PolicyLevel],
+    }
+    return {key: value for key, value in described.items() if key != "$defs"}
 
 
 class _Generator(GenerateJsonSchema):
