@@ -4,7 +4,7 @@ STACK ?= local
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview refresh down env ssh admin images test check build format bench soak docs dist lock
+.PHONY: help up preview review drift render refresh down env ssh admin images test check build format bench soak docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
@@ -14,6 +14,15 @@ up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECO
 
 preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
+
+review: .venv/.installed  ## print a preview as Markdown, for a pull request: make -s review STACK=prod POLICY=policy
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.review --stack $(STACK)
+
+drift: .venv/.installed  ## list differences between a stack's program and the cluster, and fail if there are any
+	@$(PYTHON) -m tools.drift --stack $(STACK)
+
+render: .venv/.installed  ## write the manifests that `make up` would apply: make render STACK=prod DIR=manifests/prod
+	@$(PYTHON) -m tools.render --stack $(STACK) $(if $(DIR),--folder $(DIR))
 
 refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` reverts them
 	@$(PYTHON) -m tools.refresh --stack $(STACK)

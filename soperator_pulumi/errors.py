@@ -15,7 +15,8 @@
     ├── NotReadyError       a bounded wait ended without its condition
     ├── JailError           a tree of the jail is not filled or not active; the former one still is
     ├── RunCancelledError   a wait ended because somebody cancelled the run; the next run continues
-    └── ConversionError     a file of another project cannot be read or converted
+    ├── ConversionError     a file of another project cannot be read or converted
+    └── ManifestError       a program has objects that no manifest can describe
 
 Every message names the place, the value given, the values allowed and the next step. No message holds a secret.
 """
@@ -117,3 +118,7 @@ class RunCancelledError(SoperatorError):
 
 class ConversionError(SoperatorError):
     """A file of another project cannot be read, or is none that is converted."""
+
+
+class ManifestError(SoperatorError):
+    """A program has objects that no manifest can describe."""

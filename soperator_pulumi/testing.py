@@ -120,6 +120,8 @@ def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[st
 def deploy(
     program: Callable[[], object],
     *,
+    project: str = PROJECT,
+    stack_name: str = STACK,
     outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
@@ -129,6 +131,8 @@ def deploy(
 
     Args:
         program: Creates resources. Its return value is ignored.
+        project: Name of the project, as the program sees it.
+        stack_name: Name of the stack, as the program sees it.
         outputs: Outputs of providers besides the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
@@ -143,7 +147,7 @@ def deploy(
     def run() -> None:
         with _loop_of_thread() as loop:
             stack_config.set_all_config(dict(config or {}))
-            settings.configure(_settings(monitor, preview=preview))
+            settings.configure(_settings(monitor, project, stack_name, preview=preview))
             # Outputs from outside of any deployment wait for loops that are closed.
             settings.SETTINGS.outputs = set()
             loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
@@ -152,15 +156,15 @@ def deploy(
     return Deployment(tuple(monitor.recorded), monitor.exports)
 
 
-def _settings(monitor: "_Monitor", *, preview: bool) -> settings.Settings:
+def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bool) -> settings.Settings:
     """Return the settings of `pulumi.runtime.set_mocks`, without its stack: exports need one of their own."""
     features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
         monitor_features=features,
         engine=mocks.MockEngine(None),
-        project=PROJECT,
-        stack=STACK,
+        project=project,
+        stack=stack_name,
         dry_run=preview,
         organization="organization",
         callbacks=None,

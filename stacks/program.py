@@ -25,11 +25,7 @@ def run() -> None:
     """
     gc.freeze()  # modules stay: a last collection of them all, before the end, would take a third of a second
     values = stack_config.in_runtime()
-    outputs = StackOutputs()
-    kubeconfig = _kubeconfig(values, outputs)
-    specs, problems = _specs(values, outputs)
-    if problems:
-        raise stack_config.error(problems)
+    specs, kubeconfig = _checked(values)
     clusters = {
         name: SlurmCluster(name, spec, kubeconfig=kubeconfig, context=values.get(CONTEXT))
         for name, spec in specs.items()
@@ -37,6 +33,23 @@ def run() -> None:
     exports = {name: {**_exports(cluster), **_local_exports(values)} for name, cluster in clusters.items()}
     for key, value in ({"clusters": exports} if SEVERAL in values else next(iter(exports.values()))).items():
         pulumi.export(key, value)
+
+
+def _checked(values: Mapping[str, Any]) -> tuple[dict[str, ClusterSpec], pulumi.Output[str] | None]:
+    """Return the specs of all clusters by their components' names, and their kubeconfig.
+
+    Other stacks are read for a valid configuration alone, so that their absence hides no problem of it.
+    """
+    unread = StackOutputs(read=False)
+    kubeconfig = _kubeconfig(values, unread)
+    specs, problems = _specs(values, unread)
+    if problems:
+        raise stack_config.error(problems)
+    if unread.found:
+        outputs = StackOutputs(read=True)
+        kubeconfig = _kubeconfig(values, outputs)
+        specs, _ = _specs(values, outputs)
+    return specs, kubeconfig
 
 
 def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Output[str] | None:
@@ -49,16 +62,16 @@ def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Outp
 
 
 def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> tuple[dict[str, ClusterSpec], list[Problem]]:
-    """Return the specs of all clusters by their components' names, and the problems of the whole configuration."""
+    """Return the valid specs by their components' names, and the problems of the whole configuration."""
     described, problems = stack_config.read(values)
     specs = {}
     for each in described:
-        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.path)
+        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.place)
         named = {"name": each.component, **description} if isinstance(description, Mapping) else description
         try:
             specs[each.component] = parse_cluster(named, each.path)
         except SpecError as error:
-            problems += map(each.placed, error.problems)
+            problems += [Problem(each.place(problem.path), problem.text) for problem in error.problems]
     problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.items()})
     malformed = {problem.path for problem in outputs.problems}
     return specs, [*outputs.problems, *(each for each in problems if each.path not in malformed)]

@@ -43,10 +43,10 @@ class Described:
     merged: object
     """The same, over the defaults."""
 
-    def placed(self, problem: Problem) -> Problem:
-        """Return a problem of the description with its path in the configuration: here, or in the defaults."""
-        where = self.path if self._is_own(problem.path) else DEFAULTS
-        return Problem(f"{where}.{problem.path}" if problem.path else where, problem.text)
+    def place(self, path: str) -> str:
+        """Return the configuration's path of a path in the description: in the stack's file, or in the defaults."""
+        where = self.path if self._is_own(path) else DEFAULTS
+        return f"{where}.{path}" if path else where
 
     def _is_own(self, path: str) -> bool:
         """Return False for a value that the defaults alone give. A list is from one of them as a whole."""

@@ -1,12 +1,11 @@
 """Values from other stacks: `{from_stack: org/project/stack, output: name}` in place of a value.
 
-Any field that takes an Output takes one: storage classes, claims, images, names of Secrets; `soperator:kubeconfig` and
-`soperator:context` as well.
+Any field that takes an Output takes one: storage classes, claims, images, names of Secrets; and `soperator:kubeconfig`.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 import pulumi
@@ -23,24 +22,38 @@ _WANTED = "<organization>/<project>/<stack>"
 
 
 class StackOutputs:
-    """Reads outputs of other stacks, each stack once, and collects malformed references."""
+    """Reads outputs of other stacks, each stack once.
 
-    def __init__(self) -> None:
+    Without `read` their values are unknown: a description can be checked before another stack is asked for anything.
+    """
+
+    def __init__(self, *, read: bool) -> None:
         self.problems: list[Problem] = []
+        """Malformed references."""
+        self.found = False
+        """True after the first reference."""
+        self._read_them = read
         self._stacks: dict[str, pulumi.StackReference] = {}
 
-    def resolve(self, value: object, path: str) -> object:
-        """Return a value with an Output in place of each reference in it. `path` is its place in the configuration."""
+    def resolve(self, value: object, place: Callable[[str], str], path: str = "") -> object:
+        """Return a value with an Output in place of each reference in it.
+
+        Args:
+            value: A description of a cluster, or a part of it.
+            place: Returns the path in the configuration of a path in the description.
+            path: Path of the part in the description.
+        """
         if is_reference(value):
-            return self.output(value, path)
+            return self.output(value, place(path))
         if isinstance(value, Mapping):
-            return {key: self.resolve(each, f"{path}.{key}") for key, each in value.items()}
+            return {key: self.resolve(each, place, f"{path}.{key}".removeprefix(".")) for key, each in value.items()}
         if isinstance(value, list):
-            return [self.resolve(each, f"{path}[{index}]") for index, each in enumerate(value)]
+            return [self.resolve(each, place, f"{path}[{index}]") for index, each in enumerate(value)]
         return value
 
     def output(self, reference: Mapping[str, object], path: str) -> pulumi.Output[Any] | None:
-        """Return the output that a reference names; None if the reference is malformed."""
+        """Return the output that a reference at `path` of the configuration names; None if it is malformed."""
+        self.found = True
         stack, name = reference[STACK], reference.get(OUTPUT)
         if {*reference} != {STACK, OUTPUT} or not isinstance(stack, str) or not isinstance(name, str):
             text = f"got a mapping of {', '.join(reference)}, needs {STACK}: {_WANTED} and {OUTPUT}: <name>, both text."
@@ -50,7 +63,7 @@ class StackOutputs:
                 "In a backend other than Pulumi Cloud, the organization is `organization`."
             )
         else:
-            return self._read(stack, name, path)
+            return self._read(stack, name, path) if self._read_them else pulumi.Output.from_input(pulumi.UNKNOWN)
         self.problems.append(Problem(path, text))
         return None
 

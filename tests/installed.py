@@ -1,4 +1,4 @@
-"""An environment that holds the built package and the packages that it declares, and nothing else."""
+"""An environment that holds the built package, the packages that it declares, pip as any has it, and nothing else."""
 
 import importlib.metadata
 import subprocess
@@ -58,7 +58,8 @@ def environment(folder: Path, *extras: str) -> Environment:
     install = ["install", "--no-deps", "--no-index", "--no-compile", str(wheel(folder))]
     subprocess.run([*pip, *install], check=True)
     (installed,) = importlib.metadata.distributions(name=PACKAGE, path=[str(made.site_packages)])
-    for distribution in _closure(installed, frozenset(extras)):
+    pip_itself = importlib.metadata.distribution("pip")  # the Pulumi CLI asks it for the packages of a program
+    for distribution in (pip_itself, *_closure(installed, frozenset(extras))):
         _link(distribution, made.site_packages)
     return made
 

@@ -11,7 +11,7 @@
     print(converted.report())
 """
 
-from soperator_pulumi.convert.conversion import Addition, Entry, Fate
+from soperator_pulumi.convert.conversion import Addition, Fate, LeafAccount
 from soperator_pulumi.convert.converter import Converted, convert
 
-__all__ = ["Addition", "Converted", "Entry", "Fate", "convert"]
+__all__ = ["Addition", "Converted", "Fate", "LeafAccount", "convert"]

@@ -34,7 +34,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeafAccount:
     """Account of one value of the input."""
 
     leaf: Leaf
@@ -175,7 +175,7 @@ class Conversion:
         """Return the values that the user has to give or to correct."""
         return [Addition(path, each.to_add) for path, each in self.placed() if each.to_add] + self.to_correct
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LeafAccount]:
         """Return the account of each value of the input, and of each default that mattered, in their order."""
         targets: dict[Leaf, list[str]] = {}
         changes: dict[Leaf, list[str]] = {}
@@ -191,13 +191,15 @@ class Conversion:
             for leaf in dict.fromkeys([*whole, *beside])
         ]
 
-    def _entry(self, leaf: Leaf, targets: tuple[str, ...], changes: list[str]) -> Entry:
+    def _entry(self, leaf: Leaf, targets: tuple[str, ...], changes: list[str]) -> LeafAccount:
         if leaf in self._refused:
-            return Entry(leaf, Fate.NOT_POSSIBLE, targets, self._refused[leaf])
+            return LeafAccount(leaf, Fate.NOT_POSSIBLE, targets, self._refused[leaf])
         if targets:
-            return Entry(leaf, Fate.CHANGED if changes else Fate.TAKEN, targets, "; ".join(dict.fromkeys(changes)))
+            return LeafAccount(
+                leaf, Fate.CHANGED if changes else Fate.TAKEN, targets, "; ".join(dict.fromkeys(changes))
+            )
         fate, text = self._notes.get(leaf, (Fate.UNKNOWN, ""))
-        return Entry(leaf, fate, (), text)
+        return LeafAccount(leaf, fate, (), text)
 
 
 def _leaves(origin: Section | Iterable[Leaf]) -> tuple[Leaf, ...]:

@@ -5,16 +5,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from soperator_pulumi.convert.conversion import Conversion, Entry, Fate
+from soperator_pulumi.convert.conversion import Conversion, Fate, LeafAccount
 from soperator_pulumi.convert.covers import Covers
 from soperator_pulumi.convert.yaml_tree import Leaf
 
 _WIDTH = 118
 _FEW = 3
 
-_TITLES = {
+TITLES = {
     Fate.NOT_POSSIBLE: "Not possible",
-    Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, so nothing reads them",
+    Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, or not in this form; nothing reads them",
     Fate.CHANGED: "Changed",
     Fate.TAKEN: "Taken over",
     Fate.NOT_NEEDED: "Not needed",
@@ -34,7 +34,7 @@ def report_text(work: Conversion, title: str) -> str:
     entries = work.entries()
     given = [each for each in entries if not each.leaf.is_default]
     beyond = [each for each in entries if each.leaf.is_default and each.fate is not Fate.NOT_NEEDED]
-    counts = ", ".join(f"{sum(each.fate is fate for each in given)} {fate.value}" for fate in _TITLES)
+    counts = ", ".join(f"{sum(each.fate is fate for each in given)} {fate.value}" for fate in TITLES)
     blocks = [_wrapped(f"From {title}: {len(given)} values, {counts}.")]
     blocks += [_wrapped(remark) for remark in work.remarks]
     if additions := work.additions():
@@ -44,7 +44,7 @@ def report_text(work: Conversion, title: str) -> str:
         blocks.append(["Objects that must exist; claims and Secrets in the cluster's namespace", *references])
     covers = Covers([each.leaf for each in given])
     empty = {each.leaf for each in given if each.fate is Fate.NOT_NEEDED and each.leaf.is_empty}
-    for fate, heading in _TITLES.items():
+    for fate, heading in TITLES.items():
         chosen = [each for each in given if each.fate is fate]
         if chosen:
             blocks.append([f"{heading} ({len(chosen)})", *_lines(fate, chosen, covers, empty)])
@@ -54,7 +54,7 @@ def report_text(work: Conversion, title: str) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def _lines(fate: Fate, chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
+def _lines(fate: Fate, chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
     match fate:
         case Fate.UNKNOWN:
             for each in chosen:
@@ -65,14 +65,14 @@ def _lines(fate: Fate, chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]
             yield from _left(chosen, covers, empty)
 
 
-def _moved(chosen: Sequence[Entry], covers: Covers) -> Iterator[str]:
+def _moved(chosen: Sequence[LeafAccount], covers: Covers) -> Iterator[str]:
     """Yield a line for each value with its place in the stack, and one for neighbours with the same place."""
     for (text, targets), group in groupby(chosen, key=lambda each: (each.text, each.targets)):
         place = covers.of([each.leaf for each in group])
         yield from _item(f"{place} -> {_shortened(targets)}" if targets else place, text)
 
 
-def _left(chosen: Sequence[Entry], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
+def _left(chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
     """Yield each reason with the places that it stands for. Empty values go with the reason around them."""
     reasons: dict[str, list[Leaf]] = {}
     for each in chosen:

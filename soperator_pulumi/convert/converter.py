@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soperator_pulumi.convert.conversion import Addition, Conversion, Entry
+from soperator_pulumi.convert.conversion import Addition, Conversion, LeafAccount
 from soperator_pulumi.convert.conversion_report import report_text
 from soperator_pulumi.convert.settling import settle
 from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
@@ -37,7 +37,7 @@ class Converted:
     """Kinds of the files."""
     cluster: Mapping[str, Any]
     """The cluster as under `soperator:cluster`, with placeholders where the user has to give a value."""
-    entries: Sequence[Entry]
+    entries: Sequence[LeafAccount]
     """Account of each value, in the order of the files, and of each default of a chart that mattered."""
     additions: Sequence[Addition]
     """Values that the user has to give, before our spec takes the cluster."""

@@ -83,7 +83,7 @@ def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterab
 
 
 @dataclass
-class Volume:
+class MountedVolume:
     """A volume that the input mounts for jobs or sessions."""
 
     path: Section
@@ -106,7 +106,7 @@ class Submounts:
     _items: dict[str, tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
     """Fields of a submount by path, as plain values and as placed ones."""
 
-    def add(self, volume: Volume) -> None:
+    def add(self, volume: MountedVolume) -> None:
         """Write a volume, or account for the reason against it."""
         work, fields = self.work, _fields(volume)
         if isinstance(fields, str):
@@ -126,7 +126,7 @@ class Submounts:
         else:
             work.cannot(_origins(volume), f"another volume is at {path}, and submounts are the same on all node sets")
 
-    def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: Volume) -> None:
+    def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
         work = self.work
         for_all = path == HOMES and set(volume.roles) != _BOTH
         how = "homes are the same in sessions and in jobs" if for_all else volume.how
@@ -139,7 +139,7 @@ class Submounts:
         work.listed("jail", "submounts").append(item)
         self._items[path] = (plain, item)
 
-    def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: Volume) -> None:
+    def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
         """Add a second origin to a submount, and its roles."""
         for key, (_, leaves) in fields.items():
             self.work.extend(item[key], leaves)
@@ -148,7 +148,7 @@ class Submounts:
             del item["roles"]
 
 
-def _fields(volume: Volume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
+def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
     """Return the field of a submount for the volume's kind, or the reason against it."""
     source = volume.source
     if claim := source.at("persistentVolumeClaim", "claimName").text():
@@ -177,6 +177,6 @@ def _scratch(empty_dir: Section, path: str) -> dict[str, tuple[Any, tuple[Leaf, 
     return {"memory_gib" if in_memory else "scratch_gib": (amount, leaves)}
 
 
-def _origins(volume: Volume) -> list[Leaf]:
+def _origins(volume: MountedVolume) -> list[Leaf]:
     places = (volume.path, volume.source, volume.sub_path, volume.read_only)
     return [*(leaf for place in places for leaf in place.leaves()), *volume.beside]

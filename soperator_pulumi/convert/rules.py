@@ -13,7 +13,7 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 
 
-class Verdict(Enum):
+class RuleVerdict(Enum):
     """Account of the values of a rule."""
 
     CANNOT = auto()
@@ -29,7 +29,7 @@ class Rule:
     """A path, and the account of the values there."""
 
     pattern: str
-    verdict: Verdict
+    verdict: RuleVerdict
     text: str
     switch: str = ""
     """Path of the value that turns the feature on, from the same root: where it is off, nothing is missed."""
@@ -49,17 +49,17 @@ class Rule:
 
 def cannot(text: str, *patterns: str, switch: str = "") -> tuple[Rule, ...]:
     """Return rules for values without a counterpart, which share a reason."""
-    return tuple(Rule(pattern, Verdict.CANNOT, text, switch) for pattern in patterns)
+    return tuple(Rule(pattern, RuleVerdict.CANNOT, text, switch) for pattern in patterns)
 
 
 def needless(text: str, *patterns: str) -> tuple[Rule, ...]:
     """Return rules for values without which nothing is missed, which share a reason."""
-    return tuple(Rule(pattern, Verdict.NEEDLESS, text) for pattern in patterns)
+    return tuple(Rule(pattern, RuleVerdict.NEEDLESS, text) for pattern in patterns)
 
 
 def empty(*patterns: str) -> tuple[Rule, ...]:
     """Return rules for keys that a conversion reads itself, of which empty ones are left."""
-    return tuple(Rule(pattern, Verdict.EMPTY, "empty") for pattern in patterns)
+    return tuple(Rule(pattern, RuleVerdict.EMPTY, "empty") for pattern in patterns)
 
 
 def apply(
@@ -86,11 +86,11 @@ def apply(
         if work.is_accounted(leaf) or any(leaf.keys[: len(keys)] == keys for keys in beside):
             continue
         rule = next((each for each in rules if each.fits(leaf.keys[depth:])), None)
-        if rule is None or (rule.verdict is Verdict.EMPTY and not leaf.is_empty):
+        if rule is None or (rule.verdict is RuleVerdict.EMPTY and not leaf.is_empty):
             continue
         if not on.get(rule.switch, True):
             work.needless([leaf], f"{rule.switch} is off")
-        elif rule.verdict is Verdict.CANNOT:
+        elif rule.verdict is RuleVerdict.CANNOT:
             work.cannot([leaf], rule.text)
         else:
             work.needless([leaf], rule.text)

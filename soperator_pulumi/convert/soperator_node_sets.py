@@ -1,14 +1,13 @@
 """Node sets of soperator: items of `nodesets` in the values of its chart, and the spec of a NodeSet."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import Submounts, Volume, place_pods, put_resources
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
@@ -118,7 +117,7 @@ def _put_volumes(volumes: Section, submounts: Submounts) -> None:
             submounts.work.cannot(mount, NO_CLAIMS)
             continue
         submounts.add(
-            Volume(
+            MountedVolume(
                 path=mount.at("mountPath"),
                 source=mount.at("volumeSource"),
                 roles=("worker",),
@@ -140,21 +139,15 @@ def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Sub
         for size in given:
             work.cannot(size, f"{SHARED_MEMORY} has one size on all workers: half of a pod's memory, or a submount's")
         return
-    first, *others = given
-    leaf = first.leaves()[0]
-    source: Mapping[str, Any] = {"emptyDir": {"sizeLimit": first.tree}}
-    path = Leaf(leaf.path, leaf.keys, SHARED_MEMORY)
-    submounts.add(
-        Volume(Section(path), Section(source), ("worker",), Section(None), Section(None), (leaf,), "size of /dev/shm")
-    )
-    for size in others:
+    for size in given:
+        leaf = size.leaves()[0]
         submounts.add(
-            Volume(
-                Section(path),
-                Section({"emptyDir": {"sizeLimit": size.tree}}),
-                ("worker",),
-                Section(None),
-                Section(None),
+            MountedVolume(
+                path=Section(Leaf(leaf.path, leaf.keys, SHARED_MEMORY)),
+                source=Section({"emptyDir": {"sizeLimit": size.tree}}),
+                roles=("worker",),
+                sub_path=Section(None),
+                read_only=Section(None),
             )
         )
 

@@ -101,9 +101,9 @@ class Bare:
         subprocess.run(command, cwd=paths.ROOT, check=True, capture_output=True)
 
 
-def up_alone(slurm: Slurm) -> None:
-    """Deploy in a process of its own, as a person does."""
-    with slurm.start_up() as process:
+def up_alone(slurm: Slurm, operation: str = "up") -> None:
+    """Deploy, or preview, in a process of its own, as a person does."""
+    with slurm.start_up(operation=operation) as process:
         process.communicate()
     assert process.returncode == 0
 
@@ -120,17 +120,21 @@ def test_up_without_a_change_against_a_program_of_thirty_config_maps(slurm: Slur
     report("up without a change", ours, theirs, "30 ConfigMaps", 2.0)
 
 
-def test_up_without_a_change_of_twenty_node_sets_against_one(slurm: Slurm) -> None:
+def test_up_and_preview_without_a_change_of_twenty_node_sets_against_one(slurm: Slurm) -> None:
     def with_node_sets(count: int) -> None:
         slurm.cluster["node_sets"] = [a_node_set(f"n{number}") for number in range(count)]
         slurm.up()
 
-    times: dict[int, list[float]] = {1: [], 20: []}
-    for count, measured in times.items():
+    times: dict[tuple[str, int], list[float]] = {}
+    for count in (1, 20):
         with_node_sets(count)
-        measured += [seconds(lambda: up_alone(slurm)) for _ in range(ROUNDS + 2)]
+        for operation in ("up", "preview"):
+            taken = [seconds(lambda: up_alone(slurm, operation)) for _ in range(ROUNDS + 2)]  # noqa: B023 - called at once
+            times[operation, count] = taken
 
-    report("up without a change of 20 node sets", times[20], times[1], "one node set", 1.3)
+    for operation in ("up", "preview"):
+        what = f"{operation} without a change of 20 node sets"
+        report(what, times[operation, 20], times[operation, 1], "one node set", 1.3)
 
 
 def test_the_engines_memory(slurm: Slurm) -> None:

@@ -1,4 +1,4 @@
-"""Runs `up` of a test's stack in a process of its own, so that tests can kill and time it."""
+"""Runs an operation on a test's stack in a process of its own, so that tests can kill and time it."""
 
 import json
 import sys
@@ -8,13 +8,13 @@ from tools import console, engine, paths
 
 
 def main() -> None:
-    """Deploy what the argument, JSON, says."""
+    """Do what the argument, JSON, says: `up`, unless it names another operation."""
     given = json.loads(sys.argv[1])
     project = Path(given.get("project", paths.ROOT))
     deployer, _ = engine.choose(
         project, "test", Path(given["state"]), config=given["config"], environment=given["environment"]
     )
-    deployer.up()
+    getattr(deployer, given.get("operation", "up"))()
 
 
 if __name__ == "__main__":

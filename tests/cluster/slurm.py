@@ -140,10 +140,10 @@ class Slurm:
         )
         return deployer
 
-    def start_up(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """Begin `up` in a process group of its own, for those who want to kill or time it."""
+    def start_up(self, environment: Mapping[str, str] | None = None, *, operation: str = "up") -> subprocess.Popen[str]:
+        """Begin `up`, or another operation, in a process group of its own, for those who want to kill or time it."""
         variables = {**self._environment, **(environment or {})}
-        given = {"state": str(self._state), "config": self.config, "environment": variables}
+        given = {"state": str(self._state), "config": self.config, "environment": variables, "operation": operation}
         return subprocess.Popen(
             [sys.executable, "-m", "tests.cluster.run", json.dumps(given)],
             cwd=paths.ROOT,
@@ -287,7 +287,7 @@ class Slurm:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"soperator:cluster": self._completed()}
+        return {"soperator:defaults": {}, "soperator:cluster": self._completed()}
 
     def _completed(self) -> dict[str, Any]:
         users = [

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 README = (paths.ROOT / "README.md").read_text()
 TIMEOUT_SECONDS = 1200
+PATCH = '{"spec": {"maxUnavailable": 1}}'
+"""Something that somebody changes by hand."""
 
 # /sys shows the network of whoever mounted it; the machine's cgroups stay.
 OWN_NETWORK = (
@@ -86,6 +88,15 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
             make up STACK=nowhere; echo "stack: $?"
             set -e
             make preview
+            make -s review POLICY=policy
+            make drift; echo "no drift: $?"
+            set +e
+            (
+            eval "$(make -s env)"
+            kubectl --namespace slurm patch poddisruptionbudget cpu --type merge --patch '{PATCH}'
+            )
+            make drift; echo "drift: $?"
+            set -e
             make refresh
             make up
             (
@@ -101,6 +112,17 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
 
 def test_the_commands_of_the_next_day_work(a_day: "subprocess.CompletedProcess[str]") -> None:
     assert "pages: 0" in a_day.stdout, a_day.stderr[-4000:]
+
+
+def test_a_review_is_markdown_on_standard_output(a_day: "subprocess.CompletedProcess[str]") -> None:
+    assert "<!-- soperator-pulumi review of local -->\n\n## Preview of `local`: no change\n" in a_day.stdout
+
+
+def test_a_change_by_hand_is_listed_and_fails_until_it_is_reverted(a_day: "subprocess.CompletedProcess[str]") -> None:
+    assert "no drift: 0" in a_day.stdout
+    assert "update kubernetes:policy/v1:PodDisruptionBudget slurm-cpu: spec.maxUnavailable\n" in a_day.stdout
+    assert "drift: 2" in a_day.stdout
+    assert "1 resource differs from the program of stack local." in a_day.stderr
 
 
 def test_make_commands_keep_the_face_that_they_promise(a_day: "subprocess.CompletedProcess[str]") -> None:

@@ -165,11 +165,16 @@ class Stack:
         )  # fmt: skip
 
     def kill(self, process: subprocess.Popen[str]) -> None:
-        """Kill it, with all that it has started, as the kernel would that has run out of memory: nobody is asked."""
-        for pid in [*_descendants(process.pid), process.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.communicate()
+        """Kill a process of this stack."""
+        kill(process)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill it, with all that it has started, as the kernel would that has run out of memory: nobody is asked."""
+    for pid in [*_descendants(process.pid), process.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.communicate()
 
 
 def _descendants(root: int) -> list[int]:

@@ -13,7 +13,8 @@ def main() -> None:
     """Run what the argument, JSON, says."""
     given = json.loads(sys.argv[1])
     engine, operation = given.pop("engine"), given.pop("operation")
-    target = Target(project=PROGRAM, **{**given, "state": Path(given["state"])})
+    project = Path(given.pop("project", PROGRAM))
+    target = Target(project=project, **{**given, "state": Path(given["state"])})
     getattr(ENGINES[engine](target, console.say), operation)()
 
 

@@ -100,7 +100,7 @@ def test_the_minimal_example_deploys_from_an_environment_that_holds_the_built_pa
     deployer.up()
     assert deployer.outputs()["namespace"] == namespace
     assert made.nodes(namespace) == ["cpu-0 idle", "cpu-1 idle"]
-    assert deployer.preview().changed == ()
+    assert deployer.preview(refresh=True).changed == ()
 
 
 def test_two_clusters_run_beside_each_other(user: Callable[..., Deployed]) -> None:

@@ -121,6 +121,24 @@ def test_refresh_finds_what_was_changed_by_hand_and_up_puts_it_right(stack: Stac
     assert stack.data("a") == {"k": "1"}
 
 
+def test_a_preview_that_refreshes_finds_what_was_changed_by_hand_and_records_nothing(stack: Stack) -> None:
+    stack.config = {"kubernetes:enableConfigMapMutable": "true"}
+    stack.up(stack.config_map("a", {"k": "1"}), stack.config_map("b", {"k": "1"}), stack.thing("t"))
+    assert stack.deployer().preview(refresh=True).changed == ()
+    patch = '{"data": {"k": "by hand"}}'
+    stack.kubernetes.run("patch", "configmap", "a", "-n", stack.namespace, "-p", patch)
+    stack.kubernetes.run("delete", "configmap", "b", "-n", stack.namespace)
+    for _ in range(2):
+        found = stack.deployer().preview(refresh=True)
+        assert [(each.name, each.operation) for each in sorted(found.changed, key=lambda each: each.name)] == [
+            ("a", StepOp.UPDATE),
+            ("b", StepOp.CREATE),
+        ]
+    assert stack.names() == {"a", "b", "t"}
+    assert stack.preview().changed == ()
+    assert stack.data("a") == {"k": "by hand"}
+
+
 def test_refresh_asks_dynamic_resources(stack: Stack) -> None:
     stack.up(stack.thing("t"), stack.thing("u"))
     stack.mark("gone-t")

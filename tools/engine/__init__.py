@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools import console
+from tools.console import UserError
 from tools.engine.cli import automation
 from tools.engine.cli.automation import CliDeployer
 from tools.engine.cli.automation import environment as cli_environment
@@ -48,6 +49,9 @@ def choose(
         python: Interpreter of the program in the local engine; default: the project's.
         policy_packs: Policy packs that judge previews and updates.
         say: Prints a line for a person.
+
+    Raises:
+        UserError: The user has chosen a backend, and there is no CLI to use it.
     """
     target = Target(
         project=project,
@@ -60,6 +64,11 @@ def choose(
         policy_packs=tuple(policy_packs),
     )
     if not automation.is_installed():
+        if automation.is_shared(state):
+            raise UserError(
+                "PULUMI_BACKEND_URL is set, but the local engine keeps states on this machine alone. Install the "
+                "Pulumi CLI, or unset the variable."
+            )
         return LocalDeployer(target, say), "the local engine, because there is no `pulumi` on PATH"
     if local_engine.has_state(target):
         return LocalDeployer(target, say), "the local engine, because it has deployed this stack before"

@@ -35,7 +35,7 @@ class Display:
 
     def __init__(self, say: Say, *, preview: bool) -> None:
         self._say = say
-        self._preview = preview
+        self.preview = preview
         self._started = time.monotonic()
         self._began: dict[str, float] = {}
         self._messages: dict[str, list[str]] = {}
@@ -68,9 +68,9 @@ class Display:
             paths=tuple(paths),
         )  # fmt: skip
         if operation is not StepOp.SAME:
-            word = str(operation) if self._preview else _DONE[operation]
+            word = str(operation) if self.preview else _DONE[operation]
             took = time.monotonic() - self._began.get(urn, time.monotonic())
-            took_text = f" ({took:.1f} s)" if took >= 0.1 and not self._preview else ""
+            took_text = f" ({took:.1f} s)" if took >= 0.1 and not self.preview else ""
             self._under = urn
             self._say(f"{self._clock()}  {_SIGNS[operation]:>2}  {_title(urn)}  {word}{took_text}{_diff(paths)}")
 
@@ -97,8 +97,8 @@ class Display:
     def summary(self) -> str:
         """Print and return the number of changes and the duration."""
         counts = Counter(change.operation for change in self._changes.values())
-        words = [f"{counts[o]} {'to ' + o if self._preview else _DONE[o]}" for o in _DONE if counts[o]]
-        if self._preview:
+        words = [f"{counts[o]} {'to ' + o if self.preview else _DONE[o]}" for o in _DONE if counts[o]]
+        if self.preview:
             words = [word.replace("to same", "unchanged") for word in words]
         text = f"{', '.join(words) or 'nothing to do'}; {self.seconds:.1f} s"
         self._say(f"{self._clock()}      {text}")

@@ -149,8 +149,12 @@ def unsupported(message: str) -> str:
 class Deployer(Protocol):
     """Deploys one stack. Every operation prints its progress, and raises DeployError if it fails."""
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`, without changing anything."""
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, without changing anything.
+
+        With `refresh`, the resources are read first, so that a difference between the program and the cluster is a
+        change. The state stays as it was.
+        """
         ...
 
     def up(self) -> Result:

@@ -14,6 +14,7 @@ from soperator_pulumi.errors import (
     DrainError,
     KubernetesError,
     NotRunningError,
+    RunCancelledError,
     SlurmError,
     TransportError,
     UnknownNodeError,
@@ -106,6 +107,7 @@ class DrainRun:
         Raises:
             DrainError: it was stopped.
             AnotherPlannerError: another planner holds the cluster's Lease, or drains the same nodes.
+            RunCancelledError: somebody cancelled the run.
         """
         pause, at_once = _FIRST_PAUSE_SECONDS, False
         while self._names:
@@ -128,9 +130,20 @@ class DrainRun:
                 pause, at_once = _FIRST_PAUSE_SECONDS, True
                 continue  # an act shows at once
             at_once = False
-            self._context.clock.sleep(pause)
+            self._sleep(pause)
             pause = min(pause * 1.3, _LOOK_SECONDS)
         return DrainResult(frozenset())
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep until the next look.
+
+        Raises:
+            RunCancelledError: somebody cancelled the run. The drains stay, for the next run.
+        """
+        try:
+            self._context.clock.sleep(seconds)
+        except RunCancelledError:
+            raise RunCancelledError(f"{self._context.cluster}: cancelled. {self._way_out()}") from None
 
     # -- looking --------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -63,7 +62,7 @@ def check_public_key(value: object) -> str:
 SshPublicKey = Annotated[
     str,
     BeforeValidator(check_public_key),
-    WithJsonSchema({"type": "string", "pattern": rf"^\s*({'|'.join(map(re.escape, KEY_TYPES))}) "}),
+    WithJsonSchema({"type": "string", "pattern": f"^\\s*({'|'.join(KEY_TYPES)}) ".replace(".", "\\.")}),
 ]
 """`<type> <base64> [comment]`, as in authorized_keys, without options."""
 

@@ -1,6 +1,7 @@
 """What stands around a node set's StatefulSet, so that no pod goes while a job is on it."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,6 +50,21 @@ def test_a_node_set_shrinks_after_its_nodes_are_free_and_goes_after_all_are() ->
     assert "hpc-cpu-drain" in waits_for(deployment, "hpc-cpu", ":StatefulSet")
     assert {"hpc-cpu", "hpc-controller"} <= waits_for(deployment, "hpc-cpu-drain-gate")
     assert {"hpc-cpu", "hpc-cpu-drain-gate"} <= waits_for(deployment, "hpc-cpu-ready")
+
+
+def test_resources_do_not_grow_with_nodes() -> None:
+    few, many = (registered(a_node_set(replicas=replicas)) for replicas in (8, 4096))
+    assert few.keys() == many.keys()
+    changed = {name for (type_, name), inputs in few.items() if inputs != many[type_, name]}
+    assert changed == {"hpc-cpu", "hpc-cpu-drain", "hpc-cpu-ready", "hpc-removed-node-sets"}
+    scaled = {key: re.sub(r'("replicas": (\{"cpu": )?)8\.0', r"\g<1>4096.0", inputs) for key, inputs in few.items()}
+    assert scaled == many
+
+
+def registered(node_sets: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Return the inputs of all resources of a cluster, by their types and names."""
+    recorded = a_deployment(node_sets=node_sets).recorded
+    return {(each.type, each.name): json.dumps(each.inputs, default=repr) for each in recorded}
 
 
 def test_node_sets_do_not_wait_for_each_other() -> None:

@@ -76,6 +76,14 @@ digits, '-' and '.'.
     )
 
 
+def test_clusters_of_one_name_are_refused_before_either_is_made() -> None:
+    assert refusal(clusters={"blue": a_cluster(), "green": a_cluster(namespace="green")}) == (
+        "the configuration of stack test has 1 problem:\n"
+        '  soperator:clusters.green.name: "hpc" is also that of soperator:clusters.blue. '
+        "Clusters need distinct names: choose another."
+    )
+
+
 def test_the_problems_of_one_cluster_have_paths_below_its_key() -> None:
     assert refusal(cluster=a_cluster(login={"replicas": -1})) == (
         "soperator:cluster has 1 problem:\n  login.replicas: got -1, needs a whole number from 0 to 64."
@@ -135,6 +143,21 @@ def test_a_reference_that_leads_nowhere_is_named_with_the_form_that_it_needs(
 ) -> None:
     assert refusal(cluster=a_cluster(jail={"storage": {"storage_class": reference}})) == (
         f"soperator:cluster has 1 problem:\n  jail.storage.storage_class: {said}"
+    )
+
+
+def test_a_malformed_reference_of_the_defaults_is_named_there() -> None:
+    defaults = {"storage": {"state": {"storage_class": {"from_stack": STORAGE}}}}
+    assert refusal(cluster=a_cluster(), defaults=defaults) == (
+        "the configuration of stack test has 1 problem:\n"
+        f"  soperator:defaults.storage.state.storage_class: got a mapping of from_stack, {FORM}"
+    )
+
+
+def test_another_stack_is_not_asked_for_anything_before_the_configuration_is_valid() -> None:
+    cluster = a_cluster(jail={"storage": {"storage_class": {"from_stack": "a/b/gone", "output": "class"}}}, login=5)
+    assert refusal(cluster=cluster) == (
+        "soperator:cluster has 1 problem:\n  login: got 5, needs a mapping of keys to values."
     )
 
 

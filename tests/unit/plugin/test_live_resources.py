@@ -112,6 +112,12 @@ def test_a_check_completes_the_inputs_and_keeps_secrets(plugin: ResourceProvider
     assert PropertyValue.unmarshal_map(answer.inputs)["kubeconfig"].is_secret
 
 
+def test_none_is_left_out_at_every_depth_as_in_a_state_of_a_python_program(plugin: ResourceProviderStub) -> None:
+    reader = {"component": "controller", "container": "slurmctld", "verified": True}
+    answer = checked(plugin, "ConfigFiles", {**FILES, "readers": [{**reader, "sums": None}]})
+    assert plain(answer.inputs)["readers"] == [reader]
+
+
 def test_inputs_of_a_wrong_type_are_failures_with_their_paths(plugin: ResourceProviderStub) -> None:
     bad = {**FILES, "readers": [{"component": "controller"}], "after_sync": "never"}
     found = {each.property: each.reason for each in checked(plugin, "ConfigFiles", bad).failures}
@@ -230,6 +236,14 @@ def test_the_providers_configuration_is_newer_access_to_recorded_clusters(
     plugin.Delete(provider_pb2.DeleteRequest(urn=urn("ConfigFiles"), id=made.id, properties=made.properties))
     plugin.Configure(configuration())
     assert seen == ["token: renewed"]
+
+
+def test_another_configuration_never_replaces_what_the_provider_serves(plugin: ResourceProviderStub) -> None:
+    """The engine asks a new provider whether it may serve what another one has served: a move would replace it all."""
+    request = provider_pb2.DiffRequest(olds=struct({}), news=struct({"kubeconfig": "token: renewed"}))
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.DiffConfig(request)
+    assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED, "which the engine takes for no replacement"
 
 
 def test_a_cancelled_run_ends_its_waits_and_names_the_next_step(

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator_pulumi.errors import Problem
 from stacks import stack_config
 from stacks.stack_config import merged
 from tests.strategies import a_spec
@@ -118,7 +117,7 @@ def test_a_problem_is_placed_where_its_value_is_given(path: str, expected: str) 
     own = {"slurm": {"max_nodes": 0}, "node_sets": [{}, {}]}
     (cluster,), _ = stack_config.read({"soperator:defaults": defaults, "soperator:cluster": own})
 
-    assert cluster.placed(Problem(path, "wrong")).path == expected
+    assert cluster.place(path) == expected
 
 
 def test_two_clusters_of_one_name_or_one_namespace_are_refused() -> None:

@@ -60,10 +60,12 @@ class CliDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`."""
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, from the resources as they are with `refresh`."""
         packs = self._policy_packs
-        result = self._run("preview", lambda stack, options: stack.preview(policy_packs=packs, **options))
+        result = self._run(
+            "preview", lambda stack, options: stack.preview(policy_packs=packs, refresh=refresh, **options)
+        )
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:

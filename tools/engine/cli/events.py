@@ -29,6 +29,8 @@ _OPERATIONS = {
 """Steps to display. Deleting the old resource is a part of its replacement."""
 _DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
 _NOISE = re.compile(r"^using pulumi-resource-\S+ from \$PATH|^update failed$|^preview failed$")
+_AFTERMATH = "an unhandled error occurred: program exited with non-zero exit code"
+"""Beginning of the CLI's message after an error that the program has reported itself."""
 _HIDDEN = "__"
 
 
@@ -57,7 +59,8 @@ class Events:
         if is_default_provider(step.urn):
             return
         if step.op is OpType.REFRESH:
-            self._display.step(step.urn, *_refreshed(step))
+            if not self._display.preview:  # in which the program decides which differences matter
+                self._display.step(step.urn, *_refreshed(step))
         elif (operation := _OPERATIONS.get(step.op)) is not None:
             paths = [] if operation in {StepOp.SAME, StepOp.CREATE, StepOp.DELETE} else _paths(step)
             self._display.step(step.urn, operation, paths)
@@ -73,6 +76,8 @@ class Events:
     def _diagnostic(self, event: DiagnosticEvent) -> None:
         text, urn = event.message.rstrip(), event.urn or ""
         if event.severity == "debug" or not text.strip() or _NOISE.match(text):
+            return
+        if self._display.failures and _AFTERMATH in text:
             return
         if f"::{STACK_TYPE}::" in urn:
             urn = ""

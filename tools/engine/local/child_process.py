@@ -50,6 +50,7 @@ async def start(
         "PULUMI_PROJECT": project.name,
         "PULUMI_STACK": target.stack,
         "PYTHONUNBUFFERED": "1",
+        "GRPC_VERBOSITY": "ERROR",  # the end of a connection is no news
         **(environment or {}),
     }
     process = await asyncio.create_subprocess_exec(

@@ -164,8 +164,8 @@ class Crud:
             return None
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
 
-    async def refresh(self, provider: LocalProvider, old: Resource) -> Resource | None:
-        """Read a resource into the state and return it; None if it is gone."""
+    async def refresh(self, provider: LocalProvider, old: Resource, *, save: bool = True) -> Resource | None:
+        """Read a resource into the state and return it; None if it is gone. A preview does not save the state."""
         try:
             answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:
@@ -180,5 +180,6 @@ class Crud:
         else:
             found = with_secret_outputs(found)
             self._state.swap(old, found)
-        self._state.save()
+        if save:
+            self._state.save()
         return found

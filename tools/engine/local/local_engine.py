@@ -44,9 +44,16 @@ class LocalDeployer:
         self._target = target
         self._say = say
 
-    def preview(self) -> StackChanges:
-        """Foresee `up`."""
-        result = self._run("preview", self._deploy)
+    def preview(self, *, refresh: bool = False) -> StackChanges:
+        """Foresee `up`, from the resources as they are with `refresh`."""
+
+        async def foresee(run: Run) -> None:
+            if refresh:
+                await _refresh(run)
+            if not run.failed:
+                await self._deploy(run)
+
+        result = self._run("preview", foresee)
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
@@ -191,10 +198,12 @@ async def _refresh(run: Run) -> None:
 
 async def _refresh_one(run: Run, resource: Resource) -> None:
     try:
-        found = await run.crud.refresh(run.provider_of(resource), resource)
+        found = await run.crud.refresh(run.provider_of(resource), resource, save=not run.preview)
     except UserError as error:
         run.display.fail(resource.urn, str(error))
         return
+    if run.preview:
+        return  # the program decides which differences matter
     changed = crud.changed_keys(resource.outputs, found.outputs) if found else []
     operation = StepOp.UPDATE if changed else StepOp.SAME if found else StepOp.DELETE
     run.display.step(resource.urn, operation, changed)

@@ -141,6 +141,15 @@ def test_the_local_engine_is_chosen_where_the_cli_is_not(folder: Path, monkeypat
     assert "no `pulumi` on PATH" in why
 
 
+def test_a_backend_of_the_user_s_is_not_for_the_local_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://state")
+    with pytest.raises(UserError, match=r"PULUMI_BACKEND_URL is set.* Install the Pulumi CLI, or unset the variable"):
+        engine.choose(folder, "dev", folder / "state")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{folder}/state/pulumi")
+    assert isinstance(engine.choose(folder, "dev", folder / "state")[0], engine.LocalDeployer), "that is `make env`'s"
+
+
 def test_what_the_local_engine_has_begun_it_goes_on_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(a_command(folder).parent))
     file = folder / "state" / "local" / "p" / "dev.json"

@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tools import paths
 from tools.console import UserError
 from tools.engine import CliDeployer, DeployError, Target
+from tools.engine.cli import recovery
 
 S3 = "s3://state?endpoint=http://127.0.0.1:9&s3ForcePathStyle=true&region=eu-central-1"
 LOCKED = """\
@@ -164,3 +167,10 @@ def test_operations_under_way_in_a_backend_of_several_machines_are_left_to_a_per
 
     assert pulumi.calls("stack import") == []
     assert pulumi.calls("up") == []
+
+
+def test_the_refusal_is_the_one_on_the_page() -> None:
+    (block,) = re.findall(r"```text\n(.*?)\n```", (paths.ROOT / "docs" / "state.md").read_text(), re.DOTALL)
+    lock = LOCKED.replace("ann@runner-7 (pid 41)", "ann@build-7 (pid 4711)")
+    assert recovery.lock_of_another(lock, "prod") == block
+    assert recovery.lock_of_another("error: no such stack", "prod") is None

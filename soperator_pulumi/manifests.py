@@ -1,0 +1,209 @@
+"""Manifests of a program: every Kubernetes object that Pulumi would apply, in its order, without the Secrets.
+
+Example::
+
+    from soperator_pulumi.manifests import manifests_of
+    from soperator_pulumi.testing import deploy
+
+    rendered = manifests_of(deploy(program, project="hpc", stack_name="prod"))
+    for name, text in rendered.files("prod").items():
+        (folder / name).write_text(text)
+
+The program runs against mocks, so no Kubernetes is needed. What acts on a live cluster (drains, waits, transactions) is
+not in manifests: the page beside the files names it.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from soperator_pulumi.errors import ManifestError
+from soperator_pulumi.manifests_page import ManifestsPage, SecretNote
+from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
+from soperator_pulumi.testing import Deployment, Recorded, Secret
+
+_OURS = "pulumi-python:dynamic/soperator:"
+_CONFIG_FILES = f"{_OURS}ConfigFiles"
+_KUBERNETES = "kubernetes:"
+
+_FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
+"""Keys that open a mapping; the others follow by name."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An object as it would be applied."""
+
+    body: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object."""
+        return str(self.body["kind"])
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the object; empty for an object of the whole Kubernetes."""
+        return str(self.body["metadata"].get("namespace", ""))
+
+    def text(self) -> str:
+        """Return the object as YAML, the same bytes each time."""
+        return yaml.dump(_ordered(self.body), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """Objects of a program, and what is not among them."""
+
+    objects: tuple[Manifest, ...]
+    """Objects in the order in which Pulumi creates them."""
+    secrets: tuple[SecretNote, ...]
+    """Secrets that are left out."""
+    beside: tuple[Recorded, ...]
+    """Resources that are no objects: ours that act on the live cluster, and any others."""
+
+    def files(self, stack: str) -> dict[str, str]:
+        """Return the content of a folder by file name: a file an object, and the pages for a reader."""
+        numbered = {
+            f"{number:03}-{'-'.join(filter(None, (each.namespace, each.kind.lower(), each.name)))}.yaml": each
+            for number, each in enumerate(self.objects, start=1)
+        }
+        page = ManifestsPage(stack, {name: each.body for name, each in numbered.items()}, self.secrets, self.beside)
+        texts = {name: each.text() for name, each in numbered.items()}
+        return {"README.md": page.text(), "secrets.md": page.secrets_text(), **texts}
+
+
+def manifests_of(deployment: Deployment) -> Manifests:
+    """Return the manifests of a recorded deployment.
+
+    Raises:
+        ManifestError: An object has no name of its own.
+    """
+    objects, secrets, beside = [], [], []
+    for resource in _in_order(deployment.recorded):
+        body = _body(resource)
+        if body is None:
+            beside.append(resource)
+        elif body["kind"] == "Secret" or _holds_secret(body):
+            secrets.append(_note(body))
+        else:
+            objects.append(Manifest(_plain(body)))
+    _check_names([*(each.body for each in objects), *(note.body for note in secrets)])
+    return Manifests(tuple(objects), tuple(secrets), tuple(beside))
+
+
+def _body(resource: Recorded) -> dict[str, Any] | None:
+    """Return the object of a resource; None for a resource that is no object."""
+    if resource.type == _CONFIG_FILES:
+        files = DesiredFiles.model_validate({"readers": [], **resource.inputs})
+        return files.manifest(in_force=False)
+    kind = resource.type.rpartition(":")[2]
+    if resource.type.startswith(_KUBERNETES) and resource.inputs.get("kind") == kind and not kind.endswith("List"):
+        return {**resource.inputs}
+    return None
+
+
+def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
+    """Yield resources after those that they depend on; by name where Pulumi would create them at the same time."""
+    known = {(each.type, each.name): each for each in resources}
+    waits = {
+        key: {other for other in map(_key, each.request.dependencies) if other in known} for key, each in known.items()
+    }
+    ready = [(name, type_) for (type_, name), others in waits.items() if not others]
+    heapq.heapify(ready)
+    while ready:
+        name, type_ = heapq.heappop(ready)
+        yield known[type_, name]
+        for key, others in waits.items():
+            if (type_, name) in others:
+                others.remove((type_, name))
+                if not others:
+                    heapq.heappush(ready, (key[1], key[0]))
+
+
+def _key(urn: str) -> tuple[str, str]:
+    """Return type and name of a URN."""
+    *_, types, name = urn.split("::", 3)
+    return types.rpartition("$")[2], name
+
+
+def _check_names(bodies: Sequence[Mapping[str, Any]]) -> None:
+    nameless = [body for body in bodies if not (body.get("metadata") or {}).get("name")]
+    if nameless:
+        kinds = ", ".join(sorted({str(body["kind"]) for body in nameless}))
+        raise ManifestError(
+            f"{len(nameless)} objects have no metadata.name: {kinds}. Pulumi would give them random names in each new "
+            "stack, which no manifest can have. Name them in the program."
+        )
+
+
+def _note(body: Mapping[str, Any]) -> SecretNote:
+    """Return the note of an object that is left out: all of it but its values."""
+    metadata = _plain({key: value for key, value in body.get("metadata", {}).items() if not _holds_secret(value)})
+    keys = [key for field in ("data", "stringData") for key in _keys(body.get(field))]
+    return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(sorted(keys)))
+
+
+def _keys(data: Any) -> list[str]:  # noqa: ANN401 any tree of values
+    return [*(data.value if isinstance(data, Secret) else data or {})]
+
+
+def _holds_secret(value: Any) -> bool:  # noqa: ANN401 any tree of values
+    match value:
+        case Secret():
+            return True
+        case Mapping():
+            return any(map(_holds_secret, value.values()))
+        case list():
+            return any(map(_holds_secret, value))
+    return False
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
+    """Return a tree with whole numbers as integers, and without values that are not set."""
+    match value:
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items() if each is not None and not _is_unset(key, each)}
+        case list():
+            return [_plain(each) for each in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
+
+
+def _is_unset(key: str, value: object) -> bool:
+    """Return True for labels and annotations of which there are none: Kubernetes drops such a map."""
+    return key in {"labels", "annotations"} and value == {}
+
+
+def _ordered(value: Any) -> Any:  # noqa: ANN401 any tree of values
+    match value:
+        case Mapping():
+            return {key: _ordered(value[key]) for key in sorted(value, key=_place)}
+        case list():
+            return [_ordered(each) for each in value]
+    return value
+
+
+def _place(key: str) -> tuple[int, str]:
+    return (_FIRST.index(key) if key in _FIRST else len(_FIRST), key)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,182 @@
+"""Pages beside the manifests of a stack: how to apply them, what `pulumi up` does besides, and the Secrets."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi import __version__
+from soperator_pulumi.testing import Recorded
+
+_OURS = "pulumi-python:dynamic/soperator:"
+
+_MAKING = {
+    "munge.key": "head -c 128 /dev/urandom > munge.key",
+    "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
+}
+"""Command that makes the file of a Secret's key."""
+
+_ACTS = {
+    "Prerequisites": "checks that the objects exist to which the stack refers",
+    "NodeDrain": "drains the nodes that a smaller `replicas` takes away, and waits for their jobs",
+    "DrainGate": "drains all nodes before a node set or the cluster is deleted",
+    "RemovedNodeSets": "drains node sets that left the stack, before slurm.conf loses them",
+    "NodesReady": "waits for new nodes, recreates those with changed pods, and removes records of those that left",
+    "PodsReady": "waits for slurmctld and sshd, and reports why they are not ready",
+    "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start",
+    "ActiveTree": "switches the jail to a new tree, and removes old ones",
+}
+"""Resources that act on the live cluster."""
+
+_LIMITS = """\
+- **No drain.** A smaller `replicas`, a removed node set and a deletion end pods with their jobs. A pod that is deleted
+  leaves its jobs the time of `drain.grace` alone. Drain the nodes before, with `scontrol`.
+- **No transaction.** A changed slurm.conf reaches slurmctld, and nothing runs `scontrol reconfigure`. Files that Slurm
+  refuses stay.
+- **No rolling update.** Workers have the strategy OnDelete: changed pods are recreated when somebody deletes them.
+- **No switch of the jail.** The first tree is active once it is filled. A tree of another source is filled, and nobody
+  enters it.
+- **No protection.** `kubectl delete` deletes the claims with the jail, the homes and Slurm's state.
+- **No order beyond that of the files.** Pods start before the tree is filled; logins and jobs fail until then. New
+  nodes take up work two minutes after they have joined.
+- **No return.** Pulumi does not take over objects that others applied: use one of the two for a cluster.
+"""
+
+_OPEN_API = """\
+- **The addresses of the Kubernetes API are not closed to jobs**, but for the ports of `network.closed_ports`: `up`
+  reads them from the live cluster. Set `network.api_servers` in the stack, and render again.
+"""
+
+
+@dataclass(frozen=True)
+class SecretNote:
+    """An object that is left out because it holds secret values."""
+
+    body: Mapping[str, Any]
+    """Kind and metadata."""
+    keys: tuple[str, ...]
+    """Keys of its data."""
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.body["metadata"].get("name", ""))
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the object."""
+        return str(self.body["metadata"].get("namespace", ""))
+
+
+@dataclass(frozen=True)
+class ManifestsPage:
+    """Pages of one folder."""
+
+    stack: str
+    files: Mapping[str, Mapping[str, Any]]
+    """Objects by file name."""
+    secrets: Sequence[SecretNote]
+    beside: Sequence[Recorded]
+    """Resources that are no objects."""
+
+    def text(self) -> str:
+        """Return the page that tells how to apply the files, and their limits."""
+        return "\n".join(
+            [
+                f"# Manifests of the stack {self.stack}\n",
+                _wrapped(
+                    f"{len(self.files)} objects, rendered by soperator-pulumi {__version__} with `make render "
+                    f"STACK={self.stack}`: what `pulumi up` applies, in its order, for review and for clusters where "
+                    "only manifests are allowed. The same stack renders the same bytes.\n"
+                ),
+                "## Apply\n",
+                "```sh",
+                *self._commands(),
+                "```\n",
+                *self._references(),
+                "## Limits\n",
+                _LIMITS + (_OPEN_API if self._api_is_open() else ""),
+                "## What `pulumi up` does besides\n",
+                "| resource | what it does |",
+                "|---|---|",
+                *(f"| {name} | {act} |" for name, act in self._acts()),
+                "",
+            ]
+        )
+
+    def secrets_text(self) -> str:
+        """Return the page that names the Secrets, and commands that make them."""
+        if not self.secrets:
+            return f"# Secrets of the stack {self.stack}\n\nNone is left out.\n"
+        parts = [
+            f"# Secrets of the stack {self.stack}\n",
+            _wrapped(
+                "Their values are in no file. Make them once, in an empty folder that you delete afterwards, before "
+                "you apply the other objects. Other values later lock out running daemons (munge.key) and alarm users "
+                "(host key).\n"
+            ),
+        ]
+        return "\n".join([*parts, *(_secret(note) for note in self.secrets)])
+
+    def _commands(self) -> list[str]:
+        namespaces = [name for name, body in self.files.items() if body["kind"] == "Namespace"]
+        jobs = [body["metadata"] for body in self.files.values() if body["kind"] == "Job"]
+        return [
+            *(f"kubectl apply --server-side -f {name}" for name in namespaces),
+            *(["# the Secrets: secrets.md"] if self.secrets else []),
+            "kubectl apply --server-side -f .",
+            *(
+                f"kubectl wait --namespace {each['namespace']} --for=condition=complete --timeout=1h job/{each['name']}"
+                for each in jobs
+            ),
+        ]
+
+    def _references(self) -> list[str]:
+        """Return the objects to which the stack refers, which have to be there before."""
+        found = [
+            f"- {each['kind']} `{each['name']}` ({each['path']})"
+            for resource in self.beside
+            if resource.type == f"{_OURS}Prerequisites"
+            for each in resource.inputs.get("references", [])
+            if each.get("name")
+        ]
+        return ["These must exist:\n", *found, ""] if found else []
+
+    def _api_is_open(self) -> bool:
+        return any(
+            resource.type == f"{_OURS}Prerequisites" and not resource.inputs.get("api_servers")
+            for resource in self.beside
+        )
+
+    def _acts(self) -> list[tuple[str, str]]:
+        acts = {}
+        for resource in self.beside:
+            kind = resource.type.rpartition(":")[2]
+            if resource.type.startswith(_OURS):
+                acts[kind] = _ACTS[kind]
+            elif "soperator-pulumi:" not in resource.type and "random:" not in resource.type:
+                acts[f"{resource.type} {resource.name}"] = "not rendered: it is no object of Kubernetes"
+        return sorted(acts.items())
+
+
+def _secret(note: SecretNote) -> str:
+    metadata = note.body["metadata"]
+    labels = " ".join(f"{key}={value}" for key, value in sorted(metadata.get("labels", {}).items()))
+    files = " ".join(f"--from-file={key}" for key in note.keys)
+    where = f" --namespace {note.namespace}" if note.namespace else ""
+    kind = note.body["kind"]
+    heading = f"## {kind} {note.name}{f' in {note.namespace}' if note.namespace else ''}\n"
+    keys = f"Keys: {', '.join(f'`{key}`' for key in note.keys)}.\n"
+    if kind != "Secret" or any(key not in _MAKING for key in note.keys):
+        return f"{heading}\n{keys}\nThe values are those of your program: create it with them.\n"
+    commands = [
+        *(_MAKING[key] for key in note.keys),
+        f"kubectl create secret generic {note.name}{where} {files}",
+        *([f"kubectl label secret {note.name}{where} {labels}"] if labels else []),
+    ]
+    return "\n".join([heading, keys, "```sh", *commands, "```\n"])
+
+
+def _wrapped(text: str) -> str:
+    end = "\n" if text.endswith("\n") else ""
+    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False) + end

@@ -1,0 +1,15 @@
+"""A cluster of as many node sets as the configuration says."""
+
+import pulumi
+
+from soperator_pulumi import SlurmCluster
+
+names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+SlurmCluster(
+    "hpc",
+    {"images": {name: f"registry.example.com/{name}:1" for name in names}},
+    node_sets=[
+        {"name": f"n{number}", "cpus": 4, "memory_gib": 8}
+        for number in range(pulumi.Config("bench").require_int("count"))
+    ],
+)

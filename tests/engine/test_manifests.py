@@ -1,0 +1,68 @@
+"""Rendered manifests at a real API server: it accepts each object, and the commands that make the Secrets work."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from soperator_pulumi import SlurmCluster
+from soperator_pulumi.manifests import manifests_of
+from soperator_pulumi.testing import deploy
+from tests.engine.conftest import Stack
+from tools import paths
+
+pytestmark = pytest.mark.engine
+
+README = (paths.ROOT / "README.md").read_text()
+(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def folder(new_stack: Callable[..., Stack], tmp_path: Path) -> tuple[Stack, Path]:
+    """The README's cluster, rendered for a namespace that exists."""
+    stack = new_stack("local")
+    cluster: dict[str, Any] = yaml.safe_load(EXAMPLE)["config"]["soperator:cluster"]
+    described = {**cluster, "namespace": stack.namespace}
+    rendered = manifests_of(deploy(lambda: SlurmCluster("hpc", described), project="soperator", stack_name="prod"))
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    for name, text in rendered.files("prod").items():
+        (manifests / name).write_text(text)
+    return stack, manifests
+
+
+def test_the_api_server_accepts_each_manifest(folder: tuple[Stack, Path]) -> None:
+    stack, manifests = folder
+
+    shown = stack.kubernetes.run("apply", "--server-side", "--dry-run=server", "-f", str(manifests))
+
+    accepted = [line for line in shown.splitlines() if line.endswith("serverside-applied (server dry run)")]
+    assert len(accepted) == len([*manifests.glob("*.yaml")])
+    assert stack.data("slurm-config") is None
+
+
+def test_the_commands_of_the_page_make_the_secrets(folder: tuple[Stack, Path], tmp_path: Path) -> None:
+    stack, manifests = folder
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", (manifests / "secrets.md").read_text(), re.DOTALL))
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    kubectl = stack.kubernetes.kubectl.parent
+
+    subprocess.run(
+        ["bash", "-euc", commands],
+        cwd=keys,
+        env={"PATH": f"{kubectl}:/usr/bin:/bin", "KUBECONFIG": str(stack.kubernetes.kubeconfig), "HOME": str(keys)},
+        check=True,
+        timeout=120,
+    )
+
+    munge, host = (stack.find("secrets", name) for name in ("munge-key", "ssh-host-key"))
+    assert munge is not None
+    assert host is not None
+    assert munge["data"].keys() == {"munge.key"}
+    assert host["data"].keys() == {"ssh_host_ed25519_key"}
+    assert munge["metadata"]["labels"]["soperator-pulumi/owner"] == "soperator.prod.hpc"

@@ -1,0 +1,192 @@
+"""Manifests of a program: its objects as Pulumi would apply them, and nothing of the mocks that it runs against."""
+
+import dataclasses
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+import yaml
+
+from soperator_pulumi import SlurmCluster, testing
+from soperator_pulumi.errors import ManifestError
+from soperator_pulumi.manifests import Manifests, manifests_of
+from soperator_pulumi.testing import Deployment, deploy
+from tools import paths
+
+README = (paths.ROOT / "README.md").read_text()
+(STACK,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+CLUSTER: dict[str, Any] = yaml.safe_load(STACK)["config"]["soperator:cluster"]
+
+
+def deployed(**changes: Any) -> Deployment:
+    """Deploy the cluster of the README with some changes."""
+    return deploy(lambda: SlurmCluster("hpc", {**CLUSTER, **changes}), project="soperator", stack_name="prod")
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Deployment:
+    return deployed()
+
+
+@pytest.fixture(scope="module")
+def rendered(deployment: Deployment) -> Manifests:
+    return manifests_of(deployment)
+
+
+@pytest.fixture(scope="module")
+def files(rendered: Manifests) -> dict[str, str]:
+    return rendered.files("prod")
+
+
+def bodies(files: dict[str, str]) -> list[dict[str, Any]]:
+    return [yaml.safe_load(text) for name, text in files.items() if name.endswith(".yaml")]
+
+
+def body(files: dict[str, str], kind: str, name: str) -> dict[str, Any]:
+    (found,) = [each for each in bodies(files) if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def test_every_object_that_pulumi_applies_is_there_with_its_configuration_files(
+    deployment: Deployment, files: dict[str, str]
+) -> None:
+    applied = {
+        (each.inputs["kind"], each.inputs["metadata"]["name"])
+        for each in deployment.recorded
+        if each.type.startswith("kubernetes:")
+    }
+    config_maps = {("ConfigMap", each.inputs["name"]) for each in deployment.resources("ConfigFiles")}
+    found = {(each["kind"], each["metadata"]["name"]) for each in bodies(files)}
+
+    assert len(config_maps) == 4
+    assert found == (applied | config_maps) - {("Secret", "munge-key"), ("Secret", "ssh-host-key")}
+    assert body(files, "ConfigMap", "slurm-config")["data"] == deployment.one("hpc-slurm-config").inputs["files"]
+
+
+def test_objects_are_those_of_the_stack(files: dict[str, str]) -> None:
+    worker = body(files, "StatefulSet", "cpu")
+
+    assert worker["spec"]["replicas"] == CLUSTER["node_sets"][0]["replicas"]
+    assert worker["metadata"]["namespace"] == "hpc"
+    owners = {each["metadata"]["labels"]["soperator-pulumi/owner"] for each in bodies(files)}
+    assert owners == {"soperator.prod.hpc"}
+
+
+def test_each_object_comes_after_those_that_pulumi_creates_before(deployment: Deployment, rendered: Manifests) -> None:
+    places = {(each.kind, each.name): place for place, each in enumerate(rendered.objects)}
+
+    def place(resource: testing.Recorded) -> int | None:
+        name = str((resource.inputs.get("metadata") or resource.inputs).get("name"))
+        return places.get((resource.inputs.get("kind", "ConfigMap"), name))
+
+    pairs = [(place(before), place(each)) for each in deployment.recorded for before in deployment.waits_for(each)]
+    known = [(before, after) for before, after in pairs if before is not None and after is not None]
+    assert len(known) > 50
+    assert [pair for pair in known if pair[0] >= pair[1]] == []
+
+
+def test_nothing_of_the_mocks_or_of_pulumi_s_state_is_written(deployment: Deployment, files: dict[str, str]) -> None:
+    text = "".join(files.values())
+    ids = [f"{each.name}-id" for each in deployment.recorded]
+
+    assert [each for each in [*ids, "urn:pulumi", "__provider", "project.test"] if each in text] == []
+    assert re.findall(r"(?m): (?:null|\d+\.0)$", text) == []
+    assert not [name for name in files if "secret-" in name]
+
+
+def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
+    rendered: Manifests, files: dict[str, str]
+) -> None:
+    text = "".join(files.values())
+    for name, length in (("hpc-munge-key", 128), ("hpc-ssh-host-key", 32)):
+        made = testing.random_bytes("random:index/randomBytes:RandomBytes", name, {"length": length})
+        assert made["base64"][:16] not in text
+
+    assert "PRIVATE KEY" not in text
+    assert [(each.name, each.namespace, each.keys) for each in rendered.secrets] == [
+        ("munge-key", "hpc", ("munge.key",)),
+        ("ssh-host-key", "hpc", ("ssh_host_ed25519_key",)),
+    ]
+    assert "kubectl create secret generic munge-key --namespace hpc --from-file=munge.key" in files["secrets.md"]
+
+
+def test_the_same_stack_renders_the_same_bytes(deployment: Deployment, files: dict[str, str]) -> None:
+    """Registrations arrive in another order each time, and so do the keys of their inputs."""
+
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            keys = random.sample([*value], len(value))
+            return {key: shuffled(value[key]) for key in keys}
+        return [shuffled(each) for each in value] if isinstance(value, list) else value
+
+    recorded = [dataclasses.replace(each, inputs=shuffled(each.inputs)) for each in deployment.recorded]
+    random.shuffle(recorded)
+
+    assert manifests_of(Deployment(tuple(recorded), {})).files("prod") == files
+
+
+def test_the_page_names_the_limits_and_what_must_exist(files: dict[str, str]) -> None:
+    page = files["README.md"]
+
+    for limit in (
+        "No drain",
+        "No transaction",
+        "No rolling update",
+        "No switch",
+        "No protection",
+        "No order",
+        "No return",
+    ):
+        assert f"**{limit}" in page
+    assert "PersistentVolumeClaim `datasets` (jail.submounts[0].existing_claim)" in page
+    assert "addresses of the Kubernetes API are not closed" in page
+    assert set(re.findall(r"(?m)^kubectl apply --server-side -f (\S+)$", page)) - {"."} <= files.keys()
+
+
+def test_addresses_of_the_api_that_the_stack_gives_are_closed(files: dict[str, str]) -> None:
+    given = manifests_of(deployed(network={"api_servers": ["10.0.0.1/32"]})).files("prod")
+
+    assert "10.0.0.1/32" in str(body(given, "NetworkPolicy", "worker-egress"))
+    assert "10.0.0.1/32" not in str(body(files, "NetworkPolicy", "worker-egress"))
+    assert "addresses of the Kubernetes API are not closed" not in given["README.md"]
+
+
+def test_objects_of_two_clusters_do_not_overwrite_each_other() -> None:
+    def program() -> None:
+        for name in ("one", "two"):
+            SlurmCluster(name, {**CLUSTER, "name": name})
+
+    files = manifests_of(deploy(program)).files("prod")
+
+    assert len([name for name in files if name.endswith("statefulset-cpu.yaml")]) == 2
+    assert sorted({each["metadata"].get("namespace", "") for each in bodies(files)}) == ["", "one", "two"]
+
+
+def rendered_program(program: Callable[[], object]) -> dict[str, str]:
+    return manifests_of(deploy(program)).files("mine")
+
+
+def test_objects_of_a_program_s_own_are_rendered_but_for_those_with_secrets() -> None:
+    def program() -> None:
+        kubernetes.core.v1.ConfigMap("a", metadata={"name": "a"}, data={"x": "1"})
+        hidden = pulumi.Output.secret("hidden-value")
+        kubernetes.core.v1.ConfigMap("b", metadata={"name": "b"}, data={"y": hidden})
+        kubernetes.core.v1.Secret("c", metadata={"name": "c"}, string_data={"z": hidden})
+        kubernetes.core.v1.NamespacePatch("d", metadata={"name": "d"})
+
+    files = rendered_program(program)
+
+    assert [name for name in files if name.endswith(".yaml")] == ["001-configmap-a.yaml"]
+    assert "## ConfigMap b" in files["secrets.md"]
+    assert "## Secret c" in files["secrets.md"]
+    assert "NamespacePatch d | not rendered" in files["README.md"]
+    assert "hidden-value" not in "".join(files.values())
+
+
+def test_an_object_without_a_name_is_refused() -> None:
+    with pytest.raises(ManifestError, match=r"1 objects have no metadata\.name: ConfigMap"):
+        rendered_program(lambda: kubernetes.core.v1.ConfigMap("a", data={"x": "1"}))

@@ -1,0 +1,96 @@
+"""`make render`: a stack becomes a folder of manifests, as a user runs it."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import paths, render
+from tools.console import UserError, run
+
+README = (paths.ROOT / "README.md").read_text()
+(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+PROGRAM = "from stacks import program\n\nprogram.run()\n"
+
+
+def project(folder: Path, stack: str = EXAMPLE) -> Path:
+    """Write a project with our program and the stack `prod`."""
+    (folder / "stacks").mkdir()
+    (folder / "Pulumi.yaml").write_text((paths.ROOT / "Pulumi.yaml").read_text())
+    (folder / "__main__.py").write_text(PROGRAM)
+    (folder / "stacks" / "Pulumi.prod.yaml").write_text(stack)
+    return folder
+
+
+def rendered(monkeypatch: pytest.MonkeyPatch, root: Path, *arguments: str) -> int:
+    monkeypatch.setattr(paths, "ROOT", root)
+    monkeypatch.setattr(render, "FOLDER", root / "manifests")
+    monkeypatch.setattr(sys, "argv", ["render", "--stack", "prod", *arguments])
+    return run(render.main)
+
+
+def test_a_stack_is_written_to_its_folder_and_written_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project(tmp_path)
+    folder = root / "manifests" / "prod"
+
+    assert rendered(monkeypatch, root) == 0
+    assert "26 objects; 2 Secrets are left out" in capsys.readouterr().err
+    first = {file.name: file.read_bytes() for file in folder.iterdir()}
+    (folder / "999-hpc-configmap-of-before.yaml").write_text("{}")
+    assert rendered(monkeypatch, root) == 0
+
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == first
+    assert yaml.safe_load(first["001-namespace-hpc.yaml"])["metadata"]["name"] == "hpc"
+
+
+@pytest.mark.parametrize("file", sorted((paths.ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda file: file.name)
+def test_every_stack_of_this_project_is_rendered(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    stack = file.name.split(".")[1]
+
+    objects = render.render(paths.ROOT, stack).objects
+
+    owners = {each.body["metadata"]["labels"]["soperator-pulumi/owner"] for each in objects}
+    assert {owner.rpartition(".")[0] for owner in owners} == {f"soperator.{stack}"}
+    assert {"StatefulSet", "ConfigMap", "NetworkPolicy"} <= {each.kind for each in objects}
+
+
+def test_files_of_others_in_a_folder_stay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "kustomization.yaml").write_text("resources: []\n")
+
+    assert rendered(monkeypatch, root, "--folder", str(mine)) == 1
+    assert "holds other files: kustomization.yaml. Name an empty folder" in capsys.readouterr().err
+    assert [file.name for file in mine.iterdir()] == ["kustomization.yaml"]
+
+
+def test_a_stack_that_the_spec_refuses_is_not_rendered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project(tmp_path, EXAMPLE.replace("memory_gib: 120", "memory_gib: 2G"))
+
+    assert rendered(monkeypatch, root) == 1
+    shown = capsys.readouterr().err
+    assert "node_sets[0].memory_gib" in shown
+    assert "Traceback" not in shown
+    assert not (root / "manifests").exists()
+
+
+def test_a_stack_without_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'other' has no configuration"):
+        render.render(project(tmp_path), "other")
+
+
+def test_the_make_command_passes_stack_and_folder() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text()
+
+    assert "tools.render --stack $(STACK) $(if $(DIR),--folder $(DIR))" in makefile
+    assert "manifests/" in (paths.ROOT / ".gitignore").read_text().split()

@@ -1,0 +1,81 @@
+"""The page of a preview, as a reviewer reads it."""
+
+import pytest
+
+from tools import chosen_cluster, review
+from tools.console import UserError
+from tools.engine import DeployError, Failure, ResourceChange, StackChanges, StepOp
+
+URN = "urn:pulumi:prod::soperator::soperator-pulumi:index:SlurmCluster$kubernetes:apps/v1:StatefulSet::hpc-cpu"
+SHRUNK = ResourceChange(
+    urn=URN,
+    type="kubernetes:apps/v1:StatefulSet",
+    name="hpc-cpu",
+    operation=StepOp.UPDATE,
+    paths=("spec.replicas",),
+    messages=("hpc/cpu: 4 -> 2 nodes. Leaving: cpu-[2-3]", "  cpu-2  job 4711 (alice)"),
+)
+SAME = ResourceChange(urn=f"{URN}-2", type="kubernetes:core/v1:Service", name="nodes", operation=StepOp.SAME)
+CHANGES = StackChanges(changes=(SHRUNK, SAME), messages=("a note of the program",))
+
+
+class Previewer:
+    """A deployer whose preview ends in one way."""
+
+    def __init__(self, ends: StackChanges | DeployError) -> None:
+        self._ends = ends
+
+    def preview(self) -> StackChanges:
+        if isinstance(self._ends, DeployError):
+            raise self._ends
+        return self._ends
+
+
+def printed(ends: StackChanges | DeployError, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["review", "--stack", "prod"])
+    monkeypatch.setattr(chosen_cluster, "choose", lambda: None)
+    monkeypatch.setattr(review, "deployer_of_a_cluster", lambda _stack, _chosen: (Previewer(ends), "an engine"))
+    review.main()
+
+
+def test_the_page_has_the_changes_and_the_nodes_and_jobs_that_they_touch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed(CHANGES, monkeypatch)
+    assert capsys.readouterr().out == (
+        "<!-- soperator-pulumi review of prod -->\n\n"
+        "## Preview of `prod`: 1 to update\n\n"
+        "| step | resource | properties |\n|---|---|---|\n| update | `StatefulSet` hpc-cpu | `spec.replicas` |\n\n"
+        "````text\nhpc/cpu: 4 -> 2 nodes. Leaving: cpu-[2-3]\n  cpu-2  job 4711 (alice)\na note of the program\n````\n"
+    )
+
+
+def test_a_refused_change_is_on_the_page_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failures = [
+        Failure(urn=URN, message="[mandatory] scale-down: 2 nodes at once"),
+        Failure(urn="", message="and more"),
+    ]
+    with pytest.raises(UserError, match="Stack prod is refused"):
+        printed(DeployError("preview failed", failures=failures, result=CHANGES), monkeypatch)
+    out = capsys.readouterr().out
+    assert "## Preview of `prod`: refused" in out
+    assert "````text\nhpc-cpu: [mandatory] scale-down: 2 nodes at once\n````" in out
+    assert "````text\nand more\n````" in out
+    assert "job 4711" in out
+
+
+def test_an_unchanged_stack_says_so() -> None:
+    assert (
+        review.page("dev", StackChanges(changes=(SAME,)), [])
+        == f"{review.mark('dev')}\n\n## Preview of `dev`: no change"
+    )
+
+
+def test_a_page_that_is_too_long_ends_with_a_note_outside_of_its_blocks() -> None:
+    long = StackChanges(changes=(), messages=tuple(f"line {number}" for number in range(20_000)))
+    page = review.page("dev", long, [])
+    assert len(page) < 65_536
+    assert page.count("````") == 2
+    assert page.endswith("````\n\nThe rest does not fit into a comment: the log of this run has all of it.")

@@ -1,0 +1,39 @@
+"""`make drift`: lists differences between the program of a stack and the cluster, and ends with 2 if there are any."""
+
+import sys
+
+from tools import chosen_cluster, console, up
+from tools.console import say, step
+from tools.engine import ResourceChange
+from tools.preview import deployer_of_a_cluster
+
+EXIT_DRIFT = 2
+
+
+def main() -> int:
+    """Compare the program with the resources as they are, change and record nothing, and print the differences."""
+    stack = up.parse_stack(__doc__)
+    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
+    with step(f"Comparing stack {stack} with the cluster, with {why}"):
+        drifted = deployer.preview(refresh=True).changed
+    for change in drifted:
+        print(described(change))
+    if not drifted:
+        say(f"The cluster is what stack {stack} describes.")
+        return 0
+    count = "1 resource differs" if len(drifted) == 1 else f"{len(drifted)} resources differ"
+    say(
+        f"{count} from the program of stack {stack}. `make refresh`, then `make up` bring back what the program "
+        "describes; for a change that is to stay, change the program."
+    )
+    return EXIT_DRIFT
+
+
+def described(change: ResourceChange) -> str:
+    """Return a difference as a line: the step that ends it, the resource, its properties."""
+    paths = f": {', '.join(change.paths)}" if change.paths else ""
+    return f"{change.operation} {change.type} {change.name}{paths}"
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))

@@ -1,0 +1,88 @@
+"""`make render STACK=prod`: writes the manifests that `pulumi up` would apply, for review and for GitOps."""
+
+import argparse
+import re
+import runpy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pulumi
+
+from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.manifests import Manifests, manifests_of
+from soperator_pulumi.testing import deploy
+from tools import console, paths
+from tools.console import UserError, say, step
+from tools.engine import Target
+from tools.engine.project import Project, load
+
+FOLDER = paths.ROOT / "manifests"
+
+_OWN = re.compile(r"\d{3}-.*\.yaml|README\.md|secrets\.md")
+
+
+def main() -> None:
+    """Render the stack that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stack", default="local", help="name of the stack (default: local)")
+    parser.add_argument("--folder", type=Path, help="folder of the files (default: manifests/<stack>)")
+    given = parser.parse_args()
+    folder: Path = given.folder or FOLDER / given.stack
+    with step(f"Rendering stack {given.stack} into {folder}"):
+        rendered = render(paths.ROOT, given.stack)
+        write(rendered.files(given.stack), folder)
+    say(f"{len(rendered.objects)} objects; {len(rendered.secrets)} Secrets are left out: {folder / 'secrets.md'}")
+
+
+def render(root: Path, stack: str) -> Manifests:
+    """Return the manifests of a stack.
+
+    Args:
+        root: Folder of `Pulumi.yaml`.
+        stack: Name of the stack.
+
+    Raises:
+        UserError: The project, the stack's configuration or the program has problems.
+    """
+    project = load(Target(project=root, stack=stack, state=paths.state_dir()))
+    try:
+        deployment = deploy(lambda: _run(project), config=project.config, project=project.name, stack_name=stack)
+        return manifests_of(deployment)
+    except (SoperatorError, pulumi.RunError) as error:
+        raise UserError(str(error)) from None
+
+
+def write(files: Mapping[str, str], folder: Path) -> None:
+    """Write the files into a folder, and remove those of an earlier rendering.
+
+    Raises:
+        UserError: The folder holds files of others, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(folder.iterdir())
+        if others := [each.name for each in there if not _OWN.fullmatch(each.name)]:
+            raise UserError(
+                f"{folder} holds other files: {', '.join(others[:3])}. Name an empty folder, or one of an earlier "
+                "rendering: make render STACK=... DIR=..."
+            )
+        for each in there:
+            each.unlink()
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}. Name a folder that can be written: DIR=...") from None
+
+
+def _run(project: Project) -> None:
+    """Run the program in this process, as the language host does."""
+    sys.path.insert(0, str(project.program))
+    try:
+        runpy.run_path(str(project.program / "__main__.py"), run_name="__main__")
+    finally:
+        sys.path.remove(str(project.program))
+
+
+if __name__ == "__main__":
+    sys.exit(console.run(main))
