@@ -34,6 +34,7 @@ _IMPORTED = (
     "pulumi_random",
     "soperator_pulumi.cluster",
     "soperator_pulumi.operations.kube_api",
+    "soperator_pulumi.policy.pack",
     "stacks.program",
 )
 

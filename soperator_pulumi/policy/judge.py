@@ -97,7 +97,7 @@ class Judge:
     def _judged(self, policy: AnyPolicy, findings: Iterable[Finding]) -> Iterator[Violation]:
         for finding in findings:
             excuse = self._rules.excuse(policy, finding.resource.name if finding.resource else "")
-            if excuse is not None and policy.exceptable:
+            if excuse is not None:
                 self._needed.add(excuse[0])
             else:
                 self._undecided |= {policy.name} if finding.unknown else set()

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 import yaml
 
+import soperator_pulumi
 from soperator_pulumi.policy import POLICIES, ResourcePolicy
 from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.named_runs import NAMED_RUNS, SOPERATOR_EXCEPTION
@@ -62,7 +63,7 @@ def test_the_named_run_is_taken() -> None:
         assert [*NAMED_RUNS.check(cluster, unnamed, NAMED_RUNS.settings())] != []
 
 
-@pytest.mark.parametrize("word", ["controller-lots: INC-1", "drain", "drain: ", "INC-4711"])
+@pytest.mark.parametrize("word", ["drain: INC-1; controler-lost: INC-1", "drain", "drain: ", "INC-4711"])
 def test_a_run_without_a_reason_or_with_a_misspelt_word_is_not_taken(word: str) -> None:
     cluster = ResourceView(type="soperator-pulumi:index:SlurmCluster", name="hpc", urn="urn:hpc", props={})
     variables = {"SOPERATOR_DRAIN": "hpc: {wait: false}", SOPERATOR_EXCEPTION: word}
@@ -78,4 +79,5 @@ def test_the_commands_are_there() -> None:
     extras = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert "soperator-pulumi[policy]" in PAGE
     assert any(each.startswith("pulumi-policy") for each in extras["policy"])
-    assert (paths.ROOT / "policy" / "PulumiPolicy.yaml").exists()
+    pack = yaml.safe_load((paths.ROOT / "policy" / "PulumiPolicy.yaml").read_text())
+    assert pack["version"] == soperator_pulumi.__version__

@@ -138,6 +138,16 @@ def test_what_is_safe_is_corrected_where_the_level_is_remediate() -> None:
         assert corrected["metadata"]["labels"]["app.kubernetes.io/part-of"] == "shop"
         assert corrected["spec"]["containers"][0]["image"] == UNKNOWN
 
-        (marked,) = pack.corrected(request(PROVIDER, "other", {"kubeconfig": CREDENTIALS, "context": "c"}))
+        secret_spec = a_pod()
+        hidden = {**plain(secret_spec.properties)["spec"], "serviceAccountName": ""}
+        secret_spec.properties.update({"spec": {**SECRET, "value": hidden}})
+        (token, _) = pack.corrected(secret_spec)
+        expected = {**SECRET, "value": {**hidden, "automountServiceAccountToken": False}}
+        assert plain(token.properties)["spec"] == expected, "still a secret"
+
+        provider = request(PROVIDER, "other", {"kubeconfig": CREDENTIALS, "context": "c"})
+        (marked,) = pack.corrected(provider)
         assert plain(marked.properties)["kubeconfig"] == {**SECRET, "value": CREDENTIALS}
         assert plain(marked.properties)["context"] == "c"
+        provider.properties.CopyFrom(marked.properties)
+        assert pack.analyzed(provider) == []

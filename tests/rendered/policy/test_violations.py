@@ -36,8 +36,16 @@ def test_each_policy_has_a_program_that_violates_it() -> None:
     assert VIOLATING.keys() == ALL.keys()
 
 
-def test_a_cluster_that_prod_takes_violates_nothing() -> None:
-    assert judge(deploy(a_cluster(), outputs=provided), environment="prod", variables={}).violations == ()
+TARBALL = {"tarball": {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}}
+
+
+@pytest.mark.parametrize("changes", [{}, {"jail": {"source": TARBALL}}], ids=["as it is", "its jail from a tarball"])
+def test_a_cluster_that_prod_takes_violates_nothing(changes: dict[str, Any]) -> None:
+    assert judge(deploy(a_cluster(**changes), outputs=provided), environment="prod", variables={}).violations == ()
+
+
+def test_a_mistake_in_the_stack_s_file_is_reported_once() -> None:
+    assert len(judged("policy-configuration").violations) == 1
 
 
 @pytest.mark.parametrize("name", VIOLATING)

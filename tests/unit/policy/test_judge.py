@@ -93,16 +93,14 @@ def test_policies_about_exceptions_run_when_all_others_have() -> None:
 
 
 def test_settings_of_the_engine_go_before_those_of_the_stack() -> None:
-    names = {policy.name: policy for policy in POLICIES}
-    images = names["pinned-images"]
+    images = next(policy for policy in POLICIES if policy.name == "pinned-images")
     assert isinstance(images, ResourcePolicy)
-    judge = Judge(
-        POLICIES, stack_rules({"settings": {"pinned-images": {"registries": ["a.example"]}}}, "prod", POLICIES), RUN
-    )
-    pod = an_object("core/v1:Pod", {"spec": {"containers": [{"image": "a.example/b:latest"}]}})
-    assert len(judge.resource(images, pod)) == 1
-    assert len(judge.resource(images, pod, {"registries": ["b.example"]})) == 2
-    assert len(judge.resource(images, pod, {"moving_tags": []})) == 0, "the registries are still the stack's"
+    data = {"settings": {"pinned-images": {"registries": ["a.example"]}}}
+    judge = Judge(POLICIES, stack_rules(data, "prod", POLICIES), RUN)
+    pod = an_object("core/v1:Pod", {"spec": {"containers": [{"image": "b.example/c:latest"}]}})
+    assert len(judge.resource(images, pod)) == 2
+    assert len(judge.resource(images, pod, {"registries": ["b.example"]})) == 1
+    assert len(judge.resource(images, pod, {"moving_tags": []})) == 1, "the registries are still the stack's"
 
 
 def test_ours_are_switched_off_by_name_with_a_reason() -> None:

@@ -1,0 +1,82 @@
+"""Policies on objects: names, labels, and claims with data."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy.kept_data import KEPT_DATA
+from soperator_pulumi.policy.naming import LABELS, NAMES, LabelSettings
+from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
+
+OURS = {"app.kubernetes.io/part-of": "soperator-pulumi"}
+
+
+def named(metadata: Any, kind: str = "core/v1:ConfigMap") -> ResourceView:
+    return an_object(kind, {"metadata": metadata})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        ({"name": "a", "namespace": "shop"}, []),
+        ({"name": "a"}, []),
+        ({"namespace": "shop"}, ["metadata.name"]),
+        ({"name": "a-1f2e3d", "annotations": {"pulumi.com/autonamed": "true"}}, ["metadata.name"]),
+        ({"name": "a", "namespace": "default"}, ["metadata.namespace"]),
+        ({"name": "a", "namespace": "kube-system"}, ["metadata.namespace"]),
+        ({"name": UNKNOWN, "namespace": UNKNOWN}, []),
+        (None, ["metadata.name"]),
+    ],
+)
+def test_an_object_has_a_name_and_a_namespace_of_its_own(metadata: Any, found: list[str]) -> None:
+    assert paths(NAMES, named(metadata)) == found
+
+
+@pytest.mark.parametrize("kind", ["helm.sh/v3:Release", "yaml/v2:ConfigGroup", "core/v1:ConfigMapPatch"])
+def test_a_chart_and_a_patch_are_no_objects_of_their_own(kind: str) -> None:
+    assert paths(NAMES, named({}, kind)) == []
+    assert paths(LABELS, named({}, kind)) == []
+    assert paths(NAMES, a_resource_of_ours("ConfigFiles")) == []
+
+
+def test_a_required_label_is_there_with_its_value() -> None:
+    given = {**OURS, "team": "hpc", "empty": ""}
+    assert paths(LABELS, named({"labels": given})) == []
+    assert paths(LABELS, named({"labels": {}})) == ['metadata.labels["app.kubernetes.io/part-of"]']
+    assert paths(LABELS, named({"labels": given}), required=["team", "empty"]) == ["metadata.labels.empty"]
+    assert paths(LABELS, named({"labels": given}), values={"team": "hpc"}) == []
+    assert paths(LABELS, named({"labels": given}), values={"team": "ai"}) == ["metadata.labels.team"]
+    assert paths(LABELS, named({"labels": UNKNOWN}), unknown=True) == ["metadata.labels"]
+    unknown = named({"labels": {"app.kubernetes.io/part-of": UNKNOWN}})
+    assert paths(LABELS, unknown, unknown=True) == ['metadata.labels["app.kubernetes.io/part-of"]']
+
+
+def test_a_missing_label_is_added_and_one_that_is_there_stays() -> None:
+    settings = LabelSettings(values={"team": "hpc", "cost-centre": "4711"})
+    assert LABELS.remediate
+    edits = [*LABELS.remediate(named({"labels": {"team": "ai"}}), RUN, settings)]
+    assert [(edit.path, edit.value) for edit in edits] == [(("metadata", "labels", "cost-centre"), "4711")]
+
+
+def claim(**options: Any) -> ResourceView:
+    return an_object("core/v1:PersistentVolumeClaim", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, ["protect"]),
+        ({"protect": True}, []),
+        ({"protect": True, "retain_on_delete": True}, []),
+        ({"protect": True, "retain_on_delete": False}, ["retainOnDelete"]),
+        ({"retain_on_delete": False}, ["protect", "retainOnDelete"]),
+    ],
+)
+def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, bool], found: list[str]) -> None:
+    assert paths(KEPT_DATA, claim(**options)) == found
+
+
+def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
+    assert paths(KEPT_DATA, named({"labels": OURS}, "core/v1:Namespace")) == ["protect"]
+    assert paths(KEPT_DATA, named({"labels": {}}, "core/v1:Namespace")) == []
