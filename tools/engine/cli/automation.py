@@ -62,8 +62,10 @@ class CliDeployer:
 
     def preview(self, *, refresh: bool = False) -> StackChanges:
         """Foresee `up`, from the resources as they are with `refresh`."""
-        given = {"policy_packs": self._policy_packs, "refresh": refresh}
-        result = self._run("preview", lambda stack, options: stack.preview(**given, **options))
+        packs = self._policy_packs
+        result = self._run(
+            "preview", lambda stack, options: stack.preview(policy_packs=packs, refresh=refresh, **options)
+        )
         return StackChanges(changes=result.changes, messages=result.messages)
 
     def up(self) -> Result:
