@@ -120,24 +120,24 @@ def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[st
 def deploy(
     program: Callable[[], object],
     *,
+    project: str = PROJECT,
+    stack_name: str = STACK,
     outputs: Outputs = random_bytes,
     preview: bool = False,
     config: Mapping[str, str] | None = None,
     stacks: Mapping[str, Mapping[str, Any]] | None = None,
-    project: str = PROJECT,
-    stack_name: str = STACK,
 ) -> Deployment:
     """Run `program` as Pulumi would, against mocks that create nothing, and return its registrations.
 
     Args:
         program: Creates resources. Its return value is ignored.
+        project: Name of the project, as the program sees it.
+        stack_name: Name of the stack, as the program sees it.
         outputs: Outputs of providers besides the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
         stacks: Outputs of other stacks, by the names with which the program refers to these: `org/project/stack`. A
             secret one is a `Secret`.
-        project: Name of the project, as the program sees it.
-        stack_name: Name of the stack, as the program sees it.
 
     Raises:
         Exception: Any exception of the program.

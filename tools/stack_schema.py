@@ -2,37 +2,30 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic.json_schema import JsonSchemaValue
 
+from soperator_pulumi.policy.registry import POLICIES
+from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
-from soperator_pulumi.spec.types.duration import duration_text
-from soperator_pulumi.spec.types.int_or_percent import Share
-from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from stacks import stack_config, stack_outputs
 from tools import paths
+from tools.model_schema import DEFINITIONS, Definitions, describe
 
 FILE = paths.ROOT / "stacks" / "schema.json"
 
 _REFERENCE = "Reference"
-_DEFINITIONS = "#/definitions/"
 _MERGED = "OverDefaults"
 """End of a definition's name in the form that is merged over defaults."""
-
-Definitions = dict[str, JsonSchemaValue]
 
 
 def schema() -> JsonSchemaValue:
     """Return the schema. Draft 7 is what editors know."""
     definitions = _definitions()
-    cluster = _merged({"$ref": f"{_DEFINITIONS}ClusterSpec"}, definitions)
-    keys = _keys(cluster)
+    cluster = _merged({"$ref": f"{DEFINITIONS}ClusterSpec"}, definitions)
+    keys = _keys(cluster, _policy(definitions))
     config = {
         "description": "Configuration of the stack. Keys of other namespaces are for other programs and providers.",
         "type": "object",
@@ -55,11 +48,10 @@ def text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
+def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
     """Return the schemas of the keys under `soperator:`."""
     secure = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
     name = {"type": "string", "minLength": 1}
-    exception = _closed({"reason": name, "resources": {"type": "array", "items": name}}, ["reason"])
     return {
         stack_config.ONE: {**cluster, "description": "The cluster of the stack, merged over `soperator:defaults`."},
         stack_config.SEVERAL: {
@@ -78,82 +70,17 @@ def _keys(cluster: JsonSchemaValue) -> dict[str, JsonSchemaValue]:
         },
         stack_config.KUBECONFIG: {
             "description": "Kubernetes of the clusters: content or path of a kubeconfig. Default: the ambient one.",
-            "anyOf": [{"type": "string"}, secure, {"$ref": f"{_DEFINITIONS}{_REFERENCE}"}],
+            "anyOf": [{"type": "string"}, secure, {"$ref": f"{DEFINITIONS}{_REFERENCE}"}],
         },
         stack_config.CONTEXT: {"description": "Context in the kubeconfig. Default: its current one.", "type": "string"},
-        stack_config.POLICY: {
-            "description": "Policies of the stack: docs/policies.md.",
-            **_closed(
-                {
-                    "environment": {
-                        "description": "Environment that decides the level of each policy.",
-                        "enum": ["local", "dev", "staging", "prod"],
-                    },
-                    "exceptions": {
-                        "description": "Exceptions by the policies' names, each with its reason.",
-                        "type": "object",
-                        "additionalProperties": exception,
-                    },
-                    "settings": {
-                        "description": "Settings by the policies' names.",
-                        "type": "object",
-                        "additionalProperties": {"type": "object"},
-                    },
-                }
-            ),
-        },
+        stack_config.POLICY: {**policy, "description": "Policies of the stack: docs/policies.md."},
     }
-
-
-class _Generator(GenerateJsonSchema):
-    """Describes the models as their users know them: meanings of fields, defaults as written, and no Python names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as pydantic has it
-        """Leave titles out: they repeat the names."""
-        return False
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Add the meanings of the fields."""
-        described = super().model_schema(schema)
-        described.pop("title", None)
-        for name, meaning in field_descriptions(schema["cls"]).items():
-            described["properties"][name]["description"] = _one_line(meaning)
-        return {**described, "description": _one_line(schema["cls"].__doc__ or "")}
-
-    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """Leave the title out."""
-        described = super().enum_schema(schema)
-        described.pop("title", None)
-        return described
-
-    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """Refuse keys that the pattern of a mapping's keys does not match."""
-        described = super().dict_schema(schema)
-        return {**described, "additionalProperties": False} if "patternProperties" in described else described
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Write defaults as a user does. Those of a model are at its fields; none is no default."""
-        described = self.generate_inner(schema["schema"])
-        match schema.get("default"):
-            case None | BaseModel():
-                return described
-            case timedelta() as duration:
-                default: object = duration_text(duration)
-            case Share() | Ports() as written:
-                default = written.written()
-            case tuple() as items:
-                default = [each.written() if isinstance(each, Ports) else each for each in items]
-            case plain:
-                default = plain
-        return {**described, "default": default}
 
 
 def _definitions() -> Definitions:
     """Return the schemas of all models, and that of a reference to another stack, which every deferred value may be."""
-    described = ClusterSpec.model_json_schema(
-        ref_template=f"{_DEFINITIONS}{{model}}", schema_generator=_Generator, mode="validation"
-    )
-    found: Definitions = {**described.pop("$defs"), "ClusterSpec": described}
+    found: Definitions = {}
+    describe(ClusterSpec, found)
     reference = {
         stack_outputs.STACK: {
             "description": "Stack as `<organization>/<project>/<stack>`.",
@@ -169,6 +96,20 @@ def _definitions() -> Definitions:
     }
 
 
+def _policy(definitions: Definitions) -> JsonSchemaValue:
+    """Return the schema of `soperator:policy`: our policies by their names, and room for those of a pack of yours."""
+    reference = describe(PolicySpec, definitions)
+    parts = definitions[PolicySpec.__name__]["properties"]
+    exception = parts["exceptions"]["additionalProperties"]
+    parts["exceptions"]["properties"] = {
+        each.name: {**exception, "description": each.description} for each in POLICIES if each.exceptable
+    }
+    parts["settings"]["properties"] = {
+        each.name: {**describe(each.settings, definitions), "description": each.description} for each in POLICIES
+    }
+    return reference
+
+
 def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a schema in which every value that may be an Output may be a reference."""
     if isinstance(node, list):
@@ -180,7 +121,7 @@ def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
         inner["anyOf"] = [
             part for each in inner["anyOf"] for part in (each["anyOf"] if {*each} == {"anyOf"} else [each])
         ]
-    return _or({"$ref": f"{_DEFINITIONS}{_REFERENCE}"}, inner) if MAY_BE_OUTPUT in node else inner
+    return _or({"$ref": f"{DEFINITIONS}{_REFERENCE}"}, inner) if MAY_BE_OUTPUT in node else inner
 
 
 def _merged(node: JsonSchemaValue, definitions: Definitions) -> JsonSchemaValue:
@@ -188,14 +129,14 @@ def _merged(node: JsonSchemaValue, definitions: Definitions) -> JsonSchemaValue:
 
     Lists are not merged, so their items keep their form.
     """
-    name = node.get("$ref", "").removeprefix(_DEFINITIONS)
+    name = node.get("$ref", "").removeprefix(DEFINITIONS)
     if name == _REFERENCE or (name and definitions[name].get("type") != "object"):
         return node
     if name:
         merged = f"{name}{_MERGED}"
         if merged not in definitions:
             definitions[merged] = _merged(definitions[name], definitions)
-        return {**node, "$ref": f"{_DEFINITIONS}{merged}"}
+        return {**node, "$ref": f"{DEFINITIONS}{merged}"}
     changed = {key: value for key, value in node.items() if key != "required"}
     for key in ("properties", "patternProperties"):
         if key in node:
@@ -231,7 +172,7 @@ def _reached(root: object, definitions: Definitions) -> Definitions:
     while looked_at:
         node = looked_at.pop()
         if isinstance(node, Mapping):
-            name = str(node.get("$ref", "")).removeprefix(_DEFINITIONS)
+            name = str(node.get("$ref", "")).removeprefix(DEFINITIONS)
             if name and name not in found:
                 found[name] = definitions[name]
                 looked_at.append(found[name])
@@ -245,7 +186,3 @@ def _closed(properties: Mapping[str, JsonSchemaValue], required: list[str] | Non
     """Return the schema of a mapping without further keys."""
     needs = {"required": required} if required else {}
     return {"type": "object", "properties": dict(properties), **needs, "additionalProperties": False}
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

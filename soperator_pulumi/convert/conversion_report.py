@@ -14,7 +14,7 @@ _FEW = 3
 
 TITLES = {
     Fate.NOT_POSSIBLE: "Not possible",
-    Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, so nothing reads them",
+    Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, or not in this form; nothing reads them",
     Fate.CHANGED: "Changed",
     Fate.TAKEN: "Taken over",
     Fate.NOT_NEEDED: "Not needed",

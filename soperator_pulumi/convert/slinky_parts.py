@@ -7,7 +7,12 @@ from typing import Any
 from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
-from soperator_pulumi.convert.required_images import require_images, require_jail_image
+from soperator_pulumi.convert.required_values import (
+    NEW_STATE,
+    require_allowed_sources,
+    require_images,
+    require_jail_image,
+)
 from soperator_pulumi.convert.slurm_text import (
     Partition,
     place_partitions,
@@ -55,11 +60,7 @@ def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
     amount = whole_gib(size.plain())
     if persistence.at("existingClaim").text():
         work.needless(size, "the input names an existing claim")
-        work.cannot(
-            persistence.at("existingClaim"),
-            "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts "
-            "empty",
-        )
+        work.cannot(persistence.at("existingClaim"), NEW_STATE)
     elif amount is not None:
         work.put(state, "size_gib", amount, size, f"a new claim; {size.text()} in whole GiB")
     storage_class = persistence.at("storageClassName")
@@ -82,11 +83,7 @@ def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submount
     for each in service.at("spec", "loadBalancerSourceRanges").items():
         work.add(work.listed("allowed_sources", of=role), each.text(), each)
     if kind.text() in {"LoadBalancer", "NodePort"}:
-        work.require(
-            role,
-            "allowed_sources",
-            'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
-        )
+        require_allowed_sources(work, role)
     _put_volumes(spec.at("login"), pod, "login", submounts)
 
 

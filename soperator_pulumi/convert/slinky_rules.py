@@ -1,7 +1,7 @@
 """Accounts of what a cluster of Slinky has and a cluster of ours does not."""
 
 from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
 METRICS = "metrics are not supported yet"
@@ -11,7 +11,6 @@ KEYS = "daemons of ours know each other by a munge key, which is generated: secr
 TOKENS = "tokens belong to the REST API, which is not there yet"
 SCRIPTS = "prologs and epilogs are not supported yet"
 DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
-OPERATOR = "there is no operator: `up` does its work"
 VENDORS = "integrations of vendors are not supported yet"
 FILES = {
     "cgroup.conf": "cgroup.conf is rendered: slurm.constrain is cgroup or none",

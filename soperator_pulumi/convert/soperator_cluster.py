@@ -6,7 +6,12 @@ from typing import Any
 from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
-from soperator_pulumi.convert.required_images import require_images, require_jail_image
+from soperator_pulumi.convert.required_values import (
+    NEW_STATE,
+    require_allowed_sources,
+    require_images,
+    require_jail_image,
+)
 from soperator_pulumi.convert.slurm_text import (
     ALL,
     Partition,
@@ -34,9 +39,6 @@ _DEFAULT_PARTITIONS = {
 
 _SCRIPTS = {"prolog", "epilog", "taskProlog"}
 
-_STATE = (
-    "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts empty"
-)
 _JAIL = (
     "a new claim is made: this volume holds one root filesystem, and that of ours holds several trees. To keep the "
     "homes, mount them as a submount: {path: /home, existing_claim: ..., sub_path: home}"
@@ -126,7 +128,7 @@ def _put_controller(work: Conversion, place: Section, filters: dict[str, Section
     if source is None:
         work.cannot(reference, "volumeSources has no entry of this name")
     else:
-        _put_claim(work, state, source, reference, _STATE)
+        _put_claim(work, state, source, reference, NEW_STATE)
 
 
 def _put_jail_volume(work: Conversion, reference: Section, volumes: dict[str, Section]) -> None:
@@ -179,11 +181,7 @@ def _put_login(
     for each in place.at("sshdServiceLoadBalancerSourceRanges").items():
         work.add(work.listed("allowed_sources", of=role), each.text(), each)
     if service.text() in {"LoadBalancer", "NodePort"}:
-        work.require(
-            role,
-            "allowed_sources",
-            'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
-        )
+        require_allowed_sources(work, role)
     for mount in place.at("volumes", "jailSubMounts").items():
         reference = mount.at("volumeSourceName")
         source = volumes.get(reference.text())

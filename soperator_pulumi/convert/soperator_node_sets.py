@@ -7,7 +7,7 @@ from typing import Any
 from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.yaml_tree import Leaf, Section

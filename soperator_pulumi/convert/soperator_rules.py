@@ -1,6 +1,6 @@
 """Accounts of what a cluster of soperator has and a cluster of ours does not."""
 
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
 METRICS = "metrics are not supported yet"

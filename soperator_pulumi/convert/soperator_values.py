@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from soperator_pulumi.convert import rules
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import pull_settings
-from soperator_pulumi.convert.required_images import WHY
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
@@ -78,6 +78,8 @@ _FLUX_RULES: tuple[Rule, ...] = (
 
 
 _CLUSTER_RELEASE = ("slurmCluster", "overrideValues")
+_RELEASED_NAME = "soperator"
+"""Name of a cluster that soperator-fluxcd gives no values."""
 
 
 def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> None:
@@ -97,7 +99,8 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
             case _:
                 cluster = _Part(source.root.at(*_CLUSTER_RELEASE), _CLUSTER_RELEASE)
                 node_sets = _released_node_sets(work, source.root)
-    chart = defaults({**_CHART_DEFAULTS}, cluster.keys, cluster.given.path)
+    named = {"clusterName": _RELEASED_NAME} if cluster.keys and not cluster.given else {}
+    chart = defaults({**_CHART_DEFAULTS, **named}, cluster.keys, cluster.given.path)
     values = cluster.over(overlaid(defaults({**CLUSTER_DEFAULTS}, cluster.keys, cluster.given.path), chart))
     places = node_sets.given.at("nodesets").items()
     items = [_node_set(each, (*node_sets.keys, "nodesets", index)) for index, each in enumerate(places)]
@@ -109,8 +112,8 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
     rules.apply(work, node_sets.given, node_sets.given.leaves(), len(node_sets.keys), _NODE_SETS_RULES)
     for source in sources:
         if source.kind is SourceKind.SOPERATOR_FLUX_VALUES:
-            ours = (_CLUSTER_RELEASE, ("nodesets", "overrideValues"))
-            rules.apply(work, source.root, source.root.leaves(), 0, _FLUX_RULES, beside=ours)
+            charts = [part.keys for part in (cluster, node_sets) if part.keys and part.given]
+            rules.apply(work, source.root, source.root.leaves(), 0, _FLUX_RULES, beside=charts)
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class _Part:
 
     def over(self, chart: Tree | None) -> Section:
         """Return the values over defaults of the chart."""
-        return Section(overlaid(chart, self.given.tree), self.given.path)
+        return Section(overlaid(chart, self.given.tree) if self.given else chart, self.given.path)
 
 
 def _released_node_sets(work: Conversion, root: Section) -> _Part:

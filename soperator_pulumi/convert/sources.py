@@ -28,7 +28,7 @@ SLINKY_VERSION = "v1beta1"
 _OLD_SLINKY = ("v1alpha1",)
 
 _SOPERATOR_CLUSTER = {
-    "cudaVersion", "customCgroupConfig", "customSlurmConfig", "healthCheckConfig", "k8sNodeFilters", "maintenance",
+    "customCgroupConfig", "customSlurmConfig", "healthCheckConfig", "k8sNodeFilters", "maintenance",
     "mpiConfig", "partitionConfiguration", "plugStackConfig", "populateJail", "sConfigController", "slurmConfig",
     "slurmNodes", "slurmScripts", "useDefaultAppArmorProfile", "volumeSources",
 }  # fmt: skip
@@ -37,6 +37,12 @@ _SLINKY = {
     "loginsetDefaults", "loginsets", "nodesetDefaults", "partitions", "priorityClass", "prologScripts",
     "prologSlurmctldScripts", "restapi", "slurmKey", "sssd", "vendor",
 }  # fmt: skip
+_COMMON = {
+    "annotations", "asciiArt", "clusterName", "cudaVersion", "extraObjects", "fullnameOverride", "imagePullPolicy",
+    "imagePullSecrets", "images", "nameOverride", "namespaceOverride", "nodeExporter", "nodesets", "priorityClasses",
+    "secrets", "topology",
+}  # fmt: skip
+"""Keys by which no chart is known."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +125,15 @@ def _values_kind(root: Section, name: str) -> SourceKind:
     for release in ("slurmCluster", "nodesets"):
         if root.at(release, "overrideValues").entries() or root.at(release, "releaseName"):
             return SourceKind.SOPERATOR_FLUX_VALUES
-    soperator, slinky = len(keys & _SOPERATOR_CLUSTER), len(keys & _SLINKY)
-    if soperator > slinky:
-        return SourceKind.SOPERATOR_CLUSTER_VALUES
-    if isinstance(root.at("nodesets").tree, list):
-        return SourceKind.SOPERATOR_NODE_SETS_VALUES
-    if slinky or isinstance(root.at("nodesets").tree, Mapping):
-        return SourceKind.SLINKY_VALUES
+    node_sets = root.at("nodesets").tree
+    kinds = {
+        SourceKind.SOPERATOR_CLUSTER_VALUES: _SOPERATOR_CLUSTER,
+        SourceKind.SOPERATOR_NODE_SETS_VALUES: {"nodesets"} if isinstance(node_sets, list) else set(),
+        SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
+    }
+    kind, own = max(kinds.items(), key=lambda each: len(keys & each[1]))
+    if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys):
+        return kind
     shown = ", ".join(sorted(keys)[:8])
     raise ConversionError(f"{name}: of no kind that is known, by its keys {shown}. {_allowed()}")
 

@@ -5,13 +5,12 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 from pulumi.provider.experimental.property_value import PropertyValue
-from pulumi.runtime.rpc import UNKNOWN
 
 
 def read(struct: struct_pb2.Struct) -> tuple[dict[str, Any], frozenset[str]]:
     """Return properties as the SDK's server of dynamic resources reads them, and the keys with a secret in the value.
 
-    Numbers are floats, None is left out, and `UNKNOWN` stands for values that a preview does not know.
+    Numbers are floats, None is left out, and values that a preview does not know are the text `rpc.UNKNOWN`.
     """
     values = PropertyValue.unmarshal_map(struct)
     return _plain_map(values), frozenset(key for key, value in values.items() if value.contains_secret())
@@ -30,14 +29,14 @@ def _plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
 
 def _plain(value: PropertyValue) -> Any:  # noqa: ANN401 any tree of values
     match value.value:
-        case None | bool() | float() | str() as scalar:
-            return scalar
+        case str() as text:
+            return text
         case Mapping() as items:
             return _plain_map(items)
         case Sequence() as items:
             return [_plain(each) for each in items]
-        case _:
-            return UNKNOWN
+        case scalar:
+            return scalar
 
 
 def _marked(value: object) -> PropertyValue:

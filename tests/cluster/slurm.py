@@ -287,7 +287,7 @@ class Slurm:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"soperator:cluster": self._completed()}
+        return {"soperator:defaults": {}, "soperator:cluster": self._completed()}
 
     def _completed(self) -> dict[str, Any]:
         users = [

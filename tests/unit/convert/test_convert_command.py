@@ -50,6 +50,7 @@ def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys:
         ("", ["input.yaml: empty", "Give values of"]),
         ("- a\n- b\n", ["holds no mapping", "Give values of"]),
         ("a: 1\nb: 2\n", ["of no kind that is known, by its keys a, b", "Give values of"]),
+        ("controller: {}\ndefaultBackend: {}\ntcp: {}\n", ["of no kind that is known, by its keys controller, "]),
         ("a: [1\n", ["input.yaml, line 2", "Give a plain YAML file"]),
         ("a: {{ .Values.x }}\n", ["input.yaml, line 1", "templates"]),
         ("slurmNodes: !vault x\n", ["input.yaml, line 1", "!vault", "encrypted"]),

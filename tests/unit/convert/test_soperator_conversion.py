@@ -271,3 +271,33 @@ populateJail: {imagePullPolicy: Never, imagePullSecrets: [{name: two}, {name: on
     assert conversion.cluster["images"]["pull_policy"] == "Always"
     assert conversion.cluster["images"]["pull_secrets"] == ["one", "two"]
     assert fates(conversion, "populateJail.imagePullPolicy")[""][0] is Fate.NOT_POSSIBLE
+
+
+def test_values_in_another_form_and_misspelt_keys_are_unknown_and_empty_ones_are_not(tmp_path: Path) -> None:
+    more = """
+imagePullSecrets: registry
+secrets: {}
+k8sNodeFilterz: [{name: x}]
+slurmConfig: {maxJobCount: 5}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER + more))
+
+    unknown = [
+        each.leaf.path.rpartition("overrideValues.")[2] for each in conversion.entries if each.fate is Fate.UNKNOWN
+    ]
+    assert unknown == ["imagePullSecrets", "k8sNodeFilterz[0].name"]
+    assert fates(conversion, "overrideValues.secrets")[""][0] is Fate.NOT_NEEDED
+
+
+def test_a_release_without_values_has_the_defaults_of_its_chart(tmp_path: Path) -> None:
+    cluster = converted(tmp_path, "slurmCluster: {releaseName: soperator, overrideValues: null}\n").cluster
+
+    assert (cluster["name"], cluster["login"]["replicas"]) == ("soperator", 2)
+
+
+def test_node_sets_in_values_that_are_not_overridden_are_taken(tmp_path: Path) -> None:
+    text = flux(CLUSTER).replace("  enabled: true\n  overrideValues:", "  enabled: true\n  values:")
+    conversion = converted(tmp_path, text)
+
+    assert [each["name"] for each in conversion.cluster["node_sets"]] == ["cpu", "gpu"]
+    assert Fate.UNKNOWN not in {each.fate for each in conversion.entries}

@@ -498,6 +498,7 @@ OLD, NEW, OTHER = a_kubeconfig("https://a", "old"), a_kubeconfig("https://a/", "
         ({"kubeconfig": OLD, "context": "west"}, a_config(soperator__kubeconfig=NEW), Access(OLD, "west")),
         ({"kubeconfig": OLD}, a_config(soperator__kubeconfig=OTHER), Access(OLD)),
         ({"kubeconfig": OLD}, a_config(soperator__kubeconfig="[broken"), Access(OLD)),
+        ({"kubeconfig": OLD}, a_config(soperator__kubeconfig='{"from_stack": "o/p/s", "output": "k"}'), Access(OLD)),
         ({"kubeconfig": "/no/such/file"}, a_config(soperator__kubeconfig=NEW), Access("/no/such/file")),
         ({"kubeconfig": OLD}, a_config(soperator__context="west"), Access(OLD)),
         ({"kubeconfig": OLD}, a_config(kubernetes__kubeconfig=NEW), Access(OLD)),

@@ -238,6 +238,14 @@ def test_the_providers_configuration_is_newer_access_to_recorded_clusters(
     assert seen == ["token: renewed"]
 
 
+def test_another_configuration_never_replaces_what_the_provider_serves(plugin: ResourceProviderStub) -> None:
+    """The engine asks a new provider whether it may serve what another one has served: a move would replace it all."""
+    request = provider_pb2.DiffRequest(olds=struct({}), news=struct({"kubeconfig": "token: renewed"}))
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.DiffConfig(request)
+    assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED, "which the engine takes for no replacement"
+
+
 def test_a_cancelled_run_ends_its_waits_and_names_the_next_step(
     plugin: ResourceProviderStub, world: SmallWorld, logged: list[tuple[str, str]]
 ) -> None:

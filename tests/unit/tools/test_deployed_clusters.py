@@ -1,10 +1,11 @@
 """Commands for one of the clusters of a stack."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tools import deployed_clusters, ssh, up
+from tools import deployed_clusters, paths, ssh, up
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError
 from tools.ssh import Login
@@ -48,6 +49,14 @@ def test_a_choice_that_leads_to_no_cluster_is_answered_with_the_names(
     with pytest.raises(UserError) as caught:
         deployed_clusters.chosen(names, given, "make ssh")
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("command", ["ssh", "admin"])
+def test_make_passes_the_choice_on(command: str) -> None:
+    planned = ["make", "--dry-run", "--silent", "--old-file=.venv/.installed", command, "CLUSTER=blue"]
+    done = subprocess.run(planned, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert f"tools.{command} " in done.stdout
+    assert "--cluster blue '" in done.stdout
 
 
 def test_each_of_several_clusters_has_a_host_of_its_name_and_the_only_one_that_of_always(tmp_path: Path) -> None:

@@ -47,6 +47,18 @@ def test_a_stack_is_written_to_its_folder_and_written_again(
     assert yaml.safe_load(first["001-namespace-hpc.yaml"])["metadata"]["name"] == "hpc"
 
 
+@pytest.mark.parametrize("file", sorted((paths.ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda file: file.name)
+def test_every_stack_of_this_project_is_rendered(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    stack = file.name.split(".")[1]
+
+    objects = render.render(paths.ROOT, stack).objects
+
+    owners = {each.body["metadata"]["labels"]["soperator-pulumi/owner"] for each in objects}
+    assert {owner.rpartition(".")[0] for owner in owners} == {f"soperator.{stack}"}
+    assert {"StatefulSet", "ConfigMap", "NetworkPolicy"} <= {each.kind for each in objects}
+
+
 def test_files_of_others_in_a_folder_stay(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,8 +1,14 @@
-"""Images, which no input can give: those of other projects run other programs."""
+"""Values that no input can give, and volumes that are made: both projects have the same reasons."""
+
+from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
 
 OURS = ("controller", "worker", "login", "munge", "jail_tools")
+
+NEW_STATE = (
+    "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts empty"
+)
 
 WHY = "runs other programs; images of ours are built by `make images`"
 
@@ -20,4 +26,13 @@ def require_jail_image(work: Conversion) -> None:
         work.mapping("images"),
         "jail",
         "root filesystem of jobs and sessions: any image of a distribution, or that of `make images`",
+    )
+
+
+def require_allowed_sources(work: Conversion, login: dict[str, Any]) -> None:
+    """Write a placeholder for the addresses that may connect to a Service which is open to the outside."""
+    work.require(
+        login,
+        "allowed_sources",
+        'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
     )
