@@ -2,12 +2,16 @@
 
 Example::
 
+    import pulumi_kubernetes as kubernetes
+
     from soperator_pulumi.manifests import manifests_of
     from soperator_pulumi.testing import deploy
 
+    def program() -> None:
+        kubernetes.core.v1.ConfigMap("motd", metadata={"name": "motd"}, data={"text": "Welcome"})
+
     rendered = manifests_of(deploy(program, project="hpc", stack_name="prod"))
-    for name, text in rendered.files("prod").items():
-        (folder / name).write_text(text)
+    texts_by_file_name = rendered.files("prod")
 
 The program runs against mocks, so no Kubernetes is needed. What acts on a live cluster (drains, waits, transactions) is
 not in manifests: the page beside the files names it.

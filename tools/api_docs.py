@@ -16,6 +16,7 @@ PUBLIC_MODULES = (
     "soperator_pulumi.policy",
     "soperator_pulumi.policy.recorded",
     "soperator_pulumi.policy.pack",
+    "soperator_pulumi.manifests",
     "soperator_pulumi.errors",
     "soperator_pulumi.spec.args",
     "soperator_pulumi.policy",

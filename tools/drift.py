@@ -23,8 +23,9 @@ def main() -> int:
         return 0
     count = "1 resource differs" if len(drifted) == 1 else f"{len(drifted)} resources differ"
     say(
-        f"{count} from the program of stack {stack}. `make refresh`, then `make up` bring back what the program "
-        "describes; for a change that is to stay, change the program."
+        f"{count} from the program of stack {stack}. For a change that is to stay, change the program. To bring back "
+        "what the program describes: `make refresh`, then `PULUMI_K8S_ENABLE_PATCH_FORCE=true make up`, which takes "
+        "fields from kubectl and others."
     )
     return EXIT_DRIFT
 

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 README = (paths.ROOT / "README.md").read_text()
 TIMEOUT_SECONDS = 1200
-PATCH = '{"spec": {"maxUnavailable": 1}}'
-"""Something that somebody changes by hand."""
+PATCH = """--type merge --patch '{"spec": {"maxUnavailable": 1}}'"""
+"""A change by hand."""
 
 # /sys shows the network of whoever mounted it; the machine's cgroups stay.
 OWN_NETWORK = (
@@ -91,14 +91,11 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
             make -s review POLICY=policy
             make drift; echo "no drift: $?"
             set +e
-            (
-            eval "$(make -s env)"
-            kubectl --namespace slurm patch poddisruptionbudget cpu --type merge --patch '{PATCH}'
-            )
+            (eval "$(make -s env)" && kubectl --namespace slurm patch poddisruptionbudget cpu {PATCH})
             make drift; echo "drift: $?"
             set -e
             make refresh
-            make up
+            PULUMI_K8S_ENABLE_PATCH_FORCE=true make up
             (
             {commands}
             )
@@ -120,7 +117,7 @@ def test_a_review_is_markdown_on_standard_output(a_day: "subprocess.CompletedPro
 
 def test_a_change_by_hand_is_listed_and_fails_until_it_is_reverted(a_day: "subprocess.CompletedProcess[str]") -> None:
     assert "no drift: 0" in a_day.stdout
-    assert "update kubernetes:policy/v1:PodDisruptionBudget slurm-cpu: spec.maxUnavailable\n" in a_day.stdout
+    assert "update kubernetes:policy/v1:PodDisruptionBudget slurm-cpu-disruption: spec.maxUnavailable\n" in a_day.stdout
     assert "drift: 2" in a_day.stdout
     assert "1 resource differs from the program of stack local." in a_day.stderr
 

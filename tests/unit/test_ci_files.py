@@ -83,6 +83,20 @@ def test_every_command_is_a_target_of_make() -> None:
     assert called - {"and"} <= targets
 
 
+def test_the_page_s_commands_put_the_files_where_they_are_looked_for(tmp_path: Path) -> None:
+    page = (paths.ROOT / "docs" / "ci.md").read_text()
+    (tmp_path / "ci").symlink_to(CI)
+    for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
+        subprocess.run(["sh", "-e", "-c", block], cwd=tmp_path, check=True)
+    copied = tmp_path / ".github"
+    assert sorted(each.name for each in (copied / "workflows").iterdir()) == [file.name for file in WORKFLOWS]
+    for folder in re.findall(r"uses: \./(.*)", "".join(file.read_text() for file in WORKFLOWS)):
+        assert (tmp_path / folder / "action.yml").exists()
+    assert (tmp_path / ".gitlab-ci.yml").read_text() == GITLAB.read_text()
+    targets = set(re.findall(r"(?m)^([\w./]+):", (paths.ROOT / "Makefile").read_text()))
+    assert {"review", "up", "drift", "refresh"} <= set(re.findall(r"make ([\w-]+)", page)) <= targets
+
+
 def test_both_deploy_the_same_stacks_in_the_same_order() -> None:
     stacks = {tuple(job["strategy"]["matrix"]["stack"]) for file in WORKFLOWS for job in jobs(file).values()}
     described = loaded(GITLAB)

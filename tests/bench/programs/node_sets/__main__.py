@@ -1,8 +1,13 @@
 """A cluster of as many node sets as the configuration says."""
 
+import gc
+
 import pulumi
 
 from soperator_pulumi import SlurmCluster
+
+gc.freeze()  # as the program of the stacks does, and docs/programs.md recommends
+gc.disable()
 
 names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
 SlurmCluster(
