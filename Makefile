@@ -24,7 +24,7 @@ drift: .venv/.installed  ## list differences between a stack's program and the c
 render: .venv/.installed  ## write the manifests that `make up` would apply: make render STACK=prod DIR=manifests/prod
 	@$(PYTHON) -m tools.render --stack $(STACK) $(if $(DIR),--folder $(DIR))
 
-refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` reverts them
+refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that the next `make up` sees them
 	@$(PYTHON) -m tools.refresh --stack $(STACK)
 
 down: .venv/.installed  ## stop everything that `make up` started
@@ -66,9 +66,6 @@ format: .venv/.installed  ## format the sources
 
 docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
-	@$(PYTHON) -m tools.typed_args
-	@$(PYTHON) -m tools.api_docs
-	@$(PYTHON) -m tools.policy_docs
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
 	@$(PYTHON) -m tools.dist

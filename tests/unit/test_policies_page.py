@@ -13,9 +13,10 @@ from soperator_pulumi.policy.named_runs import NAMED_RUNS, SOPERATOR_EXCEPTION
 from soperator_pulumi.policy.stack_rules import stack_rules
 from soperator_pulumi.policy.view import ResourceView
 from tests.unit.policy.views import RUN, an_object
-from tools import paths, policy_docs
+from tools import paths
+from tools.docs import policies_page
 
-PAGE = policy_docs.FILE.read_text()
+PAGE = policies_page.FILE.read_text()
 KEPT_DATA = next(policy for policy in POLICIES if policy.name == "kept-data")
 
 
@@ -26,7 +27,7 @@ def block(language: str, containing: str) -> str:
 
 
 def test_the_tables_are_what_the_policies_are() -> None:
-    assert policy_docs.page(PAGE) == PAGE, "run `make docs`"
+    assert policies_page.text() == PAGE, "run `make docs`"
     assert PAGE.count("| mandatory |") > len(POLICIES)
 
 

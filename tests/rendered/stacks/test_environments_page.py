@@ -16,7 +16,8 @@ from soperator_pulumi.testing import Deployment, deploy
 from stacks import program, stack_config
 from stacks.stack_config import StackConfigError
 from tests.strategies import IMAGES, a_cluster
-from tools import paths, stack_schema
+from tools import paths
+from tools.docs import stack_schema
 
 PAGE = (paths.ROOT / "docs" / "environments.md").read_text()
 SEVERAL, REFERRING = (yaml.safe_load(block)["config"] for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))

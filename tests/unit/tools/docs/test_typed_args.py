@@ -1,19 +1,19 @@
 """The typed arguments of a cluster, written from the models."""
 
-from tools import typed_args
+from tools.docs import typed_args
 
 
 def test_the_typed_arguments_are_what_the_specification_says() -> None:
-    assert typed_args.FILE.read_text() == typed_args.source(), "run `make docs`"
+    assert typed_args.FILE.read_text() == typed_args.text(), "run `make docs`"
 
 
 def test_a_key_has_its_meaning_its_values_and_its_default() -> None:
-    node_set = typed_args.source().partition("class NodeSetArgs")[2]
+    node_set = typed_args.text().partition("class NodeSetArgs")[2]
     assert '"""Number of nodes. 0 keeps the node set without nodes. Default: 1."""' in node_set
-    service = typed_args.source().partition("class LoginArgs")[2]
+    service = typed_args.text().partition("class LoginArgs")[2]
     assert "One of `ClusterIP`, `NodePort`," in service
 
 
 def test_models_that_differ_in_their_defaults_share_a_dictionary() -> None:
-    assert typed_args.source().count("class VolumeArgs(") == 1
-    assert "class JailVolumeArgs" not in typed_args.source()
+    assert typed_args.text().count("class VolumeArgs(") == 1
+    assert "class JailVolumeArgs" not in typed_args.text()

@@ -1,4 +1,4 @@
-"""`make docs`: writes from the spec the page of all inputs, docs/configuration.md, and the schema for editors."""
+"""Page of all inputs, docs/configuration.md, from the spec."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
-from tools import paths, stack_schema
+from tools import paths
 
 FILE = paths.ROOT / "docs" / "configuration.md"
 
@@ -43,7 +43,7 @@ _SIMPLE: dict[object, str] = {
 }
 
 
-def page() -> str:
+def text() -> str:
     """Return the whole page."""
     models = list(dict.fromkeys(_models(ClusterSpec)))
     return INTRODUCTION + "".join(_section(model) for model in models)
@@ -129,13 +129,3 @@ def _type(annotation: object) -> str:
 
 def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def main() -> None:
-    """Write the page and the schema."""
-    FILE.write_text(page())
-    stack_schema.FILE.write_text(stack_schema.text())
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,8 @@ from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from tests.strategies import Data, a_cluster, cluster_data
 from tests.unit.spec.mutations import MUTATIONS, Mutation
-from tools import docs, paths, stack_schema
+from tools import paths
+from tools.docs import configuration_page, stack_schema
 
 STACKS = sorted((paths.ROOT / "stacks").glob("**/*.yaml"))
 REFERENCE = {"from_stack": "organization/storage/prod", "output": "class"}
@@ -39,7 +40,7 @@ def takes(**values: Any) -> bool:
 
 
 def models(model: type[BaseModel] = ClusterSpec) -> list[type[BaseModel]]:
-    return list(dict.fromkeys(docs._models(model)))
+    return list(dict.fromkeys(configuration_page._models(model)))
 
 
 def test_the_schema_is_what_the_specification_describes() -> None:

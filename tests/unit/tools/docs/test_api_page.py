@@ -8,22 +8,22 @@ import pytest
 
 from soperator_pulumi import testing
 from soperator_pulumi.policy import pack
-from tools import api_docs
+from tools.docs import api_page
 
 IMAGES = {name: f"registry.example.com/{name}:1" for name in ("controller", "worker", "login", "munge", "jail_tools")}
-MODULES = api_docs.modules()
-OBJECTS = [each for module in MODULES for each in api_docs.public_objects(module).values()]
+MODULES = api_page.modules()
+OBJECTS = [each for module in MODULES for each in api_page.public_objects(module).values()]
 MEMBERS = [
     member
     for each in OBJECTS
-    if isinstance(each, griffe.Class) and not api_docs.is_typed_dictionary(each)
-    for member in api_docs.public_members(each).values()
+    if isinstance(each, griffe.Class) and not api_page.is_typed_dictionary(each)
+    for member in api_page.public_members(each).values()
 ]
-EXAMPLES = [(each.path, code) for each in (*MODULES, *OBJECTS, *MEMBERS) for code in api_docs.examples(each)]
+EXAMPLES = [(each.path, code) for each in (*MODULES, *OBJECTS, *MEMBERS) for code in api_page.examples(each)]
 
 
 def test_the_page_is_what_the_sources_say() -> None:
-    assert api_docs.FILE.read_text() == api_docs.page(), (
+    assert api_page.FILE.read_text() == api_page.text(), (
         "The public interface has changed. Run `make docs`, look at the difference, and name it in CHANGELOG.md."
     )
 
@@ -31,7 +31,7 @@ def test_the_page_is_what_the_sources_say() -> None:
 def test_every_name_that_the_page_lists_can_be_imported() -> None:
     for module in MODULES:
         imported = importlib.import_module(module.path)
-        assert [name for name in api_docs.public_objects(module) if not hasattr(imported, name)] == []
+        assert [name for name in api_page.public_objects(module) if not hasattr(imported, name)] == []
 
 
 def test_every_public_module_class_and_function_has_a_meaning() -> None:

@@ -1,4 +1,4 @@
-"""`make docs`: writes the typed arguments of a cluster, `spec/args.py`, from the models of the spec.
+"""Typed arguments of a cluster, `spec/args.py`, from the models of the spec.
 
 Editors and type checkers read that module, and the plugin for other languages infers its schema from it.
 """
@@ -73,7 +73,7 @@ _WIDTH = 120
 _INDENT = "    "
 
 
-def source() -> str:
+def text() -> str:
     """Return the whole module."""
     dictionaries: dict[type[BaseModel], list[type[BaseModel]]] = {}
     for model in _models(ClusterSpec):
@@ -211,12 +211,3 @@ def _docstring(text: str) -> list[str]:
 
 def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def main() -> None:
-    """Write the module."""
-    FILE.write_text(source())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`make docs`: writes docs/api.md from docstrings and signatures: a change of the interface changes the page."""
+"""Page of the public interface, docs/api.md, from docstrings and signatures."""
 
 import re
 import textwrap
@@ -38,7 +38,7 @@ _KEYWORD_ONLY = griffe.ParameterKind.keyword_only
 _STARS = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
 
 
-def page() -> str:
+def text() -> str:
     """Return the whole page."""
     found = modules()
     contents = "".join(_contents(module) for module in found)
@@ -193,12 +193,3 @@ def _text(described: griffe.Object) -> str:
 
 def _target(found: griffe.Object | griffe.Alias) -> griffe.Object:
     return found.final_target if isinstance(found, griffe.Alias) else found
-
-
-def main() -> None:
-    """Write the page."""
-    FILE.write_text(page())
-
-
-if __name__ == "__main__":
-    main()

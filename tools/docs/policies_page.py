@@ -1,4 +1,4 @@
-"""`make docs`: writes the tables of docs/policies.md from the policies themselves."""
+"""Tables of docs/policies.md, made of the policies themselves."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ FILE = paths.ROOT / "docs" / "policies.md"
 _TABLE = re.compile(r"(?s)(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)")
 
 
-def page(text: str) -> str:
+def text() -> str:
     """Return the page with its tables as the policies are now."""
     tables = {"policies": _policies(), "settings": _settings()}
-    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found['name']]}\n{found[3]}", text)
+    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found['name']]}\n{found[3]}", FILE.read_text())
 
 
 def _policies() -> str:
@@ -38,12 +38,3 @@ def _setting_rows() -> Iterator[str]:
         for name in policy.settings.model_fields:
             if name != "level":
                 yield f"| `{policy.name}` | `{name}` | {' '.join(meanings[name].split())} |\n"
-
-
-def main() -> None:
-    """Write the tables."""
-    FILE.write_text(page(FILE.read_text()))
-
-
-if __name__ == "__main__":
-    main()

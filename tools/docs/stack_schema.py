@@ -1,4 +1,4 @@
-"""JSON schema of a stack's file, for editors: `make docs` writes stacks/schema.json from the specification."""
+"""JSON schema of a stack's file, stacks/schema.json, for editors."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
 from stacks import stack_config, stack_outputs
 from tools import paths
-from tools.model_schema import DEFINITIONS, Definitions, describe
+from tools.docs.model_schema import DEFINITIONS, Definitions, describe
 
 FILE = paths.ROOT / "stacks" / "schema.json"
 
