@@ -103,6 +103,12 @@ def test_a_plain_credential_fails_the_preview_where_the_level_is_mandatory(judge
     assert judged.preview(judged.thing("db", password={"secret": "hunter2"})).names(StepOp.CREATE) >= {"db"}
 
 
+def test_a_preview_names_the_pack_that_judges_it(local: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    local.deployer(policy_packs=(PACK,)).preview()
+    assert any("policy pack soperator-pulumi judges with " in line for line in local.lines)
+
+
 def test_a_pack_that_does_not_start_fails_with_its_own_words(local: Stack, tmp_path: Path) -> None:
     (tmp_path / "PulumiPolicy.yaml").write_text("runtime: python\n")
     (tmp_path / "__main__.py").write_text("raise RuntimeError('nothing to serve')\n")

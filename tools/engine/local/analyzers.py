@@ -123,7 +123,9 @@ async def _pack(
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
             stub = cast("analyzer_pb2_grpc.AnalyzerAsyncStub", analyzer_pb2_grpc.AnalyzerStub(channel))
             with _failing_for_its_author():
-                await stub.GetAnalyzerInfo(empty_pb2.Empty(), wait_for_ready=True, timeout=_START_SECONDS)
+                info = await stub.GetAnalyzerInfo(empty_pb2.Empty(), wait_for_ready=True, timeout=_START_SECONDS)
+            judging = [each for each in info.policies if each.enforcementLevel != analyzer_pb2.DISABLED]
+            say(f"policy pack {info.name} judges with {len(judging)} of {len(info.policies)} policies")
             yield stub
     finally:
         await child_process.stop(child)
