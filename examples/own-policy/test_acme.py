@@ -19,7 +19,7 @@ CLUSTER: dict[str, Any] = {
 
 
 def judged(**changes: Any) -> Judgement:
-    """Return what the policies say of a cluster in production."""
+    """Return the judgement of a cluster in production."""
     deployment = deploy(lambda: SlurmCluster("hpc", {**CLUSTER, **changes}))
     return judge(deployment, environment="prod", policies=POLICIES_OF_ACME)
 

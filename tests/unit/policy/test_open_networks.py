@@ -81,7 +81,7 @@ def test_egress_reaches_named_addresses(rule: dict[str, Any], path: list[str]) -
 
 def test_addresses_that_a_preview_does_not_know_are_named() -> None:
     unknown = network_policy(egress=[UNKNOWN, {"to": [block("0.0.0.0/0", UNKNOWN)]}])
-    assert paths(OPEN_EGRESS, unknown, unknown=True) == ["spec.egress[0]"], "one line says it for all rules"
+    assert paths(OPEN_EGRESS, unknown, unknown=True) == ["spec.egress[0]"], "one finding for all rules"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""`make up`: what happens in which order."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import paths, up
+from tools.chosen_cluster import ChosenCluster
+from tools.engine import DeployError
+
+CHOSEN = ChosenCluster(Path("kubeconfig"), None, None, Path("state"))
+
+
+class Recording:
+    """A deployer that writes down what is asked of it."""
+
+    def __init__(self, *, refused: bool = False) -> None:
+        self.asked: list[str] = []
+        self._refused = refused
+
+    def preview(self) -> None:
+        self.asked.append("preview")
+        if self._refused:
+            raise DeployError("a policy is violated")
+
+    def up(self) -> None:
+        self.asked.append("up")
+
+    def outputs(self) -> dict[str, Any]:
+        return {"namespace": "hpc"}
+
+
+@pytest.fixture
+def deployer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    found = Recording(refused=getattr(request, "param", False))
+    monkeypatch.setattr(up, "deployer_of", lambda *_: (found, "an engine"))
+    return found
+
+
+def test_policies_judge_a_preview_before_anything_is_applied(
+    deployer: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLICY_PACKS", "policy examples/own-policy")
+    assert up.policy_packs() == [paths.ROOT / "policy", paths.ROOT / "examples" / "own-policy"]
+    assert up.deploy("prod", CHOSEN) == {"namespace": "hpc"}
+    assert deployer.asked == ["preview", "up"]
+
+
+@pytest.mark.parametrize("deployer", [True], indirect=True)
+def test_nothing_is_applied_where_a_policy_is_violated(deployer: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLICY_PACKS", "policy")
+    with pytest.raises(DeployError):
+        up.deploy("prod", CHOSEN)
+    assert deployer.asked == ["preview"]
+
+
+def test_without_policies_there_is_no_preview(deployer: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POLICY_PACKS", raising=False)
+    up.deploy("local", CHOSEN)
+    assert deployer.asked == ["up"]
