@@ -1,6 +1,7 @@
 """Configuration of a stack: the keys under `soperator:`, and the clusters that they describe."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,12 @@ LOCAL = "soperator:local"
 KUBECONFIG = "soperator:kubeconfig"
 CONTEXT = "soperator:context"
 POLICY = "soperator:policy"
-KEYS = (ONE, SEVERAL, DEFAULTS, LOCAL, KUBECONFIG, CONTEXT, POLICY)
+SERVED_BY = "soperator:served_by"
+KEYS = (ONE, SEVERAL, DEFAULTS, LOCAL, KUBECONFIG, CONTEXT, POLICY, SERVED_BY)
 """Allowed keys. The policy pack reads `soperator:policy`, the program all others."""
+
+COMPONENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+"""Names under `soperator:clusters`: they are parts of URNs, and names of clusters that give none."""
 
 DEFAULT_NAME = "slurm"
 """Name of a cluster under `soperator:cluster` that gives none."""
@@ -122,6 +127,11 @@ def _problems(values: Mapping[str, object]) -> Iterator[Problem]:
     for key in (DEFAULTS, SEVERAL):
         if not isinstance(values.get(key, {}), Mapping):
             yield Problem(key, f"got {shown(values[key])}, needs a mapping.")
+    several = values.get(SEVERAL)
+    for name in several if isinstance(several, Mapping) else ():
+        if not COMPONENT_NAME.fullmatch(str(name)):
+            allowed = "letters, digits, '-', '_' and '.', at most 40, such as \"hpc\""
+            yield Problem(SEVERAL, f"got the name {shown(name)}, needs {allowed}.")
     local = values.get(LOCAL, {"user": ""})
     if not isinstance(local, Mapping) or {*local} != {"user"} or not isinstance(local["user"], str):
         yield Problem(LOCAL, f"got {shown(local)}, needs the user of `make ssh` alone, such as {{user: demo}}.")

@@ -14,9 +14,14 @@ def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
         settings: The stack's `soperator:local`: `user`, the name of the user of `make ssh`.
 
     """
-    user_name = settings["user"]
-    users = [
-        {**user, "ssh_keys": [*user.get("ssh_keys", []), ssh.public_key()]} if user.get("name") == user_name else user
-        for user in cluster.get("users", [])
-    ]
+    given = cluster.get("users", [])
+    users = [_with_key(user, settings["user"]) for user in given] if isinstance(given, list) else given
     return {"images": images.references(), **cluster, "users": users}
+
+
+def _with_key(user: object, name: str) -> object:
+    """Return a user, the one of this name with the key of `make ssh`. What is no user is left to the spec."""
+    if not isinstance(user, Mapping) or user.get("name") != name:
+        return user
+    keys = user.get("ssh_keys", [])
+    return {**user, "ssh_keys": [*keys, ssh.public_key()]} if isinstance(keys, list) else user

@@ -16,6 +16,11 @@ class Environment(StrEnum):
     PROD = "prod"
     """Users work here."""
 
+    @property
+    def strictness(self) -> int:
+        """Rank among the environments."""
+        return [*Environment].index(self)
+
 
 class PolicyLevel(StrEnum):
     """Consequence of a violation."""

@@ -1,6 +1,9 @@
 """Policy on container images: pinned, and from allowed registries."""
 
 from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
@@ -15,7 +18,14 @@ class ImageSettings(PolicySettings):
     registries: tuple[str, ...] = ()
     """Allowed registries, and repositories in them: `registry.example.com`, `registry.example.com/research`. Default:
     any."""
-    moving_tags: tuple[str, ...] = ("latest", "stable", "main", "master", "edge", "nightly")
+    moving_tags: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "latest",
+        "stable",
+        "main",
+        "master",
+        "edge",
+        "nightly",
+    )
     """Tags that are no version."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
@@ -18,7 +18,9 @@ class NetworkSettings(PolicySettings):
     """Settings of `network-policies`."""
 
     directions: Annotated[
-        tuple[str, ...], WithJsonSchema({"type": "array", "items": {"enum": ["Ingress", "Egress"]}})
+        tuple[str, ...],
+        Field(min_length=1),
+        WithJsonSchema({"type": "array", "items": {"enum": ["Ingress", "Egress"]}, "minItems": 1}),
     ] = ("Ingress", "Egress")
     """Directions in which a NetworkPolicy must hold for every pod. Default: `Ingress` and `Egress`."""
 

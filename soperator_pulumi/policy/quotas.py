@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
@@ -27,7 +27,7 @@ class QuotaSettings(PolicySettings):
         None
     )
     """Most GPUs that all pods of the stack may have together; 0 allows none. Default: no quota."""
-    resources: tuple[str, ...] = ("gpu", "/mig-")
+    resources: Annotated[tuple[str, ...], Field(min_length=1)] = ("gpu", "/mig-")
     """Parts of the names of extended resources that count: `gpu` is in `nvidia.com/gpu` and in `amd.com/gpu`."""
 
 

@@ -110,6 +110,13 @@ def stack_rules(data: object, stack: str, policies: Sequence[AnyPolicy]) -> Stac
     spec = _parsed(PolicySpec, top, "", problems) or PolicySpec()
     default = Environment(stack) if stack in {*Environment} else Environment.PROD
     environment = spec.environment or default
+    if stack in {*Environment} and environment.strictness < default.strictness:
+        problems.append(
+            Problem(
+                "environment", f'got "{environment}" in the stack "{stack}". Give "{default}", or rename the stack.'
+            )
+        )
+        environment = default
     exceptions = dict(_exceptions(given.get("exceptions"), known, problems))
     settings = dict(_settings(given.get("settings"), known, environment, problems))
     return StackRules(environment, exceptions, settings, tuple(map(str, problems)))

@@ -69,7 +69,7 @@ def test_each_workflow_runs_the_command_of_its_name() -> None:
 def test_gitlab_runs_the_same_commands() -> None:
     described = loaded(GITLAB)
     assert {name: described[name]["script"] for name in ("preview", "drift", ".deploy")} == {
-        "preview": [COMMANDS["preview"]],
+        "preview": [COMMANDS["preview"].replace("review.md", '"review-$STACK.md"')],
         "drift": [COMMANDS["drift"]],
         ".deploy": [COMMANDS["deploy"]],
     }
@@ -135,6 +135,18 @@ def test_a_fork_s_program_sees_no_credentials() -> None:
     assert "pull_request_target" not in "".join(file.read_text() for file in WORKFLOWS)
     (job,) = jobs(CI / "github" / "workflows" / "preview.yml").values()
     assert job["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+    described = loaded(GITLAB)
+    (rule,) = described[".of-this-project"]["rules"]
+    assert rule["if"].endswith("&& $CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID")
+    assert all(".of-this-project" in described[name]["extends"] for name in ("preview", "comment"))
+
+
+def test_no_code_of_a_merge_request_runs_beside_the_token_that_comments() -> None:
+    described = loaded(GITLAB)
+    assert "GITLAB_TOKEN" not in json.dumps({name: each for name, each in described.items() if name != "comment"})
+    assert described["comment"]["variables"] == {"GIT_STRATEGY": "none"}
+    assert "ref=$CI_DEFAULT_BRANCH" in described["comment"]["script"][0]
+    assert described["comment"]["environment"]["name"] != described["preview"]["environment"]["name"]
 
 
 def test_deployments_wait_for_approval_and_for_each_other() -> None:
@@ -143,9 +155,8 @@ def test_deployments_wait_for_approval_and_for_each_other() -> None:
     assert up["strategy"]["max-parallel"] == 1
     assert up["strategy"]["fail-fast"]
     (drift,) = jobs(CI / "github" / "workflows" / "drift.yml").values()
-    assert (
-        up["concurrency"] == drift["concurrency"] == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False}
-    )
+    assert up["concurrency"] == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False}
+    assert drift["concurrency"]["group"] != up["concurrency"]["group"], "one that waits would be cancelled"
     described = loaded(GITLAB)
     assert described["deploy-prod"]["needs"] == ["deploy-staging"]
     assert [rule.get("when") for rule in described["deploy-prod"]["rules"]] == ["manual"]

@@ -58,6 +58,7 @@ def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSc
             "description": "Several clusters by their names, each merged over `soperator:defaults`.",
             "type": "object",
             "additionalProperties": cluster,
+            "propertyNames": {"pattern": f"^{stack_config.COMPONENT_NAME.pattern}$"},
             "minProperties": 1,
         },
         stack_config.DEFAULTS: {
@@ -74,6 +75,10 @@ def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSc
         },
         stack_config.CONTEXT: {"description": "Context in the kubeconfig. Default: its current one.", "type": "string"},
         stack_config.POLICY: {**policy, "description": "Policies of the stack: docs/policies.md."},
+        stack_config.SERVED_BY: {
+            "description": "Process that acts on the live cluster: docs/languages.md. Default: program.",
+            "enum": ["program", "plugin"],
+        },
     }
 
 

@@ -40,7 +40,8 @@ class _Deferred:
                 try:
                     return adapter.validate_python(resolved)
                 except ValidationError as error:
-                    problems = [Problem(field, problem_text(each)) for each in error.errors()]
+                    # The value may be a secret of another stack, which no check can see here.
+                    problems = [Problem(field, problem_text(each, show_given=False)) for each in error.errors()]
                     raise InvalidOutputError("An Output in the spec", problems) from None
 
             return value.apply(when_known)

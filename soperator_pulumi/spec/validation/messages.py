@@ -11,6 +11,8 @@ _MAX_SHOWN = 64
 _NEVER_SHOWN = {"ssh_keys", "secrets", "pull_secrets", "extra", "options", "annotations", "service_annotations"}
 """Fields that may hold secrets, or into which people paste them by mistake."""
 
+_HIDDEN = "a value that is not shown here"
+
 _NEEDS = {
     "bool_type": "needs true or false.",
     "dict_type": "needs a mapping of keys to values.",
@@ -21,8 +23,14 @@ _NEEDS = {
 }
 
 
-def problem_text(error: ErrorDetails, keys: Sequence[str] = ()) -> str:
-    """Return the sentence for one error. `keys` are the allowed ones beside an unknown key."""
+def problem_text(error: ErrorDetails, keys: Sequence[str] = (), *, show_given: bool = True) -> str:
+    """Return the sentence for one error.
+
+    Args:
+        error: The error.
+        keys: Allowed keys beside an unknown one.
+        show_given: False where the value given may be a secret.
+    """
     kind, given, context = error["type"], error["input"], error.get("ctx", {})
     if kind == REFUSED_QUIETLY:
         return str(context["text"])
@@ -32,7 +40,7 @@ def problem_text(error: ErrorDetails, keys: Sequence[str] = ()) -> str:
         return _unknown_key(str(error["loc"][-1]), keys)
     if _is_output(given):
         return "got an Output, needs a plain value, as it decides which resources exist. Give the value itself."
-    return f"got {shown(given, error['loc'])}, {_allowed(error)}"
+    return f"got {shown(given, error['loc']) if show_given else _HIDDEN}, {_allowed(error)}"
 
 
 def _allowed(error: ErrorDetails) -> str:
@@ -50,7 +58,7 @@ def shown(value: object, location: Sequence[int | str] = ()) -> str:
     if isinstance(value, (Mapping, list, tuple, type(None))):
         return "a mapping" if isinstance(value, Mapping) else "nothing" if value is None else "a list"
     if _NEVER_SHOWN.intersection(str(part) for part in location):
-        return "a value that is not shown here"
+        return _HIDDEN
     if isinstance(value, (bool, int, float)):
         return str(value).lower()
     return _shown_text(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"

@@ -161,7 +161,26 @@ def test_another_stack_is_not_asked_for_anything_before_the_configuration_is_val
     )
 
 
-def test_a_value_of_another_stack_that_its_field_does_not_take_is_refused_without_a_traceback() -> None:
+def test_a_value_of_another_stack_that_its_field_does_not_take_is_refused_and_not_shown() -> None:
     cluster = a_cluster(jail={"storage": {"storage_class": from_storage("class")}})
-    with pytest.raises(RunError, match='storage_class: got "NO CLASS", needs the name of a Kubernetes object'):
-        run({STORAGE: {"class": "NO CLASS"}}, cluster=cluster)
+    words = "storage_class: got a value that is not shown here, needs the name of a Kubernetes object"
+    with pytest.raises(RunError, match=words) as caught:
+        run({STORAGE: {"class": Secret("S3CRET CLASS")}}, cluster=cluster)
+    assert "S3CRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("users", [["somebody"], {"a": 1}, [{"name": "demo", "uid": 2000, "ssh_keys": None}]])
+def test_users_that_are_none_are_refused_on_this_machine_as_anywhere(
+    users: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.images.references", dict)
+    assert "users" in refusal(cluster=a_cluster(users=users), local={"user": "demo"})
+
+
+@pytest.mark.parametrize("name", ["", "a::b", "A b/", "x" * 41])
+def test_a_name_of_a_cluster_that_no_urn_takes_is_refused(name: str) -> None:
+    assert "soperator:clusters: got the name" in refusal(clusters={name: a_cluster()})
+
+
+def test_the_process_that_acts_is_a_key_of_a_stack() -> None:
+    assert run(cluster=a_cluster(), served_by="plugin").resources("soperator-pulumi:index:DrainGate")

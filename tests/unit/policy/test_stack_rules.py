@@ -23,7 +23,22 @@ def test_the_environment_is_the_stack_s_name_or_the_strictest(stack: str, enviro
 
 
 def test_the_file_names_another_environment() -> None:
-    assert rules("prod", environment="staging").environment is Environment.STAGING
+    assert rules("acme", environment="staging").environment is Environment.STAGING
+
+
+def test_a_stack_with_the_name_of_an_environment_has_no_weaker_one() -> None:
+    found = rules("prod", environment="local")
+    assert found.environment is Environment.PROD
+    assert [*found.problems] == ['environment: got "local" in the stack "prod". Give "prod", or rename the stack.']
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [("pinned-images", "moving_tags"), ("network-policies", "directions"), ("gpu-quota", "resources")],
+)
+def test_no_setting_leaves_a_policy_without_a_rule(policy: str, field: str) -> None:
+    (problem,) = rules(settings={policy: {field: []}}).problems
+    assert problem.startswith(f"settings.{policy}.{field}: got a list, ")
 
 
 @pytest.mark.parametrize(

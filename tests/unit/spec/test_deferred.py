@@ -83,5 +83,5 @@ def test_the_error_of_a_late_value_names_its_field() -> None:
         assert isinstance(spec.images.worker, pulumi.Output)
         return await spec.images.worker.future()
 
-    with pytest.raises(SpecError, match='worker: got "not an image", needs an image reference'):
+    with pytest.raises(SpecError, match="worker: got a value that is not shown here, needs an image reference"):
         asyncio.run(run())
