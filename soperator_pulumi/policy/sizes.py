@@ -134,8 +134,14 @@ def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDown
             text = f"a scale-down from {before} to {now} nodes needs a drain policy that waits for jobs"
             yield Finding(resource, ("policy",), text)
     elif resource.acts_as("RemovedNodeSets"):
-        for name, nodes in mapped(resource.input("removed")).items():
-            yield from _loss(resource, ("removed", name), whole_number(nodes) or 0, 0, settings.at_most)
+        removed = resource.input("removed")
+        if removed is UNKNOWN:
+            yield not_known(resource, ("removed",))
+        for name, given in mapped(removed).items():
+            if (nodes := whole_number(given)) is None:
+                yield not_known(resource, ("removed", name))
+            else:
+                yield from _loss(resource, ("removed", name), nodes, 0, settings.at_most)
 
 
 def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Share) -> Iterator[Finding]:
