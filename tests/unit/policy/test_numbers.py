@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN
+from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN, UNDRAINED_NODES
 from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
 
 DRAIN = {"timeout": "2h", "on_timeout": "abort", "wait": True}
@@ -146,3 +146,17 @@ def test_a_size_that_a_preview_does_not_know_is_named() -> None:
 def test_a_removed_node_set_whose_nodes_a_preview_does_not_know_is_named() -> None:
     removed = a_resource_of_ours("RemovedNodeSets", removed={"a": UNKNOWN})
     assert paths(SCALE_DOWN, removed, unknown=True) == ["removed.a"]
+
+
+def stateful_set(replicas: Any, kind: str = "StatefulSet") -> ResourceView:
+    metadata = {"name": "cpu", "namespace": "hpc"}
+    return an_object(f"apps/v1:{kind}", {"metadata": metadata, "spec": {"replicas": replicas}}, "cpu")
+
+
+def test_a_node_set_has_no_fewer_nodes_than_its_drain_has_left() -> None:
+    own = drain(namespace="hpc", node_set="cpu", replicas=8.0)
+    assert paths(UNDRAINED_NODES, own, stateful_set(1.0)) == ["spec.replicas"]
+    assert paths(UNDRAINED_NODES, own, stateful_set(1.0, "StatefulSetPatch")) == ["spec.replicas"]
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0)) == []
+    assert paths(UNDRAINED_NODES, stateful_set(1.0)) == [], "no node set"
+    assert paths(UNDRAINED_NODES, own, stateful_set(UNKNOWN), unknown=True) == ["spec.replicas"]

@@ -102,7 +102,7 @@ def test_a_service_with_external_addresses_admits_every_address() -> None:
 
 
 def test_a_patch_of_a_network_is_judged_and_protects_nothing() -> None:
-    spec = {"ingress": [{}], "egress": [{}]}
+    spec: dict[str, Any] = {"ingress": [{}], "egress": [{}]}
     patch = an_object("networking.k8s.io/v1:NetworkPolicyPatch", {"metadata": {"namespace": "shop"}, "spec": spec})
     assert paths(PUBLIC_LOGINS, patch) == ["spec.ingress[0].from"]
     assert paths(OPEN_EGRESS, patch) == ["spec.egress[0].to"]
