@@ -1,7 +1,8 @@
 """Policies on credentials: in Kubernetes in Secrets alone, and everywhere marked as secret for Pulumi's state."""
 
+import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from soperator_pulumi.policy.definition import (
     MARK_AS_SECRET,
@@ -14,40 +15,52 @@ from soperator_pulumi.policy.definition import (
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.view import Path, ResourceView, listed, look, mapped, pods_of, texts_in
 
-_CONTENTS = {
-    "a private key": re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"),
-    "credentials of a kubeconfig": re.compile(
-        r"""\bclient-key-data["']?\s*:|kind["']?:\s*["']?Config\b[\s\S]*\btoken:"""
-    ),
-    "a signed token": re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
-    "a token of a forge": re.compile(r"\b(gh[pousr]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|hf_\w{30,})"),
-    "an access key of a cloud": re.compile(r"\b((AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35})\b"),
-    "a hash of a password": re.compile(r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
-    "a password of Slurm's": re.compile(r"(?im)^\s*(AccountingStoragePass|StoragePass|JobCompPass)\s*=\s*[^\s#/]"),
-}
-"""Contents that are credentials, by their kinds."""
+_CONTENTS = (
+    ("a private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"),
+    ("credentials of a kubeconfig", r"""\bclient-key-data["']?\s*:"""),
+    ("credentials of a kubeconfig", r"""kind["']?:\s*["']?Config\b""", r"\btoken:"),
+    ("a signed token", r"\beyJ[\w-]{8,2000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    ("a token of a forge", r"\b(gh[pousr]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|hf_\w{30,})"),
+    ("an access key of a cloud", r"\b((AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35})\b"),
+    ("a hash of a password", r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
+    ("a password of Slurm's", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
+    ("a password in an address", r"\b[a-z][a-z0-9+]{1,20}://[^\s:@/]{0,100}:(?!\$[({])[^\s:@/]{1,200}@\w"),
+)
+"""Contents that are credentials: kinds, with patterns that are all there. Each takes linear time."""
+
+_PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTENTS]
 
 _NAME = re.compile(
-    r"(?i)(^|[._-])(password|secret|token|api[._-]?key|access[._-]?key|private[._-]?key|munge[._-]?key)$|[._-]passwd$"
+    r"(?i)(password|passphrase)$"
+    r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(api|access|private|munge)[._-]?key)$"
+    r"|[._-]passwd$"
 )
-"""Names of values that are credentials. A file `passwd` is none: it has the names of users."""
+"""Names of values that are credentials. A file `passwd` is none: it has the names of users. A `secret` names one."""
 
-_ARGUMENT = re.compile(r"^--?([\w-]+)=(?=\S)")
+_REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|(/[\w.-]+){2,}/?")
+"""A variable, or a path of a file."""
+
+_OPTION = re.compile(r"--?[\w-]+")
+
+_ASSIGNMENT = re.compile(r"""(?:^|[\s;&|"'(])-{0,2}([A-Za-z_][\w-]*)=["']?([^\s"';&|]+)""")
+"""An option with its value, or a variable of a shell."""
 
 
 def kind_of(text: str) -> str | None:
     """Return the kind of the credential in a text, without its value; None where there is none."""
-    return next((kind for kind, pattern in _CONTENTS.items() if pattern.search(text)), None)
+    return next((kind for kind, patterns in _PATTERNS if all(each.search(text) for each in patterns)), None)
 
 
 def _named(name: str, value: str) -> str | None:
     """Return the kind of a credential by its name. Paths and references to variables are none."""
-    literal = bool(value.strip()) and not value.startswith(("/", "$"))
-    return "a value whose name is that of a credential" if literal and _NAME.search(name) else None
+    literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
+    is_named = literal and _NAME.search(_underscored(name))
+    return "a value whose name is that of a credential" if is_named else None
 
 
 def _leaked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    for path, kind in [*_in_files(resource), *_in_pods(resource), *_in_annotations(resource)]:
+    found = [*_in_files(resource), *_in_pods(resource), *_in_annotations(resource), *_in_others(resource)]
+    for path, kind in dict(found).items():
         yield Finding(resource, path, f"holds {kind}, for everybody who may read the object")
 
 
@@ -55,8 +68,16 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     groups = ("data", "binaryData") if resource.is_kubernetes and resource.kind == "ConfigMap" else ()
     for group in groups or (("files",) if resource.acts_as("ConfigFiles") else ()):
         for path, text in texts_in(look(resource.props, group), (group,)):
-            if kind := kind_of(text) or _named(str(path[-1]), text):
+            plain = _decoded(text) if group == "binaryData" else text
+            if kind := kind_of(plain) or _named(str(path[-1]), plain):
                 yield path, kind
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text).decode(errors="replace")
+    except ValueError:
+        return text
 
 
 def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
@@ -67,10 +88,26 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
                 if isinstance(value, str) and (kind := kind_of(value) or _named(str(name), value)):
                     yield (*path, "env", index, "value"), kind
             for group in ("command", "args"):
-                for where, text in texts_in(look(container, group), (*path, group)):
-                    option = _ARGUMENT.match(text)
-                    if kind := kind_of(text) or (option and _named(option[1], text[option.end() :])):
-                        yield where, kind
+                yield from _in_words((*path, group), listed(look(container, group)))
+
+
+def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
+    """Yield the credentials of a command line: `--token=abc`, `--token abc`, and what a shell is given."""
+    before = ""
+    for index, word in enumerate(words):
+        text = word if isinstance(word, str) else ""
+        pairs = _ASSIGNMENT.findall(text)
+        if _OPTION.fullmatch(before) and not text.startswith("-"):
+            pairs.append((before, text))
+        kinds = (_named(name, value) for name, value in pairs if not _is_of_shell(value, text))
+        if kind := kind_of(text) or next(filter(None, kinds), None):
+            yield (*path, index), kind
+        before = text
+
+
+def _is_of_shell(value: str, text: str) -> bool:
+    """Return True for a variable or a command in the words of a shell."""
+    return value.startswith(("$", "`")) and " " in text
 
 
 def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
@@ -80,11 +117,23 @@ def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
             yield path, kind
 
 
+def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
+    """Yield the credentials of custom resources and of charts: Kubernetes keeps them in plain, too."""
+    group = resource.type.partition(":")[2].partition("/")[0]
+    if not resource.is_kubernetes or "." not in group or group.endswith(".k8s.io"):
+        return
+    for part in ("spec", "values"):
+        for path, text in texts_in(look(resource.props, part), (part,)):
+            kind = kind_of(text) or _named(str(path[-1]), text)
+            if kind and not resource.is_secret(path):
+                yield path, kind
+
+
 SECRETS_IN_SECRETS = ResourcePolicy(
     name="secrets-in-secrets",
     description="Credentials stand in Secrets: in no ConfigMap, environment, command line or annotation.",
     violated_by="a munge key, private key, kubeconfig, token or password in a ConfigMap, in a container's `env`, "
-    "`command` or `args`, or in an annotation",
+    "`command` or `args`, in an annotation, in a custom resource or in the values of a chart",
     cure="Put it into a Secret, and mount that, or refer to it with valueFrom.secretKeyRef.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
@@ -112,14 +161,14 @@ def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for path, text in texts_in({key: each for key, each in resource.props.items() if not key.startswith("__")}):
         if is_secret and path[0] not in {"data", "stringData"}:
             continue
-        kind = "a value of a Secret" if is_secret else kind_of(text) or _named(_underscored(path[-1]), text)
+        kind = "a value of a Secret" if is_secret else kind_of(text) or _named(str(path[-1]), text)
         if kind and not resource.is_secret(path):
             yield path, kind
 
 
-def _underscored(key: str | int) -> str:
+def _underscored(key: str) -> str:
     """Return a key with '_' between its words, as in `accessKey`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(key))
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key)
 
 
 MARKED_SECRETS = ResourcePolicy(

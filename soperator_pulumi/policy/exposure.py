@@ -1,12 +1,15 @@
 """Policies on what is open: logins, egress, namespaces of users."""
 
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from typing import Any
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.view import COMPONENT_LABEL, UNKNOWN, Path, ResourceView, listed, look, mapped
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL, PRIVATE
+
+_EVERYTHING = "opens every address, private ones with the public ones"
 
 _POPULATE = "jail-populate"
 """Component of the Job that copies a tarball from any address. It runs nothing of what it copies."""
@@ -15,45 +18,85 @@ _POPULATE = "jail-populate"
 def _public(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     if not resource.is_kubernetes:
         return
-    if resource.kind == "Service" and look(resource.props, "spec", "type") == "LoadBalancer":
-        yield from _open_balancer(resource)
+    if resource.kind == "Service":
+        yield from _open_service(resource)
     elif resource.kind == "NetworkPolicy":
-        for index, rule in enumerate(listed(look(resource.props, "spec", "ingress"))):
-            yield from _open_ingress(resource, ("spec", "ingress", index), rule)
+        yield from _open_ingress(resource)
+
+
+def _open_service(resource: ResourceView) -> Iterator[Finding]:
+    kind = look(resource.props, "spec", "type")
+    if kind is UNKNOWN:
+        yield not_known(resource, ("spec", "type"))
+    elif kind == "LoadBalancer":
+        yield from _open_balancer(resource)
+    if listed(look(resource.props, "spec", "externalIPs")):
+        yield Finding(resource, ("spec", "externalIPs"), "admits every address: no range holds for external addresses")
 
 
 def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
     path = ("spec", "loadBalancerSourceRanges")
     ranges = look(resource.props, *path)
-    if ranges is UNKNOWN or UNKNOWN in listed(ranges):
+    cidrs: list[tuple[Path, object]] = [((*path, index), cidr) for index, cidr in enumerate(listed(ranges))]
+    for key, text in mapped(look(resource.props, "metadata", "annotations")).items():
+        if key.endswith("load-balancer-source-ranges"):
+            where = ("metadata", "annotations", key)
+            cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
+    if ranges is UNKNOWN:
         yield not_known(resource, path)
-    elif not ranges:
+    elif not cidrs:
         yield Finding(resource, path, "missing: the load balancer admits every address")
-    for index, cidr in enumerate(listed(ranges)):
-        if _is_everything(cidr):
-            yield Finding(resource, (*path, index), "admits every address")
+    yield from _admitted(resource, path, cidrs)
 
 
-def _open_ingress(resource: ResourceView, path: Path, rule: object) -> Iterator[Finding]:
-    peers = look(rule, "from")
-    if UNKNOWN in (rule, peers):
+def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
+    path = ("spec", "ingress")
+    rules = look(resource.props, *path)
+    if rules is UNKNOWN:
         yield not_known(resource, path)
-    elif not peers:
-        yield Finding(resource, (*path, "from"), "missing: the rule admits every address")
-    for index, peer in enumerate(listed(peers)):
-        if _is_everything(look(peer, "ipBlock", "cidr")):
-            yield Finding(resource, (*path, "from", index, "ipBlock", "cidr"), "admits every address")
+    cidrs: list[tuple[Path, object]] = []
+    for index, rule in enumerate(listed(rules)):
+        peers, where = look(rule, "from"), (*path, index, "from")
+        if peers is UNKNOWN:
+            yield not_known(resource, (*path, index))
+        elif not peers:
+            yield Finding(resource, where, "missing: the rule admits every address")
+        for number, peer in enumerate(listed(peers)):
+            cidrs.append(((*where, number, "ipBlock", "cidr"), look(peer, "ipBlock", "cidr")))
+    yield from _admitted(resource, path, cidrs)
 
 
-def _is_everything(cidr: object) -> bool:
-    return isinstance(cidr, str) and cidr.endswith("/0")
+def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
+    """Judge ranges one by one, and all together: two halves are the whole."""
+    yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
+    networks = [(where, network) for where, cidr in cidrs if (network := _network(cidr))]
+    wide = [where for where, network in networks if _is_public([network])]
+    for where in dict.fromkeys(wide):
+        yield Finding(resource, where, "admits half of the internet or more")
+    if not wide and _is_public([network for _, network in networks]):
+        yield Finding(resource, path, "all ranges together admit half of the internet or more")
+
+
+def _is_public(networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Return True for half of the internet or more. That of IPv6 is `2000::/3`."""
+    sizes = {4: 0, 6: 0}
+    for network in _united(networks):
+        sizes[network.version] += network.num_addresses
+    return sizes[4] >= 1 << 31 or sizes[6] >= 1 << 124
+
+
+def _united(networks: Sequence[IPv4Network | IPv6Network]) -> list[IPv4Network | IPv6Network]:
+    return [
+        *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
+        *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
+    ]
 
 
 PUBLIC_LOGINS = ResourcePolicy(
     name="public-logins",
     description="Nothing admits the whole internet without a reason.",
     violated_by="`login.allowed_sources` with `0.0.0.0/0`; a load balancer without `loadBalancerSourceRanges`; a "
-    "NetworkPolicy that admits every address",
+    "Service with `externalIPs`; a NetworkPolicy that admits every address, also by several ranges together",
     cure="List the addresses of your users: login.allowed_sources.",
     levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
@@ -68,11 +111,43 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
     selected = look(resource.props, "spec", "podSelector", "matchLabels", COMPONENT_LABEL)
     if resource.is_ours and selected == _POPULATE:
         return
+    path = ("spec", "egress")
+    rules = look(resource.props, *path)
+    if rules is UNKNOWN:
+        yield not_known(resource, path)
     found: dict[str, Finding] = {}
-    for index, rule in enumerate(listed(look(resource.props, "spec", "egress"))):
-        for finding in _open_rule(resource, ("spec", "egress", index), rule):
+    for index, rule in enumerate(listed(rules)):
+        for finding in _open_rule(resource, (*path, index), rule):
             found.setdefault(finding.text, finding)  # the ranges of IPv4 and of IPv6 come from one word
+    blocks = [look(peer, "ipBlock") for rule in listed(rules) for peer in listed(look(rule, "to"))]
+    if _is_everything([network for block in blocks for network in _opened(block)]):
+        found.setdefault(_EVERYTHING, Finding(resource, path, _EVERYTHING))
     yield from found.values()
+
+
+def _opened(block: object) -> list[IPv4Network | IPv6Network]:
+    """Return what a block opens: its range without its holes."""
+    network = _network(look(block, "cidr"))
+    left = [] if network is None else [network]
+    for hole in filter(None, map(_network, listed(look(block, "except")))):
+        left = [part for each in left for part in _without(each, hole)]
+    return left
+
+
+def _without(network: Any, hole: Any) -> list[IPv4Network | IPv6Network]:  # noqa: ANN401 networks of either version
+    if network.version != hole.version or not network.overlaps(hole):
+        return [network]
+    return [*network.address_exclude(hole)] if hole.subnet_of(network) else []
+
+
+def _is_everything(opened: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Return True where several ranges together have half of the internet, and all private addresses of a version."""
+    for version in (4, 6):
+        own = [each for each in opened if each.version == version]
+        private = [each for each in map(ip_network, PRIVATE) if each.version == version]
+        if _is_public(own) and _united([*own, *private]) == _united(own):
+            return True
+    return False
 
 
 def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Finding]:
@@ -98,7 +173,7 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
         return  # a peer by its labels, or nothing that Kubernetes would take
     closed = {str(hole) for hole in holes}
     if opened.prefixlen == 0 and not closed.issuperset(_within(opened, (*PRIVATE, *LINK_LOCAL))):
-        yield Finding(resource, path, "opens every address, private ones with the public ones")
+        yield Finding(resource, path, _EVERYTHING)
     elif not closed.issuperset(_within(opened, LINK_LOCAL)):
         yield Finding(resource, path, "opens link-local addresses, where clouds have their metadata services")
 

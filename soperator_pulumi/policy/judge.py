@@ -71,13 +71,19 @@ class Judge:
             resource: The resource.
             more: Settings that go before those of the stack's file.
         """
-        return [*self._judged(policy, policy.check(resource, self._circumstances, self._settings(policy, more)))]
+        settings = self._settings(policy, more)
+        return [
+            violation
+            for each in resource.objects()
+            for violation in self._judged(policy, policy.check(each, self._circumstances, settings))
+        ]
 
     def stack(
         self, policy: StackPolicy, resources: Sequence[ResourceView], more: Mapping[str, Any] | None = None
     ) -> list[Violation]:
         """Return the violations of a policy by all resources together."""
-        return [*self._judged(policy, policy.check(resources, self._circumstances, self._settings(policy, more)))]
+        objects = [each for resource in resources for each in resource.objects()]
+        return [*self._judged(policy, policy.check(objects, self._circumstances, self._settings(policy, more)))]
 
     def edits(
         self, policy: ResourcePolicy, resource: ResourceView, more: Mapping[str, Any] | None = None
@@ -85,7 +91,12 @@ class Judge:
         """Return the changes that cure what a resource violates; none where an exception holds for it."""
         if policy.remediate is None or self._rules.excuse(policy, resource.name) is not None:
             return []
-        return [*policy.remediate(resource, self._circumstances, self._settings(policy, more))]
+        settings = self._settings(policy, more)
+        return [
+            replace(edit, path=(*each.place, *edit.path))
+            for each in resource.objects()
+            for edit in policy.remediate(each, self._circumstances, settings)
+        ]
 
     def _settings(self, policy: AnyPolicy, more: Mapping[str, Any] | None) -> PolicySettings:
         own = self._rules.settings_of(policy)
@@ -107,7 +118,7 @@ class Judge:
                     resource=finding.resource,
                     message=_message(policy, finding),
                     unknown=finding.unknown,
-                    path=finding.path,
+                    path=_path(finding),
                 )
 
     def _idle_exceptions(self) -> list[str]:
@@ -121,10 +132,14 @@ class Judge:
 
 def _message(policy: AnyPolicy, finding: Finding) -> str:
     resource = finding.resource
-    name = f"{resource.kind} {resource.name}" if resource else "the stack"
-    place = ", ".join(filter(None, [name, written(finding.path)]))
+    name = f"{resource.type.rpartition(':')[2]} {resource.name}" if resource else "the stack"
+    place = ", ".join(filter(None, [name, written(_path(finding))]))
     if not policy.exceptable:
         return f"{place}: {finding.text}.\n{policy.cure}"
     only = f", resources: [{resource.name}]" if resource else ""
     excuse = f"{KEY}: {{exceptions: {{{policy.name}: {{reason: ...{only}}}}}}}"
     return f"{place}: {finding.text}.\n{policy.cure} Or give the reason in the stack's file: {excuse}"
+
+
+def _path(finding: Finding) -> Path:
+    return (*finding.resource.place, *finding.path) if finding.resource else finding.path

@@ -6,7 +6,7 @@ from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST
 from soperator_pulumi.operations.nodes.drain_override import SOPERATOR_DRAIN
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import OURS, ResourceView
+from soperator_pulumi.policy.view import STACK_TYPE, ResourceView
 
 SOPERATOR_EXCEPTION = "SOPERATOR_EXCEPTION"
 """Environment variable that names one run, with the reason: `controller-lost: INC-4711, the zone is gone`."""
@@ -15,8 +15,8 @@ _WORDS = {CONTROLLER_LOST: "controller-lost", SOPERATOR_DRAIN: "drain"}
 
 
 def _unnamed(resource: ResourceView, run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    if resource.type != f"{OURS}:index:SlurmCluster":
-        return
+    if resource.type != STACK_TYPE:
+        return  # once in a run, whatever parts of a cluster the program has
     reasons = _reasons(run.variables.get(SOPERATOR_EXCEPTION, ""))
     for variable, word in _WORDS.items():
         if run.variables.get(variable, "").strip() and not reasons.get(word):

@@ -9,7 +9,6 @@ from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.view import PART_OF_LABEL, UNKNOWN, ResourceView, look, mapped
 
 _AUTONAMED = "pulumi.com/autonamed"
-_NOT_OBJECTS = ("List", "Patch")
 
 
 def _names(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -88,4 +87,4 @@ LABELS = ResourcePolicy(
 
 def _is_object(resource: ResourceView) -> bool:
     is_chart = resource.type.startswith(("kubernetes:helm.sh", "kubernetes:yaml", "kubernetes:kustomize"))
-    return resource.is_kubernetes and not is_chart and not resource.kind.endswith(_NOT_OBJECTS)
+    return resource.is_kubernetes and not is_chart and not resource.is_patch and not resource.kind.endswith("List")

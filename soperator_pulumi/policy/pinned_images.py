@@ -1,5 +1,6 @@
 """Policy on container images: pinned, and from allowed registries."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -7,9 +8,10 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import UNKNOWN, ResourceView, pods_of
+from soperator_pulumi.policy.view import UNKNOWN, Path, PodView, ResourceView, listed, look, pods_of
 
 _DOCKER_HUB = "docker.io"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 
 
 class ImageSettings(PolicySettings):
@@ -32,21 +34,32 @@ class ImageSettings(PolicySettings):
 def _images(resource: ResourceView, _run: Circumstances, settings: ImageSettings) -> Iterator[Finding]:
     for pod in pods_of(resource):
         yield from (not_known(resource, path) for path in pod.unknown())
-        for path, container in pod.containers():
-            image, where = container.get("image"), (*path, "image")
+        for where, image in _references(pod):
             if image is UNKNOWN:
                 yield not_known(resource, where)
             else:
                 yield from (Finding(resource, where, text) for text in _problems(str(image or ""), settings))
 
 
+def _references(pod: PodView) -> Iterator[tuple[Path, object]]:
+    """Yield the images of containers and of volumes. A patch may leave the image of a container as it is."""
+    for path, container in pod.containers():
+        if "image" in container or not pod.resource.is_patch:
+            yield (*path, "image"), container.get("image")
+    for index, volume in enumerate(listed(look(pod.spec, "volumes"))):
+        if (source := look(volume, "image")) is not None and volume is not UNKNOWN:
+            yield (*pod.path, "volumes", index, "image", "reference"), look(source, "reference")
+
+
 def _problems(image: str, settings: ImageSettings) -> Iterator[str]:
     """Yield the problems of a reference, without repeating it."""
-    name, _, digest = image.partition("@")
+    name, at, digest = image.partition("@")
     repository, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:  # the colon of a registry's port
         repository, tag = name, ""
-    if not digest and not tag:
+    if at and not _DIGEST.fullmatch(digest):
+        yield "needs a digest after the @: sha256: and 64 hexadecimal digits"
+    elif not digest and not tag:
         yield "needs a tag or a digest, has none: the registry decides which image runs"
     elif not digest and tag in settings.moving_tags:
         yield f'got the tag "{tag}", needs a version or a digest: the tag may name another image tomorrow'

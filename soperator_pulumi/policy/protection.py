@@ -28,6 +28,8 @@ class NetworkSettings(PolicySettings):
 def _isolated(resources: Sequence[ResourceView], _run: Circumstances, settings: NetworkSettings) -> Iterator[Finding]:
     policies = _objects(resources, "NetworkPolicy")
     for pod in _all_pods(resources):
+        if not pod.is_whole:
+            continue
         if pod.labels is UNKNOWN:
             yield not_known(pod.resource, (*pod.path, "metadata", "labels"))
             continue
@@ -57,17 +59,26 @@ NETWORK_POLICIES = StackPolicy(
 
 
 def _budgeted(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    budgets = _objects(resources, "PodDisruptionBudget")
+    budgets = [each for each in _objects(resources, "PodDisruptionBudget") if _keeps_pods(each)]
     for pod in _all_pods(resources):
-        needs = pod.is_ours and look(pod.labels, COMPONENT_LABEL) in _NEVER_EVICTED
+        needs = pod.is_ours and pod.is_whole and look(pod.labels, COMPONENT_LABEL) in _NEVER_EVICTED
         if needs and not any(_protects(budget, "selector", pod) for budget in budgets):
-            yield Finding(pod.resource, pod.path, "no PodDisruptionBudget of this stack selects these pods")
+            text = "no PodDisruptionBudget of this stack selects these pods and keeps one of them"
+            yield Finding(pod.resource, pod.path, text)
+
+
+def _keeps_pods(budget: ResourceView) -> bool:
+    """Return False for a budget that selects no pod, or permits the eviction of all."""
+    spec = look(budget.props, "spec")
+    permits_all = look(spec, "maxUnavailable") == "100%" or look(spec, "minAvailable") in (0, "0", "0%")
+    return look(spec, "selector") is not None and not permits_all
 
 
 DISRUPTION_BUDGETS = StackPolicy(
     name="disruption-budgets",
     description="Pods of slurmctld and of workers have a PodDisruptionBudget: an eviction asks nobody whose job runs.",
-    violated_by="a StatefulSet `controller` or of a node set whose pods no PodDisruptionBudget selects",
+    violated_by="a StatefulSet `controller` or of a node set whose pods no PodDisruptionBudget selects, or one with "
+    "`maxUnavailable: 100%` or `minAvailable: 0`",
     cure="Leave the component's PodDisruptionBudget as it is: a transformation has removed or changed it.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
@@ -77,7 +88,8 @@ DISRUPTION_BUDGETS = StackPolicy(
 
 
 def _objects(resources: Sequence[ResourceView], kind: str) -> list[ResourceView]:
-    return [each for each in resources if each.is_kubernetes and each.kind == kind]
+    """Return the objects of a kind. A patch of one protects nothing by itself."""
+    return [each for each in resources if each.is_kubernetes and each.kind == kind and not each.is_patch]
 
 
 def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:

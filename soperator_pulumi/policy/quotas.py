@@ -1,14 +1,18 @@
 """Policy on the number of GPUs."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import UNKNOWN, PodView, ResourceView, look, mapped, pods_of, whole_number
+from soperator_pulumi.policy.view import UNKNOWN, Path, PodView, ResourceView, look, mapped, pods_of, whole_number
+from soperator_pulumi.spec.types.quantity import amount
 from soperator_pulumi.spec.validation.base import whole
+
+_NONE = Decimal(0)
 
 _COUNTS = {
     "StatefulSet": ("spec", "replicas"),
@@ -34,40 +38,76 @@ class QuotaSettings(PolicySettings):
 def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: QuotaSettings) -> Iterator[Finding]:
     if settings.limit is None:
         return
-    used: dict[str, int] = {}
+    objects: dict[tuple[str, ...], list[ResourceView]] = {}
     for resource in resources:
-        for pod in pods_of(resource):
-            each, count = _per_pod(pod, settings.resources), _pods(resource)
-            if each is None or count is None:
-                yield not_known(resource, pod.path)
-            elif each * count:
-                used[resource.name] = used.get(resource.name, 0) + each * count
-    total = sum(used.values())
+        if resource.kind in _COUNTS or any(pods_of(resource)):
+            yield from _unclear(resource, settings.resources)
+            objects.setdefault(_object(resource), []).append(resource)
+    used: dict[str, Decimal] = {}
+    for parts in objects.values():
+        first, counts = parts[0], [_number(look(part.props, *_count_path(part))) for part in parts]
+        each = max(sum((_per_pod(pod, settings.resources) for pod in pods_of(part)), _NONE) for part in parts)
+        if any(counts) and not each and all(part.is_patch for part in parts):
+            yield Finding(first, _count_path(first), "a number of pods whose GPUs are not in this stack")
+        pods = max((count for count in counts if count is not None), default=Decimal(1))
+        if each * pods:
+            used[first.name] = used.get(first.name, _NONE) + each * pods
+    total = sum(used.values(), _NONE)
     if total > settings.limit:
-        parts = ", ".join(f"{name} {count}" for name, count in sorted(used.items()))
-        text = f"{total} GPUs, at most {settings.limit} are allowed in {run.environment} ({parts})"
+        parts_of_total = ", ".join(f"{name} {count:f}" for name, count in sorted(used.items()))
+        text = f"{total:f} GPUs, at most {settings.limit} are allowed in {run.environment} ({parts_of_total})"
         yield Finding(None, (), text)
 
 
-def _pods(resource: ResourceView) -> int | None:
-    """Return the number of pods; None where it is not known."""
-    found = look(resource.props, *_COUNTS.get(resource.kind, ("spec", "replicas")))
-    return 1 if found is None else whole_number(found)
+def _object(resource: ResourceView) -> tuple[str, ...]:
+    """Return what an object and its patches have in common."""
+    name = look(resource.props, "metadata", "name")
+    return (
+        (resource.kind, str(resource.namespace), name)
+        if isinstance(name, str)
+        else (resource.urn, *map(str, resource.place))
+    )
 
 
-def _per_pod(pod: PodView, counted: Sequence[str]) -> int | None:
+def _unclear(resource: ResourceView, counted: Sequence[str]) -> Iterator[Finding]:
+    """Yield the numbers that are not known, or that are none. They count as 0 GPUs, and as one pod."""
+    numbers = [(_count_path(resource), look(resource.props, *_count_path(resource)))]
+    for pod in pods_of(resource):
+        yield from (not_known(resource, path) for path in pod.unknown())
+        for path, container in pod.containers():
+            limits = look(container, "resources", "limits")
+            where = (*path, "resources", "limits")
+            numbers += [(where, UNKNOWN)] if limits is UNKNOWN else []
+            numbers += [((*where, name), each) for name, each in mapped(limits).items() if _in(name, counted)]
+    for where, value in numbers:
+        if value is UNKNOWN:
+            yield not_known(resource, where)
+        elif value is not None and _number(value) is None:
+            yield Finding(resource, where, "no number, so that the quota cannot count it")
+
+
+def _count_path(resource: ResourceView) -> Path:
+    return _COUNTS.get(resource.kind, ("spec", "replicas"))
+
+
+def _number(value: object) -> Decimal | None:
+    """Return a quantity in any of Kubernetes' forms as a number; None for anything else."""
+    try:
+        return amount(value if isinstance(value, str) else str(whole_number(value))).normalize()
+    except ValueError:
+        return None
+
+
+def _per_pod(pod: PodView, counted: Sequence[str]) -> Decimal:
     """Return the GPUs of one pod: of its containers together, or of the init container with the most."""
-    running, starting = 0, 0
+    running, starting = _NONE, _NONE
     for path, container in pod.containers():
-        limits = look(container, "resources", "limits")
-        amounts = [whole_number(each) for name, each in mapped(limits).items() if _in(name, counted)]
-        if limits is UNKNOWN or None in amounts:
-            return None
-        amount = sum(filter(None, amounts))
+        limits = mapped(look(container, "resources", "limits"))
+        own = sum((_number(each) or _NONE for name, each in limits.items() if _in(name, counted)), _NONE)
         if path[-2] == "initContainers" and look(container, "restartPolicy") != "Always":
-            starting = max(starting, amount)
+            starting = max(starting, own)
         else:
-            running += amount
+            running += own
     return max(running, starting)
 
 

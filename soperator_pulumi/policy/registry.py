@@ -14,7 +14,7 @@ from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN
+from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN, UNDRAINED_NODES
 from soperator_pulumi.policy.upkeep import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 
 POLICIES: tuple[AnyPolicy, ...] = (
@@ -31,6 +31,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     DRAIN_POLICIES,
     CANCELLED_JOBS,
     SCALE_DOWN,
+    UNDRAINED_NODES,
     PUBLIC_LOGINS,
     OPEN_EGRESS,
     USER_NAMESPACES,

@@ -1,13 +1,20 @@
 """Policies on sizes and their changes: logins, drains, scale-down."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated
 
 from pydantic import WithJsonSchema
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.definition import (
+    Circumstances,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.view import (
     COMPONENT_LABEL,
@@ -134,8 +141,14 @@ def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDown
             text = f"a scale-down from {before} to {now} nodes needs a drain policy that waits for jobs"
             yield Finding(resource, ("policy",), text)
     elif resource.acts_as("RemovedNodeSets"):
-        for name, nodes in mapped(resource.input("removed")).items():
-            yield from _loss(resource, ("removed", name), whole_number(nodes) or 0, 0, settings.at_most)
+        removed = resource.input("removed")
+        if removed is UNKNOWN:
+            yield not_known(resource, ("removed",))
+        for name, given in mapped(removed).items():
+            if (nodes := whole_number(given)) is None:
+                yield not_known(resource, ("removed", name))
+            else:
+                yield from _loss(resource, ("removed", name), nodes, 0, settings.at_most)
 
 
 def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Share) -> Iterator[Finding]:
@@ -156,6 +169,38 @@ SCALE_DOWN = ResourcePolicy(
     tags=("jobs", "availability"),
     settings=ScaleDownSettings,
     check=_scale_down,
+)
+
+
+def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    drains = {
+        (str(each.namespace), str(each.input("node_set"))): each.input("replicas")
+        for each in resources
+        if each.acts_as("NodeDrain")
+    }
+    path = ("spec", "replicas")
+    for resource in resources:
+        key = (str(resource.namespace), str(look(resource.props, "metadata", "name")))
+        if not (resource.is_kubernetes and resource.kind == "StatefulSet" and key in drains):
+            continue
+        given = look(resource.props, *path)
+        if UNKNOWN in (given, drains[key]):
+            yield not_known(resource, path)
+            continue
+        freed, now = whole_number(drains[key]), whole_number(given)
+        if freed is not None and now is not None and now < freed:
+            yield Finding(resource, path, f"got {now}, needs {freed}: its NodeDrain has freed no more nodes of jobs")
+
+
+UNDRAINED_NODES = StackPolicy(
+    name="undrained-nodes",
+    description="A node set has the replicas that its NodeDrain has freed nodes for.",
+    violated_by="a transformation or a patch that lowers the `replicas` of a node set's StatefulSet",
+    cure="Set node_sets[].replicas: then the NodeDrain drains the nodes first.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs", "availability"),
+    check=_undrained,
 )
 
 

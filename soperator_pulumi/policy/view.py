@@ -1,7 +1,7 @@
 """Plain view of resources, as policies read them: the same from an engine and from a recorded deployment."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -11,6 +11,8 @@ OURS = "soperator-pulumi"
 """Value of `PART_OF_LABEL` on all objects of a SlurmCluster."""
 
 STACK_TYPE = "pulumi:pulumi:Stack"
+
+_PATCH, _LIST = "Patch", "List"
 
 Path = tuple[str | int, ...]
 """Keys and indices from a resource's properties down to a value."""
@@ -22,6 +24,13 @@ class _NotKnown(Enum):
 
 UNKNOWN: Final = _NotKnown.NOT_KNOWN
 """Value that a preview does not know yet."""
+
+_NOT_KNOWN_YET = dict.fromkeys(("metadata", "spec", "data", "stringData"), UNKNOWN)
+
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+
+HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
+"""Parts of a pod's specification that give it a namespace of its machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +59,19 @@ class ResourceView:
     secrets: frozenset[Path] | None = None
     """Paths of values marked as secret, with all below them. None where marks are not known: engines show them to
     remediations alone."""
+    place: Path = ()
+    """Keys and indices down to the object, where the resource is a list of objects."""
 
     @property
     def kind(self) -> str:
-        """Last word of the type: `StatefulSet`."""
-        return self.type.rpartition(":")[2]
+        """Last word of the type: `StatefulSet`. A patch has the kind of the object that it changes."""
+        kind = self.type.rpartition(":")[2]
+        return kind.removesuffix(_PATCH) if self.is_patch else kind
+
+    @property
+    def is_patch(self) -> bool:
+        """True for a patch of an object of Kubernetes, such as a `DeploymentPatch`: it has what it changes alone."""
+        return self.is_kubernetes and self.type.endswith(_PATCH)
 
     @property
     def is_kubernetes(self) -> bool:
@@ -87,7 +104,19 @@ class ResourceView:
 
     def is_secret(self, path: Path) -> bool:
         """Return True where the value at a path, or a part that holds it, is marked as secret."""
-        return any(path[: len(marked)] == marked for marked in self.secrets or ())
+        whole = (*self.place, *path)
+        return any(whole[: len(marked)] == marked for marked in self.secrets or ())
+
+    def objects(self) -> Iterator["ResourceView"]:
+        """Yield the objects of a list such as a `ConfigMapList`, and any other resource as it is."""
+        kind, items = self.type.removesuffix(_LIST), look(self.props, "items")
+        if not self.is_kubernetes or kind == self.type or not isinstance(items, list):
+            yield self
+            return
+        for index, item in enumerate(items):
+            yield replace(
+                self, type=kind, props=_NOT_KNOWN_YET if item is UNKNOWN else mapped(item), place=("items", index)
+            )
 
 
 @dataclass(frozen=True)
@@ -108,16 +137,21 @@ class PodView:
         """True for pods of a SlurmCluster."""
         return bool(look(self.labels, PART_OF_LABEL) == OURS)
 
+    @property
+    def is_whole(self) -> bool:
+        """True where all of the specification is there: a patch has a part alone."""
+        return "containers" in self.spec and not self.resource.is_patch
+
     def containers(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """Yield the containers of all kinds that are known, each with its path."""
-        for group in ("initContainers", "containers", "ephemeralContainers"):
+        for group in _CONTAINERS:
             for index, container in enumerate(listed(look(self.spec, group))):
                 if isinstance(container, Mapping):
                     yield (*self.path, group, index), container
 
     def unknown(self) -> Iterator[Path]:
         """Yield the paths of containers that are not known."""
-        for group in ("initContainers", "containers"):
+        for group in _CONTAINERS:
             found = look(self.spec, group)
             if found is UNKNOWN:
                 yield (*self.path, group)
@@ -133,8 +167,7 @@ def pods_of(resource: ResourceView) -> Iterator[PodView]:
 
 def _pods(resource: ResourceView, path: Path, value: object, above: Mapping[str, Any]) -> Iterator[PodView]:
     if isinstance(value, Mapping):
-        containers = value.get("containers")
-        if isinstance(containers, list) and any(isinstance(each, Mapping) for each in containers):
+        if _describes_pods(value, path):
             yield PodView(resource, path, value, look(above, "metadata", "labels"))
             return
         for key, each in value.items():
@@ -142,6 +175,18 @@ def _pods(resource: ResourceView, path: Path, value: object, above: Mapping[str,
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _pods(resource, (*path, index), each, {})
+
+
+def _describes_pods(value: Mapping[str, Any], path: Path) -> bool:
+    groups = [value[group] for group in _CONTAINERS if group in value]
+    if path[-1:] == ("spec",):
+        groups.append(value.get("volumes"))
+    found = any(group is UNKNOWN or _has_objects(group) for group in groups)
+    return found or any(value.get(name) in (True, UNKNOWN) for name in HOST_NAMESPACES)
+
+
+def _has_objects(value: object) -> bool:
+    return any(each is UNKNOWN or isinstance(each, Mapping) for each in listed(value))
 
 
 def look(value: Any, *path: str | int) -> Any:  # noqa: ANN401 any tree of values

@@ -11,7 +11,7 @@ from soperator_pulumi.policy import POLICIES, ResourcePolicy
 from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.named_runs import NAMED_RUNS, SOPERATOR_EXCEPTION
 from soperator_pulumi.policy.stack_rules import stack_rules
-from soperator_pulumi.policy.view import ResourceView
+from soperator_pulumi.policy.view import STACK_TYPE, ResourceView
 from tests.unit.policy.views import RUN, an_object
 from tools import paths
 from tools.docs import policies_page
@@ -54,22 +54,22 @@ def test_the_named_run_is_taken() -> None:
     assert variables.keys() == {"SOPERATOR_CONTROLLER_LOST", SOPERATOR_EXCEPTION}
     assert both
 
-    cluster = ResourceView(type="soperator-pulumi:index:SlurmCluster", name="hpc", urn="urn:hpc", props={})
+    stack = ResourceView(type=STACK_TYPE, name="prod", urn="urn:prod", props={})
     for given in (variables, {**variables, "SOPERATOR_DRAIN": "hpc: {wait: false}", SOPERATOR_EXCEPTION: both[1]}):
         run = type(RUN)(environment=RUN.environment, project="p", stack="prod", variables=given)
-        assert [*NAMED_RUNS.check(cluster, run, NAMED_RUNS.settings())] == []
+        assert [*NAMED_RUNS.check(stack, run, NAMED_RUNS.settings())] == []
         unnamed = type(RUN)(
             environment=RUN.environment, project="p", stack="prod", variables={**given, SOPERATOR_EXCEPTION: ""}
         )
-        assert [*NAMED_RUNS.check(cluster, unnamed, NAMED_RUNS.settings())] != []
+        assert [*NAMED_RUNS.check(stack, unnamed, NAMED_RUNS.settings())] != []
 
 
 @pytest.mark.parametrize("word", ["drain: INC-1; controler-lost: INC-1", "drain", "drain: ", "INC-4711"])
 def test_a_run_without_a_reason_or_with_a_misspelt_word_is_not_taken(word: str) -> None:
-    cluster = ResourceView(type="soperator-pulumi:index:SlurmCluster", name="hpc", urn="urn:hpc", props={})
+    stack = ResourceView(type=STACK_TYPE, name="prod", urn="urn:prod", props={})
     variables = {"SOPERATOR_DRAIN": "hpc: {wait: false}", SOPERATOR_EXCEPTION: word}
     run = type(RUN)(environment=RUN.environment, project="p", stack="prod", variables=variables)
-    assert [*NAMED_RUNS.check(cluster, run, NAMED_RUNS.settings())] != []
+    assert [*NAMED_RUNS.check(stack, run, NAMED_RUNS.settings())] != []
 
 
 def test_the_commands_are_there() -> None:

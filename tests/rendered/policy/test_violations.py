@@ -10,7 +10,7 @@ from soperator_pulumi.policy import POLICIES, Environment
 from soperator_pulumi.policy.recorded import Judgement, judge
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import provided
-from tests.rendered.policy.violating import VIOLATING, a_cluster
+from tests.rendered.policy.violating import VIOLATING, WAYS_ROUND, a_cluster
 
 ALL = {policy.name: policy for policy in POLICIES}
 
@@ -55,6 +55,11 @@ def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
     for message in found.failures:
         assert message.startswith(f"{name}: ")
         assert ALL[name].cure in message
+
+
+@pytest.mark.parametrize("name", WAYS_ROUND)
+def test_a_patch_and_a_list_violate_the_policy_that_their_objects_would(name: str) -> None:
+    assert failing(judge(deploy(WAYS_ROUND[name]), environment="prod", variables={})) == {name}
 
 
 @pytest.mark.parametrize("environment", [*Environment])

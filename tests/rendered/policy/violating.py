@@ -84,7 +84,34 @@ def a_cluster_whose_budgets_select_nothing() -> None:
     a_cluster()()
 
 
+def a_cluster_whose_nodes_leave_undrained() -> None:
+    def change(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if args.type_ != "kubernetes:apps/v1:StatefulSet" or "cpu" not in args.name:
+            return None
+        spec: Any = args.props["spec"]
+        spec.replicas = 1
+        return pulumi.ResourceTransformationResult(args.props, args.opts)
+
+    pulumi.runtime.register_stack_transformation(change)
+    with_node_set(replicas=8)()
+
+
 GPUS = {"resources": {"limits": {"nvidia.com/gpu": "4", "memory": "8Gi"}}}
+
+
+def a_patch() -> None:
+    template = {"spec": {"initContainers": [{"name": "tool", "securityContext": {"privileged": True}}]}}
+    spec: Any = {"template": template}
+    kubernetes.apps.v1.DaemonSetPatch("agent", metadata={"name": "agent", "namespace": "shop"}, spec=spec)
+
+
+def a_list() -> None:
+    items: Any = [{"metadata": named("settings"), "data": {"munge.key": "bXVuZ2U="}}]
+    kubernetes.core.v1.ConfigMapList("settings", items=items)
+
+
+WAYS_ROUND: dict[str, Callable[[], object]] = {"privileged-pods": a_patch, "secrets-in-secrets": a_list}
+"""Programs that violate a policy with other resources than objects of their own."""
 
 VIOLATING: dict[str, Violating] = {
     "policy-configuration": Violating(a_cluster(), policy={"settings": {"pinned-images": {"registry": ["r.example"]}}}),
@@ -102,6 +129,7 @@ VIOLATING: dict[str, Violating] = {
     "drain-policies": Violating(with_node_set(drain={"wait": False})),
     "cancelled-jobs": Violating(with_node_set(drain={"on_timeout": "cancel"})),
     "scale-down": Violating(with_node_set(replicas=2), before=with_node_set(replicas=8)),
+    "undrained-nodes": Violating(a_cluster_whose_nodes_leave_undrained),
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
     ),

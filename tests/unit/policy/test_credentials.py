@@ -1,11 +1,13 @@
 """Credentials by their contents and names."""
 
+import base64
 from typing import Any
 
 import pytest
 
 from soperator_pulumi.policy import ResourceView
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS, kind_of
+from soperator_pulumi.policy.view import written
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
@@ -25,6 +27,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
         (f"glpat-{'b' * 20}", "a token of a forge"),
         ("AKIAIOSFODNN7EXAMPLE", "an access key of a cloud"),
         ("alice:$6$salt$" + "h" * 86 + ":19000::::::", "a hash of a password"),
+        ("postgres://me:hunter2@db/x", "a password in an address"),
         ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm's"),
     ],
 )
@@ -39,6 +42,8 @@ def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKFcZ4bq2dE6NcAZQ0yBLBwXVGQpCq3m2V1rW9o1l2xk alice",
         "alice:*:19000:0:99999:7:::",
         "#StoragePass=",
+        "postgres://me:$(PASSWORD)@db/x",
+        "https://example.org:8443/a@b",
         "AccountingStoragePass=/run/munge.socket",
         "kind: Config\ncontexts: []",
         "$(MUNGE_KEY) $6",
@@ -97,3 +102,62 @@ def test_every_value_of_a_secret_is_marked() -> None:
     secret = {"metadata": {"name": "db"}, "stringData": {"a": "b", "c": "d"}}
     judged = an_object("core/v1:Secret", secret, secrets=frozenset({("stringData", "a")}))
     assert paths(MARKED_SECRETS, judged) == ["stringData.c"]
+
+
+@pytest.mark.parametrize("name", ["PGPASSWORD", "dbPassword", "DB_PASS", "PASSPHRASE", "client_secret", "secretKey"])
+def test_a_name_of_a_credential_is_known_in_any_form(name: str) -> None:
+    pod = a_pod({"name": "a", "env": [{"name": name, "value": "/bHVudGVy"}]})
+    assert paths(SECRETS_IN_SECRETS, pod) == ["spec.containers[0].env[0].value"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--password", "hunter2"],
+        ["-c", "DB_PASSWORD=hunter2 app"],
+        ["-c", "export DB_PASSWORD='hunter2'; app"],
+        ["app --token=abc"],
+        ["--password=$ecretpass"],
+    ],
+)
+def test_a_credential_in_a_command_line_is_found(args: list[str]) -> None:
+    assert len(paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "args": args}))) == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--image-pull-secret=regcred"],
+        ["--password", "--quiet"],
+        ["--password", "$(PASSWORD)"],
+        ["-c", "DB_PASSWORD=$OTHER app"],
+        ["-c", 'DB_PASSWORD="$(cat /run/secrets/db)" app'],
+        ["--password-file", "hunter2"],
+    ],
+)
+def test_a_reference_in_a_command_line_is_no_credential(args: list[str]) -> None:
+    env = [{"name": "TLS_SECRET", "value": "web-tls"}]
+    assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "args": args, "env": env})) == []
+
+
+def test_binary_data_is_judged_decoded() -> None:
+    data = {"a.pem": base64.b64encode(PEM.encode()).decode(), "b": "no base64"}
+    assert paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMap", {"binaryData": data})) == ['binaryData["a.pem"]']
+
+
+def test_custom_resources_charts_and_patches_are_judged() -> None:
+    custom = an_object("x.io/v1:Db", {"spec": {"password": "hunter2", "key": PEM, "passwordSecret": {"name": "db"}}})
+    assert paths(SECRETS_IN_SECRETS, custom) == ["spec.password", "spec.key"]
+    values = {"auth": {"password": "hunter2"}}
+    path = ("values", "auth", "password")
+    assert paths(SECRETS_IN_SECRETS, an_object("helm.sh/v3:Release", {"values": values})) == [written(path)]
+    marked = an_object("helm.sh/v3:Release", {"values": values}, secrets=frozenset({path}))
+    assert paths(SECRETS_IN_SECRETS, marked) == []
+    assert paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMapPatch", {"data": {"a": PEM}})) == ["data.a"]
+    patch = an_object("core/v1:SecretPatch", {"stringData": {"a": "b"}}, secrets=frozenset())
+    assert paths(MARKED_SECRETS, patch) == ["stringData.a"]
+
+
+@pytest.mark.parametrize("line", ["kind: Config\n", "\n", "token: ", "a+b://"])
+def test_a_long_text_is_searched_in_linear_time(line: str) -> None:
+    assert kind_of(line * 100_000) is None

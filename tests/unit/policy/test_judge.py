@@ -171,3 +171,19 @@ def test_a_policy_is_written_for_its_readers(policy: Any) -> None:
     assert policy.cure.endswith((".", "'.")), policy.cure
     assert policy.tags
     assert dataclasses.is_dataclass(policy)
+
+
+def test_the_objects_of_a_list_are_judged_one_by_one() -> None:
+    item = {"metadata": {"name": "a", "namespace": "shop"}, "data": {"munge.key": "bXVuZ2U="}}
+    listed = an_object("core/v1:ConfigMapList", {"items": [{"metadata": UNKNOWN}, item, UNKNOWN]}, "settings")
+    by_name = {policy.name: policy for policy in POLICIES}
+    leaks, labels = by_name["secrets-in-secrets"], by_name["labels"]
+    assert isinstance(leaks, ResourcePolicy)
+    assert isinstance(labels, ResourcePolicy)
+
+    (leak,) = court().resource(leaks, listed)
+    assert leak.message.startswith('ConfigMap settings, items[1].data["munge.key"]: ')
+    assert [each.unknown for each in court().resource(labels, listed)] == [True, False, True]
+    adding = Judge(MINE, stack_rules({"settings": {"labels": {"values": {"team": "hpc"}}}}, "prod", MINE), RUN)
+    edits = adding.edits(labels, an_object("core/v1:ConfigMapList", {"items": [item]}))
+    assert [each.path for each in edits] == [("items", 0, "metadata", "labels", "team")]

@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN
+from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN, UNDRAINED_NODES
 from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
 
 DRAIN = {"timeout": "2h", "on_timeout": "abort", "wait": True}
@@ -29,6 +29,8 @@ def used(*resources: ResourceView, limit: int = 0) -> str:
         (using("8", 4.0), 32),
         (using(8, "2"), 16),
         (using("8"), 8),
+        (using("8000m", 2), 16),
+        (using("1k"), 1000),
         (using("8", kind="apps/v1:DaemonSet"), 8),
         (using("1", initContainers=[{"name": "i", "resources": {"limits": {"amd.com/gpu": "4"}}}]), 4),
         (using("1", initContainers=[{"restartPolicy": "Always", "resources": {"limits": {"x.io/mig-1g": 2}}}]), 3),
@@ -45,9 +47,25 @@ def test_the_quota_is_for_the_stack_as_a_whole_and_none_is_no_quota() -> None:
     assert paths(GPU_QUOTA, using("8", 1000)) == []
 
 
-@pytest.mark.parametrize("resource", [using(UNKNOWN, 4), using("8", UNKNOWN), using("many")])
-def test_a_number_of_gpus_that_is_not_known_is_named(resource: ResourceView) -> None:
-    assert paths(GPU_QUOTA, resource, unknown=True, limit=8) == ["spec.template.spec"]
+GPUS = 'spec.template.spec.containers[0].resources.limits["nvidia.com/gpu"]'
+
+
+@pytest.mark.parametrize(("resource", "path"), [(using(UNKNOWN, 4), GPUS), (using("8", UNKNOWN), "spec.replicas")])
+def test_a_number_of_gpus_that_is_not_known_is_named(resource: ResourceView, path: str) -> None:
+    assert paths(GPU_QUOTA, resource, unknown=True, limit=8) == [path]
+
+
+def test_what_is_no_number_of_gpus_violates_the_quota() -> None:
+    assert paths(GPU_QUOTA, using("many"), limit=8) == [GPUS]
+    assert paths(GPU_QUOTA, using("8", "many"), limit=8) == ["spec.replicas"]
+
+
+def test_a_patch_changes_the_number_of_pods() -> None:
+    metadata = {"name": "a", "namespace": "shop"}
+    whole = an_object("apps/v1:Deployment", {"metadata": metadata, **using("1").props}, "a")
+    patch = an_object("apps/v1:DeploymentPatch", {"metadata": metadata, "spec": {"replicas": 500}}, "b")
+    assert used(whole, patch, limit=8).startswith("500 GPUs")
+    assert paths(GPU_QUOTA, patch, limit=8) == ["spec.replicas"], "its pods are not in the stack"
 
 
 def login(replicas: Any) -> ResourceView:
@@ -123,3 +141,22 @@ def test_a_removed_node_set_loses_all_of_its_nodes() -> None:
 
 def test_a_size_that_a_preview_does_not_know_is_named() -> None:
     assert paths(SCALE_DOWN, drain(replicas=UNKNOWN, replicas_before=8.0), unknown=True) == ["replicas"]
+
+
+def test_a_removed_node_set_whose_nodes_a_preview_does_not_know_is_named() -> None:
+    removed = a_resource_of_ours("RemovedNodeSets", removed={"a": UNKNOWN})
+    assert paths(SCALE_DOWN, removed, unknown=True) == ["removed.a"]
+
+
+def stateful_set(replicas: Any, kind: str = "StatefulSet") -> ResourceView:
+    metadata = {"name": "cpu", "namespace": "hpc"}
+    return an_object(f"apps/v1:{kind}", {"metadata": metadata, "spec": {"replicas": replicas}}, "cpu")
+
+
+def test_a_node_set_has_no_fewer_nodes_than_its_drain_has_left() -> None:
+    own = drain(namespace="hpc", node_set="cpu", replicas=8.0)
+    assert paths(UNDRAINED_NODES, own, stateful_set(1.0)) == ["spec.replicas"]
+    assert paths(UNDRAINED_NODES, own, stateful_set(1.0, "StatefulSetPatch")) == ["spec.replicas"]
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0)) == []
+    assert paths(UNDRAINED_NODES, stateful_set(1.0)) == [], "no node set"
+    assert paths(UNDRAINED_NODES, own, stateful_set(UNKNOWN), unknown=True) == ["spec.replicas"]

@@ -80,3 +80,20 @@ def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, 
 def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
     assert paths(KEPT_DATA, named({"labels": OURS}, "core/v1:Namespace")) == ["protect"]
     assert paths(KEPT_DATA, named({"labels": {}}, "core/v1:Namespace")) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "props"),
+    [
+        ("apps/v1:StatefulSet", {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}}),
+        ("core/v1:PersistentVolume", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}}),
+    ],
+)
+def test_data_does_not_leave_with_another_object(kind: str, props: dict[str, Any]) -> None:
+    assert len(paths(KEPT_DATA, an_object(kind, {"metadata": {"labels": OURS}, **props}))) == 1
+    assert len(paths(KEPT_DATA, an_object(f"{kind}Patch", props))) == 1
+    assert paths(KEPT_DATA, an_object(kind, props)) == [], "of others, without a claim"
+
+
+def test_a_patch_of_a_claim_deletes_no_data() -> None:
+    assert paths(KEPT_DATA, an_object("core/v1:PersistentVolumeClaimPatch")) == []

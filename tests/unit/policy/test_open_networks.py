@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
-from soperator_pulumi.policy.protection import NETWORK_POLICIES
+from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from soperator_pulumi.policy.selectors import selects
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
 
@@ -32,6 +32,9 @@ def balancer(ranges: Any) -> ResourceView:
         ([], ["spec.loadBalancerSourceRanges"]),
         (["10.0.0.0/8", "0.0.0.0/0"], ["spec.loadBalancerSourceRanges[1]"]),
         (["::/0"], ["spec.loadBalancerSourceRanges[0]"]),
+        (["0.0.0.0/1"], ["spec.loadBalancerSourceRanges[0]"]),
+        (["0.0.0.0/2", "64.0.0.0/3", "128.0.0.0/3"], ["spec.loadBalancerSourceRanges"]),
+        (["2000::/4", "3000::/4"], ["spec.loadBalancerSourceRanges[0]", "spec.loadBalancerSourceRanges[1]"]),
         (["10.0.0.0/8"], []),
         (UNKNOWN, []),
     ],
@@ -47,6 +50,7 @@ def test_a_load_balancer_admits_named_addresses(ranges: object, path: list[str])
     [
         ({}, ["spec.ingress[0].from"]),
         ({"from": [{"podSelector": {}}, block("0.0.0.0/0")]}, ["spec.ingress[0].from[1].ipBlock.cidr"]),
+        ({"from": [block("0.0.0.0/2"), block("128.0.0.0/2")]}, ["spec.ingress"]),
         ({"from": [block("10.0.0.0/8")]}, []),
         (UNKNOWN, []),
     ],
@@ -65,6 +69,9 @@ def test_a_network_policy_admits_named_addresses(rule: object, path: list[str]) 
         ({"to": [block("0.0.0.0/0")]}, ["spec.egress[0].to[0].ipBlock"]),
         ({"to": [block("0.0.0.0/0", *PRIVATE[:-1])]}, ["spec.egress[0].to[0].ipBlock"]),
         ({"to": [block("0.0.0.0/0", *PRIVATE)]}, []),
+        ({"to": [block("0.0.0.0/1"), block("128.0.0.0/1", "169.254.0.0/16")]}, ["spec.egress"]),
+        ({"to": [block("0.0.0.0/0", *PRIVATE), *map(block, PRIVATE[:-1])]}, ["spec.egress"]),
+        ({"to": [block("0.0.0.0/0", *PRIVATE), block("10.0.0.0/8")]}, []),
         ({"to": [block("::/0", "fc00::/7", "fe80::/10")]}, []),
         ({"to": [block("::/0", "fe80::/10")]}, ["spec.egress[0].to[0].ipBlock"]),
         ({"to": [block("10.20.0.0/16")]}, []),
@@ -77,6 +84,60 @@ def test_a_network_policy_admits_named_addresses(rule: object, path: list[str]) 
 )
 def test_egress_reaches_named_addresses(rule: dict[str, Any], path: list[str]) -> None:
     assert paths(OPEN_EGRESS, network_policy(egress=[rule])) == path
+
+
+def test_a_range_in_an_annotation_is_one() -> None:
+    key = "service.beta.kubernetes.io/load-balancer-source-ranges"
+    for ranges, found in (
+        ("10.0.0.0/8, 10.9.0.0/16", []),
+        ("10.0.0.0/8,0.0.0.0/0", [f'metadata.annotations["{key}"]']),
+    ):
+        props = {"metadata": {"annotations": {key: ranges}}, "spec": {"type": "LoadBalancer"}}
+        assert paths(PUBLIC_LOGINS, an_object("core/v1:Service", props)) == found
+
+
+def test_a_service_with_external_addresses_admits_every_address() -> None:
+    service = an_object("core/v1:Service", {"spec": {"type": "NodePort", "externalIPs": ["203.0.113.1"]}})
+    assert paths(PUBLIC_LOGINS, service) == ["spec.externalIPs"]
+
+
+def test_a_patch_of_a_network_is_judged_and_protects_nothing() -> None:
+    spec: dict[str, Any] = {"ingress": [{}], "egress": [{}]}
+    patch = an_object("networking.k8s.io/v1:NetworkPolicyPatch", {"metadata": {"namespace": "shop"}, "spec": spec})
+    assert paths(PUBLIC_LOGINS, patch) == ["spec.ingress[0].from"]
+    assert paths(OPEN_EGRESS, patch) == ["spec.egress[0].to"]
+    assert paths(NETWORK_POLICIES, a_pod({"name": "a"}), patch) == ["spec", "spec"]
+    balancer_patch = an_object("core/v1:ServicePatch", {"spec": {"type": "LoadBalancer"}})
+    assert paths(PUBLIC_LOGINS, balancer_patch) == ["spec.loadBalancerSourceRanges"]
+
+
+def test_a_service_and_a_network_policy_that_a_preview_does_not_know_are_named() -> None:
+    unknown = an_object("networking.k8s.io/v1:NetworkPolicy", {"spec": UNKNOWN})
+    assert paths(PUBLIC_LOGINS, unknown, unknown=True) == ["spec.ingress"]
+    assert paths(OPEN_EGRESS, unknown, unknown=True) == ["spec.egress"]
+    assert paths(PUBLIC_LOGINS, network_policy(ingress=[{"from": [block(UNKNOWN)]}]), unknown=True) == [
+        "spec.ingress[0].from[0].ipBlock.cidr"
+    ]
+    service = an_object("core/v1:Service", {"spec": {"type": UNKNOWN}})
+    assert paths(PUBLIC_LOGINS, service, unknown=True) == ["spec.type"]
+
+
+WORKER = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "keeps"),
+    [
+        ({"maxUnavailable": 0, "selector": {"matchLabels": WORKER}}, True),
+        ({"maxUnavailable": 0, "selector": {}}, True),
+        ({"maxUnavailable": 0}, False),
+        ({"maxUnavailable": "100%", "selector": {}}, False),
+        ({"minAvailable": 0.0, "selector": {}}, False),
+    ],
+)
+def test_a_budget_selects_the_pods_of_workers_and_keeps_one(spec: dict[str, Any], keeps: bool) -> None:
+    budget = an_object("policy/v1:PodDisruptionBudget", {"metadata": {"namespace": "shop"}, "spec": spec})
+    assert paths(DISRUPTION_BUDGETS, a_pod({"name": "a"}, labels=WORKER), budget) == ([] if keeps else ["spec"])
 
 
 def test_addresses_that_a_preview_does_not_know_are_named() -> None:

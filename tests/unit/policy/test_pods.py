@@ -5,8 +5,10 @@ import pytest
 from soperator_pulumi.policy import UNKNOWN, pods_of
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
+from soperator_pulumi.policy.protection import NETWORK_POLICIES
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
 
+OURS = {"app.kubernetes.io/part-of": "soperator-pulumi"}
 GOOD = {"name": "a", "image": "registry.example/a:1", "securityContext": {"privileged": False}}
 
 
@@ -28,6 +30,11 @@ def test_pods_are_found_wherever_a_resource_has_them() -> None:
         ({"privileged": True}, "privileged"),
         ({"allowPrivilegeEscalation": True}, "allowPrivilegeEscalation"),
         ({"capabilities": {"add": ["NET_RAW", "ALL"]}}, "capabilities.add"),
+        ({"capabilities": {"add": ["cap_all"]}}, "capabilities.add"),
+        ({"capabilities": {"add": ["CAP_SYS_ADMIN"]}}, "capabilities.add[0]"),
+        ({"procMount": "Unmasked"}, "procMount"),
+        ({"seccompProfile": {"type": "Unconfined"}}, "seccompProfile.type"),
+        ({"windowsOptions": {"hostProcess": True}}, "windowsOptions.hostProcess"),
     ],
 )
 def test_a_privileged_container_is_one_of_any_kind(context: dict[str, object], path: str) -> None:
@@ -44,6 +51,66 @@ def test_a_host_namespace_is_one_whatever_the_containers(namespace: str) -> None
     assert paths(PRIVILEGED_PODS, a_pod(GOOD, **{namespace: False})) == []
 
 
+def test_a_powerful_capability_is_for_our_pods_and_where_a_setting_gives_the_reason() -> None:
+    tracer = {**GOOD, "securityContext": {"capabilities": {"add": ["SYS_PTRACE", "CHOWN"]}}}
+    assert paths(PRIVILEGED_PODS, a_pod(tracer, labels=OURS)) == []
+    assert paths(PRIVILEGED_PODS, a_pod(tracer), capabilities={"SYS_PTRACE": "a profiler"}) == []
+    unknown = {**GOOD, "securityContext": {"capabilities": {"add": [UNKNOWN]}}}
+    assert paths(PRIVILEGED_PODS, a_pod(unknown), unknown=True) == [
+        "spec.containers[0].securityContext.capabilities.add[0]"
+    ]
+
+
+def test_a_context_of_the_pod_is_judged_as_that_of_a_container() -> None:
+    assert paths(PRIVILEGED_PODS, a_pod(GOOD, securityContext={"windowsOptions": {"hostProcess": True}})) == [
+        "spec.securityContext.windowsOptions.hostProcess"
+    ]
+
+
+@pytest.mark.parametrize("containers", [UNKNOWN, [UNKNOWN]])
+def test_containers_that_a_preview_does_not_know_hide_nothing(containers: object) -> None:
+    pod = an_object("core/v1:Pod", {"spec": {"hostNetwork": True, "containers": containers}})
+    assert paths(PRIVILEGED_PODS, pod) == ["spec.hostNetwork"]
+    assert len(paths(PRIVILEGED_PODS, pod, unknown=True)) == 1
+
+
+BAD = {"name": "b", "securityContext": {"privileged": True}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"hostPID": True}, "hostPID"),
+        ({"initContainers": [BAD]}, "initContainers[0].securityContext.privileged"),
+        ({"ephemeralContainers": [BAD]}, "ephemeralContainers[0].securityContext.privileged"),
+    ],
+)
+def test_a_patch_is_judged_by_what_it_changes_alone(spec: dict[str, object], path: str) -> None:
+    patch = an_object("apps/v1:DeploymentPatch", {"spec": {"template": {"spec": spec}}})
+    assert paths(PRIVILEGED_PODS, patch) == [f"spec.template.spec.{path}"]
+    assert [paths(policy, patch) for policy in (PINNED_IMAGES, SERVICE_ACCOUNT_TOKENS, NETWORK_POLICIES)] == [[]] * 3
+
+
+def test_a_patch_with_a_path_of_the_machine_is_one() -> None:
+    volumes = {"volumes": [{"name": "h", "hostPath": {"path": "/"}}]}
+    assert paths(HOST_PATHS, an_object("apps/v1:DaemonSetPatch", {"spec": {"template": {"spec": volumes}}})) != []
+    assert paths(HOST_PATHS, an_object("core/v1:PersistentVolumePatch", {"spec": {"local": {"path": "/"}}})) != []
+
+
+def test_an_image_of_a_volume_is_pinned_too() -> None:
+    pod = a_pod(GOOD, volumes=[{"name": "m", "image": {"reference": "models"}}])
+    assert paths(PINNED_IMAGES, pod) == ["spec.volumes[0].image.reference"]
+
+
+def test_a_projected_token_is_one() -> None:
+    volumes = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]
+    without = {"automountServiceAccountToken": False, "volumes": volumes}
+    assert paths(SERVICE_ACCOUNT_TOKENS, a_pod(GOOD, **without)) == [
+        "spec.volumes[0].projected.sources[0].serviceAccountToken"
+    ]
+    assert paths(SERVICE_ACCOUNT_TOKENS, a_pod(GOOD, **without, serviceAccount="own")) == []
+
+
 def test_rights_that_a_preview_does_not_know_are_named() -> None:
     unknown = a_pod({**GOOD, "securityContext": UNKNOWN}, UNKNOWN, hostPID=UNKNOWN)  # type: ignore[arg-type]
     assert paths(PRIVILEGED_PODS, unknown) == []
@@ -57,7 +124,9 @@ def test_rights_that_a_preview_does_not_know_are_named() -> None:
 
 def test_a_path_of_the_machine_is_allowed_with_its_reason_alone() -> None:
     volumes = [{"name": str(path), "hostPath": {"path": path}} for path in ("/sys/fs/cgroup", "/mnt/nvme", UNKNOWN)]
-    pod = a_pod(GOOD, volumes=[*volumes, {"name": "m", "emptyDir": {}}])
+    given = {"volumes": [*volumes, {"name": "m", "emptyDir": {}}]}
+    pod = a_pod(GOOD, labels=OURS, **given)
+    assert paths(HOST_PATHS, a_pod(GOOD, **given))[0] == "spec.volumes[0].hostPath.path", "the default is for our pods"
     assert paths(HOST_PATHS, pod) == ["spec.volumes[1].hostPath.path"]
     assert paths(HOST_PATHS, pod, unknown=True) == ["spec.volumes[2].hostPath"]
     assert paths(HOST_PATHS, pod, allowed={"/mnt/nvme": "scratch", "/sys/fs/cgroup": "jobs"}) == []
@@ -77,6 +146,7 @@ def test_a_persistent_volume_of_the_machine_is_a_path_too() -> None:
         ({"serviceAccountName": "default"}, True),
         ({"automountServiceAccountToken": False}, False),
         ({"serviceAccountName": "own"}, False),
+        ({"serviceAccount": "own"}, False),
         ({"serviceAccountName": UNKNOWN}, False),
         ({"automountServiceAccountToken": UNKNOWN}, False),
     ],
@@ -94,6 +164,8 @@ def test_a_pod_without_an_account_of_its_own_mounts_no_token(spec: dict[str, obj
         ("a@sha256:" + "0" * 64, True),
         ("a:latest@sha256:" + "0" * 64, True),
         ("a", False),
+        ("a@x", False),
+        ("a:1@sha256:0", False),
         ("registry.example:5000/a", False),
         ("a:latest", False),
         ("a:stable", False),
