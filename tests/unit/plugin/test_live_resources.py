@@ -246,6 +246,19 @@ def test_another_configuration_never_replaces_what_the_provider_serves(plugin: R
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED, "which the engine takes for no replacement"
 
 
+def test_a_cancelled_run_changes_nothing_more(plugin: ResourceProviderStub, world: SmallWorld) -> None:
+    made, name = created(plugin), urn("ConfigFiles")
+    CREATED.clear()
+    plugin.Cancel(empty_pb2.Empty())
+    changed = {"id": made.id, "olds": made.properties, "news": struct({**FILES, "files": CHANGED})}
+    assert {
+        failure(plugin.Create, provider_pb2.CreateRequest(urn=name, properties=struct({**FILES, "files": CHANGED}))),
+        failure(plugin.Update, provider_pb2.UpdateRequest(urn=name, **changed)),
+        failure(plugin.Delete, provider_pb2.DeleteRequest(urn=name, id=made.id, properties=made.properties)),
+    } == {"cancelled: what was begun stays as it is. Run again to continue."}
+    assert live_files(world) == FILES["files"]
+
+
 def test_a_cancelled_run_ends_its_waits_and_names_the_next_step(
     plugin: ResourceProviderStub, world: SmallWorld, logged: list[tuple[str, str]]
 ) -> None:
