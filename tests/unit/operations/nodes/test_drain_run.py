@@ -110,7 +110,7 @@ def test_jobs_are_cancelled_when_the_policy_says_so(bench: Bench) -> None:
 @pytest.mark.usefixtures("cancelled")
 def test_a_run_that_is_cancelled_between_two_waits_neither_drains_nor_cancels_jobs(bench: Bench) -> None:
     job = bench.submit(width=4, seconds=10_000)
-    with pytest.raises(RunCancelledError, match="hpc: cancelled.*undoes them"):
+    with pytest.raises(RunCancelledError, match=r"hpc: cancelled.*undoes them"):
         bench.free("gpu-3", policy=a_policy(timeout="0s", on_timeout="cancel"))
     assert job.state == "RUNNING"
     assert bench.reasons() == {}
