@@ -25,12 +25,11 @@ from typing import Any
 import yaml
 
 from soperator_pulumi.errors import ManifestError
+from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.manifests_page import ManifestsPage, SecretNote
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from soperator_pulumi.testing import Deployment, Recorded, Secret
 
-_OURS = "pulumi-python:dynamic/soperator:"
-_CONFIG_FILES = f"{_OURS}ConfigFiles"
 _KUBERNETES = "kubernetes:"
 
 _FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
@@ -106,7 +105,7 @@ def manifests_of(deployment: Deployment) -> Manifests:
 
 def _body(resource: Recorded) -> dict[str, Any] | None:
     """Return the object of a resource; None for a resource that is no object."""
-    if resource.type == _CONFIG_FILES:
+    if acts_as(resource.type, "ConfigFiles"):
         files = DesiredFiles.model_validate({"readers": [], **resource.inputs})
         return files.manifest(in_force=False)
     kind = resource.type.rpartition(":")[2]

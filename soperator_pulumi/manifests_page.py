@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi import __version__
+from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.testing import Recorded
-
-_OURS = "pulumi-python:dynamic/soperator:"
 
 _MAKING = {
     "munge.key": "head -c 128 /dev/urandom > munge.key",
@@ -136,7 +135,7 @@ class ManifestsPage:
         found = [
             f"- {each['kind']} `{each['name']}` ({each['path']})"
             for resource in self.beside
-            if resource.type == f"{_OURS}Prerequisites"
+            if acts_as(resource.type, "Prerequisites")
             for each in resource.inputs.get("references", [])
             if each.get("name")
         ]
@@ -144,7 +143,7 @@ class ManifestsPage:
 
     def _api_is_open(self) -> bool:
         return any(
-            resource.type == f"{_OURS}Prerequisites" and not resource.inputs.get("api_servers")
+            acts_as(resource.type, "Prerequisites") and not resource.inputs.get("api_servers")
             for resource in self.beside
         )
 
@@ -152,7 +151,7 @@ class ManifestsPage:
         acts = {}
         for resource in self.beside:
             kind = resource.type.rpartition(":")[2]
-            if resource.type.startswith(_OURS):
+            if acts_as(resource.type, kind) and kind in _ACTS:
                 acts[kind] = _ACTS[kind]
             elif "soperator-pulumi:" not in resource.type and "random:" not in resource.type:
                 acts[f"{resource.type} {resource.name}"] = "not rendered: it is no object of Kubernetes"

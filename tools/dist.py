@@ -1,4 +1,7 @@
-"""`make dist`: builds the wheel and the source distribution, and refuses a tag that is not the version."""
+"""`make dist`: builds the wheel and the source distribution, of a tree whose files git knows.
+
+A tag that is not the version is refused.
+"""
 
 import re
 import subprocess
@@ -20,8 +23,10 @@ def main() -> None:
     version = soperator_pulumi.__version__
     tags = _git("tag", "--points-at", "HEAD").split()
     changelog = (paths.ROOT / "CHANGELOG.md").read_text()
-    if found := problems(version, tags, changelog, changed=_git("status", "--porcelain").splitlines()):
-        raise UserError("This is no release:\n  " + "\n  ".join(found))
+    changed = _git("status", "--porcelain").splitlines()
+    untracked = _git("ls-files", "--others", "--exclude-standard").splitlines()
+    if found := problems(version, tags, changelog, changed=changed, untracked=untracked):
+        raise UserError("Nothing is built:\n  " + "\n  ".join(found))
     kind = f"release {version}" if versions_of(tags) else f"{version}, which no tag makes a release"
     with step(f"Building {kind}"):
         built = build(FOLDER)
@@ -29,19 +34,25 @@ def main() -> None:
         print(file.relative_to(paths.ROOT))
 
 
-def problems(version: str, tags: Sequence[str], changelog: str, *, changed: Sequence[str]) -> list[str]:
-    """Return the contradictions between a tagged commit and its content; none for a commit without a version tag.
+def problems(
+    version: str, tags: Sequence[str], changelog: str, *, changed: Sequence[str], untracked: Sequence[str]
+) -> list[str]:
+    """Return the contradictions between a tagged commit and its content, and files that nobody means to publish.
 
     Args:
         version: `__version__` of the package.
         tags: Tags of the commit.
         changelog: Content of CHANGELOG.md.
         changed: Files that differ from the commit, in git's short form.
+        untracked: Files that git neither knows nor ignores: the source distribution would contain them.
     """
+    found = []
+    if untracked:
+        names = ", ".join(untracked)
+        found.append(f"The source distribution would contain files that git does not know. Add or move them: {names}.")
     tagged = versions_of(tags)
     if not tagged:
-        return []
-    found = []
+        return found
     if tagged != [version]:
         names = ", ".join(f"v{each}" for each in tagged)
         found.append(

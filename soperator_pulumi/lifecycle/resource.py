@@ -73,6 +73,11 @@ class LiveResource(pulumi.dynamic.Resource):
         return f"{PACKAGE}:index:{cls.__name__}"
 
 
+def acts_as(type_: str, kind: str) -> bool:
+    """Return True for the type of a resource of a kind such as `NodeDrain`, whatever process acts for it."""
+    return type_ in {f"pulumi-python:dynamic/soperator:{kind}", f"{PACKAGE}:index:{kind}"}
+
+
 def _served_by() -> ServedBy:
     """Return the process that acts for the resources of the program that runs.
 

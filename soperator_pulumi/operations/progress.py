@@ -46,12 +46,23 @@ class MachineClock:
         Raises:
             RunCancelledError: somebody cancelled the run.
         """
-        if CANCELLED.wait(seconds):
-            raise RunCancelledError("cancelled: what was begun stays as it is. Run again to continue.")
+        CANCELLED.wait(seconds)
+        unless_cancelled()
 
 
 CANCELLED = Event()
-"""Set once somebody has cancelled the run of this process: no operation waits any more."""
+"""Set once somebody has cancelled the run of this process: no operation waits or acts any more."""
+
+
+def unless_cancelled() -> None:
+    """Let an operation continue: it asks in each wait, and right before it acts.
+
+    Raises:
+        RunCancelledError: somebody cancelled the run.
+    """
+    if CANCELLED.is_set():
+        raise RunCancelledError("cancelled: what was begun stays as it is. Run again to continue.")
+
 
 Report = Callable[[str], None]
 

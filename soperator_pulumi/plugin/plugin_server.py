@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextvars
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from pydantic import ValidationError
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, AccessArgs
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.operations.progress import CANCELLED, shown_by
+from soperator_pulumi.operations.progress import CANCELLED, shown_by, unless_cancelled
 from soperator_pulumi.plugin.live_kinds import KINDS, LiveKind
 from soperator_pulumi.plugin.package_schema import schema
 from soperator_pulumi.plugin.remote_component import CALLER, Caller, RemoteComponents, RemoteProgram
@@ -42,6 +43,9 @@ _MESSAGE_LIMIT_BYTES = 400 * 2**20
 
 _THREADS = 256
 """Operations at a time: each on the cluster, and each registration of a component's child, holds a thread."""
+
+_PARENT_SECONDS = 1.0
+"""Pause between two looks at the process that has started this one."""
 
 _CHANGES = {
     None: provider_pb2.DiffResponse.DIFF_UNKNOWN,
@@ -118,14 +122,16 @@ class PluginServicer(ProviderServicer):
     async def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
         """Create."""
         given, secret = read(request.properties)
-        result = await self._act(request.urn, context, lambda provider: provider.create(given))
+        result = await self._change(request.urn, context, lambda provider: provider.create(given))
         return provider_pb2.CreateResponse(id=result.id, properties=write(result.outs or {}, secret))
 
     async def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
         """Read what a refresh records."""
-        (recorded, secret), (inputs, _) = read(request.properties), read(request.inputs)
-        known = recorded or inputs
-        result = await self._act(request.urn, context, lambda provider: provider.read(request.id, known))
+        recorded, secret = read(request.properties)
+        if not recorded:
+            words = f"{_name(request.urn)} cannot be imported: SlurmCluster makes it, in `pulumi up`."
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
+        result = await self._act(request.urn, context, lambda provider: provider.read(request.id, recorded))
         return provider_pb2.ReadResponse(
             id=result.id or "", properties=write(result.outs or {}, secret), inputs=request.inputs
         )
@@ -133,17 +139,17 @@ class PluginServicer(ProviderServicer):
     async def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
         """Update in place."""
         (olds, _), (news, secret) = read(request.olds), read(request.news)
-        result = await self._act(request.urn, context, lambda provider: provider.update(request.id, olds, news))
+        result = await self._change(request.urn, context, lambda provider: provider.update(request.id, olds, news))
         return provider_pb2.UpdateResponse(properties=write(result.outs or {}, secret))
 
     async def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> empty_pb2.Empty:
         """Delete."""
         recorded, _ = read(request.properties)
-        await self._act(request.urn, context, lambda provider: provider.delete(request.id, recorded))
+        await self._change(request.urn, context, lambda provider: provider.delete(request.id, recorded))
         return empty_pb2.Empty()
 
     async def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
-        """End all waits: the operations under way fail at once, and the next run continues them."""
+        """End all operations before they wait or act again: they fail, and the next run continues them."""
         CANCELLED.set()
         return empty_pb2.Empty()
 
@@ -153,6 +159,15 @@ class PluginServicer(ProviderServicer):
             allowed = ", ".join(sorted(self._kinds))
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"there is no resource {token}. There are: {allowed}.")
         return self._kinds[token]
+
+    async def _change(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
+        """Run an operation that changes something, unless somebody cancelled the run."""
+
+        def run(provider: LiveProvider) -> R:
+            unless_cancelled()
+            return operation(provider)
+
+        return await self._act(urn, context, run)
 
     async def _act(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
         """Run an operation of a resource's provider in a thread. Its lines are shown beside the resource."""
@@ -167,6 +182,8 @@ class PluginServicer(ProviderServicer):
             return await loop.run_in_executor(self._threads, contextvars.copy_context().run, run)
         except SoperatorError as error:
             words = str(error)
+        except ValidationError as error:
+            words = _bad_state(urn, error)
         except Exception:  # noqa: BLE001 - an error in our code, for whoever reports it
             words = traceback.format_exc()
         await context.abort(grpc.StatusCode.UNKNOWN, words)
@@ -185,17 +202,29 @@ class PluginServicer(ProviderServicer):
 
 
 def _bad_inputs(kind: LiveKind, inputs: dict[str, Any]) -> list[provider_pb2.CheckFailure]:
-    """Return inputs of a wrong type, each with its path; none where a preview does not know all inputs."""
-    if has_unknown(inputs):
-        return []
+    """Return inputs that are missing or of a wrong type, each with its path; none that a preview does not know."""
     try:
         kind.inputs.model_validate(inputs)
     except ValidationError as error:
         return [
             provider_pb2.CheckFailure(property=_path(each["loc"]), reason=f"{each['msg']}.")
-            for each in error.errors(include_url=False, include_input=False)
+            for each in error.errors(include_url=False)
+            if each["type"] == "missing" or not has_unknown(each["input"])
         ]
     return []
+
+
+def _bad_state(urn: str, error: ValidationError) -> str:
+    """Return the words on recorded properties that this version does not take, without their values."""
+    problems = [f"\n  {_path(each['loc'])}: {each['msg']}." for each in error.errors(include_url=False)]
+    return (
+        f"{_name(urn)}: the state has properties that this version of the plugin does not take:{''.join(problems)}\n"
+        "Run with the version that has written the state, or correct it: pulumi stack export, pulumi stack import."
+    )
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -211,7 +240,16 @@ async def _serve(engine_address: str) -> None:
     await server.start()
     sys.stdout.write(f"{port}\n")  # as the engine expects it from every plugin
     sys.stdout.flush()
-    await server.wait_for_termination()
+    await asyncio.gather(server.wait_for_termination(), _stop_when_orphaned(server))
+
+
+async def _stop_when_orphaned(server: grpc.aio.Server) -> None:
+    """End all operations and stop once the process that has started this one has ended: nobody hears an answer."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of it
+        await asyncio.sleep(_PARENT_SECONDS)
+    CANCELLED.set()
+    await server.stop(None)
 
 
 def main() -> None:

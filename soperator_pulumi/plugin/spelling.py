@@ -8,9 +8,8 @@ import pulumi
 
 from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, PropertyType, camel_case
 
-_PYTHON_NAME = re.compile(r'(?<!got ")(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)')
-"""A name in a text, unless it is the value that was given."""
-
+_PYTHON_NAME = re.compile(r"""(?:(?<=Did you mean ")|(?<!["']))(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)""")
+"""A name in a text. In quotes is a value of the user's, but for the key that the user probably means."""
 
 _ANYTHING = Anything()
 
@@ -18,7 +17,8 @@ _ANYTHING = Anything()
 def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any:  # noqa: ANN401 any tree of values
     """Return a value of another language as Python has it: keys of objects in snake_case, whole numbers as integers.
 
-    Keys of free mappings (labels, parameters of Slurm) and unknown keys stay, as does all that is in an Output: none of
+    Keys of free mappings (labels, parameters of Slurm) and unknown keys stay; Python's name of a key that is given as
+    well is an unknown key, in quotes. So does all that is in an Output: none of
     our inputs that may be an Output has keys. Numbers arrive as floats; as text in a pod, 2.0 would be another than 2.
     """
     match value:
@@ -26,10 +26,9 @@ def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any: 
             return value
         case Mapping() if isinstance(type_, ObjectType):
             known = {each.key: each for each in type_.properties}
-            return {
-                **{known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known},
-                **{key: from_other_language(value[key]) for key in value if key not in known},
-            }
+            ours = {known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known}
+            others = {key: from_other_language(value[key]) for key in value if key not in known}
+            return {**ours, **{f'"{key}"' if key in ours else key: part for key, part in others.items()}}
         case Mapping():
             inner = type_.values if isinstance(type_, MapOf) else _ANYTHING
             return {key: from_other_language(part, inner) for key, part in value.items()}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
+from soperator_pulumi.lifecycle.resource import acts_as
+
 PART_OF_LABEL = "app.kubernetes.io/part-of"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 OURS = "soperator-pulumi"
@@ -95,7 +97,7 @@ class ResourceView:
 
     def acts_as(self, kind: str) -> bool:
         """Return True for a resource of ours of a kind such as `NodeDrain`, from Python or from the plugin."""
-        return self.kind == kind and self.type.startswith(("pulumi-python:dynamic/soperator:", f"{OURS}:"))
+        return acts_as(self.type, kind)
 
     def input(self, name: str) -> Any:  # noqa: ANN401 any value
         """Return an input of a resource of ours by its name in Python; the plugin has it in camelCase."""

@@ -13,7 +13,9 @@ import yaml
 
 from soperator_pulumi import SlurmCluster, testing
 from soperator_pulumi.errors import ManifestError
+from soperator_pulumi.lifecycle.resource import ServedBy
 from soperator_pulumi.manifests import Manifests, manifests_of
+from soperator_pulumi.manifests_page import _ACTS
 from soperator_pulumi.testing import Deployment, deploy
 from tools import paths
 
@@ -22,9 +24,11 @@ README = (paths.ROOT / "README.md").read_text()
 CLUSTER: dict[str, Any] = yaml.safe_load(STACK)["config"]["soperator:cluster"]
 
 
-def deployed(**changes: Any) -> Deployment:
+def deployed(served_by: ServedBy = ServedBy.PROGRAM, **changes: Any) -> Deployment:
     """Deploy the cluster of the README with some changes."""
-    return deploy(lambda: SlurmCluster("hpc", {**CLUSTER, **changes}), project="soperator", stack_name="prod")
+    config = {"soperator:served_by": str(served_by)}
+    cluster = {**CLUSTER, **changes}
+    return deploy(lambda: SlurmCluster("hpc", cluster), project="soperator", stack_name="prod", config=config)
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +149,13 @@ def test_the_page_names_the_limits_and_what_must_exist(files: dict[str, str]) ->
     assert "PersistentVolumeClaim `datasets` (jail.submounts[0].existing_claim)" in page
     assert "addresses of the Kubernetes API are not closed" in page
     assert set(re.findall(r"(?m)^kubectl apply --server-side -f (\S+)$", page)) - {"."} <= files.keys()
+
+
+@pytest.mark.parametrize("served_by", ServedBy)
+def test_the_manifests_are_the_same_whatever_process_acts(files: dict[str, str], served_by: ServedBy) -> None:
+    assert manifests_of(deployed(served_by)).files("prod") == files
+    for act in _ACTS:
+        assert f"| {act} |" in files["README.md"]
 
 
 def test_addresses_of_the_api_that_the_stack_gives_are_closed(files: dict[str, str]) -> None:

@@ -48,7 +48,7 @@ class Slurmctld:
 
     @property
     def _slurm(self) -> SlurmClient:
-        return ScontrolClient(self._transport)
+        return ScontrolClient(self._transport, pause=self.clock.sleep)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Refuse impossible changes, changes that would lose jobs, and files that slurmctld does not take."""

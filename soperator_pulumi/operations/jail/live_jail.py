@@ -157,8 +157,8 @@ class LiveJail:
         return [BatchJob.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
     def _live_jobs(self) -> list[int]:
-        slurm = ScontrolClient(self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER))
-        return [job.job_id for job in slurm.jobs()]
+        slurmctld = self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER)
+        return [job.job_id for job in ScontrolClient(slurmctld, pause=self.clock.sleep).jobs()]
 
     def _in_use(self) -> set[str]:
         """Return the trees that sessions are in, and those that pods mount."""

@@ -41,7 +41,7 @@ class ClusterRef(BaseModel):
     @classmethod
     def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
         """Read inputs; where they have no UID, the namespace is the recorded one of the same name."""
-        known = olds if olds is not None and olds["namespace"] == news["namespace"] else {}
+        known = olds if olds is not None and olds.get("namespace") == news["namespace"] else {}
         return cls.model_validate({**news, "namespace_uid": news.get("namespace_uid") or known.get("namespace_uid")})
 
     @property

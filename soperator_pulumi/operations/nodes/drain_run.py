@@ -6,7 +6,8 @@ Nothing that failed is repeated blindly.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import (
@@ -21,6 +22,7 @@ from soperator_pulumi.errors import (
 )
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.undrain import Undrain, way_out
+from soperator_pulumi.operations.progress import unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import Plan, plan, shared
@@ -120,6 +122,8 @@ class DrainRun:
                 planned = self._planned(snapshot)
                 if planned.stop:
                     raise self._aborted(planned)
+                with self._naming_the_way_out():
+                    unless_cancelled()
                 acted = self._act(planned)
                 if not acted and self._enough(planned):
                     self._context.report(f"{len(planned.free)} of {counted(len(self._names), 'node')} free")
@@ -130,18 +134,20 @@ class DrainRun:
                 pause, at_once = _FIRST_PAUSE_SECONDS, True
                 continue  # an act shows at once
             at_once = False
-            self._sleep(pause)
+            with self._naming_the_way_out():
+                self._context.clock.sleep(pause)
             pause = min(pause * 1.3, _LOOK_SECONDS)
         return DrainResult(frozenset())
 
-    def _sleep(self, seconds: float) -> None:
-        """Sleep until the next look.
+    @contextmanager
+    def _naming_the_way_out(self) -> Iterator[None]:
+        """Name the way out where somebody has cancelled the run. The drains stay, for the next run.
 
         Raises:
-            RunCancelledError: somebody cancelled the run. The drains stay, for the next run.
+            RunCancelledError: somebody has.
         """
         try:
-            self._context.clock.sleep(seconds)
+            yield
         except RunCancelledError:
             raise RunCancelledError(f"{self._context.cluster}: cancelled. {self._way_out()}") from None
 

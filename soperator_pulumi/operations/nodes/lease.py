@@ -18,7 +18,7 @@ from typing import Any
 from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
 from soperator_pulumi.operations.nodes.cluster_ref import namespace_path
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, unless_cancelled, until
 
 LEASE = "soperator-pulumi"
 """Name of the Lease."""
@@ -59,6 +59,7 @@ class ClusterLease:
         Raises:
             DrainError: the other one still holds it after ten minutes.
             KubernetesError: the Lease cannot be read or written.
+            RunCancelledError: somebody cancelled the run.
         """
         self._acquire()
         try:
@@ -86,6 +87,7 @@ class ClusterLease:
     def _acquire(self) -> None:
         reported_at = float("-inf")
         for left in until(self.clock.now() + WAIT_SECONDS, self.clock, longest=5.0):
+            unless_cancelled()
             with _lock:
                 held = _held.get(self._key, 0)
                 if not (other := "" if held else self._take()):

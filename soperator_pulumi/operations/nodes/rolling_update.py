@@ -21,7 +21,7 @@ from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
-from soperator_pulumi.operations.progress import until
+from soperator_pulumi.operations.progress import unless_cancelled, until
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
@@ -131,6 +131,7 @@ class RollingUpdate:
             DrainError: nodes of a wave did not become free; they are undrained.
             NotReadyError: recreated nodes do not join; the others are in service.
             KubernetesError: the pods cannot be looked at, or not deleted.
+            RunCancelledError: somebody cancelled the run.
         """
         status = self.undrain(status)
         while self.outdated(status):
@@ -221,6 +222,7 @@ class RollingUpdate:
         status = self.registration.look()
         for name in self.outdated(status):
             if name in names and _still_free(status, name):
+                unless_cancelled()
                 self.registration.kube.delete(status.live.pods[name].path)
 
     def _await(self, names: Sequence[str]) -> NodeSetStatus:

@@ -16,6 +16,7 @@ from soperator_pulumi.lifecycle.connection import access
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations import progress
+from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, SELECTOR
 from tests.fakes.small_world import SmallWorld
 from tests.unit.lifecycle.test_providers import CONFIG_FILES, NAMESPACE_PATH, PREREQUISITES
@@ -140,6 +141,13 @@ def test_a_secret_that_a_preview_does_not_know_stays_unknown(plugin: ResourcePro
     assert UNKNOWN in str(answer.inputs)
 
 
+def test_what_a_preview_knows_is_checked_beside_what_it_does_not(plugin: ResourceProviderStub) -> None:
+    answer = checked(plugin, "NodeDrain", {"replicas": UNKNOWN, "node_set": "cpu", "identity": 1.0})
+    found = {each.property: each.reason for each in answer.failures}
+    assert found.keys() == {"namespace", "owner", "selector", "policy", "identity"}
+    assert found["namespace"] == "Field required."
+
+
 def test_a_resource_that_there_is_not_is_refused_by_name(plugin: ResourceProviderStub) -> None:
     words = failure(plugin.Check, provider_pb2.CheckRequest(urn=urn("Other"), news=struct({})))
     assert words.startswith("there is no resource soperator-pulumi:index:Other. There are: ")
@@ -210,10 +218,32 @@ def test_a_failure_is_its_message_alone(plugin: ResourceProviderStub, world: Sma
     assert failure(plugin.Create, request) == "The Kubernetes API at https://x is not reached."
 
 
-def test_an_error_in_our_code_comes_with_its_traceback_and_without_secrets(plugin: ResourceProviderStub) -> None:
-    odd = {key: value for key, value in FILES.items() if key != "files"}
-    words = failure(plugin.Create, provider_pb2.CreateRequest(urn=urn("ConfigFiles"), properties=struct(odd)))
+def test_a_state_that_lacks_a_property_is_named_with_the_next_step_and_without_values(
+    plugin: ResourceProviderStub,
+) -> None:
+    policy = {"timeout": "hunter2"}
+    inputs = {**PODS_READY, "node_set": "cpu", "replicas": 1, "identity": "a", "policy": policy}
+    olds = {key: value for key, value in inputs.items() if key not in {"namespace", "identity"}}
+    request = provider_pb2.DiffRequest(urn=urn("NodeDrain"), id="it", olds=struct(olds), news=struct(inputs))
+    words = failure(plugin.Diff, request)
+    assert words.startswith("hpc-it: the state has properties that this version of the plugin does not take:\n")
+    assert "\n  namespace: Field required.\n  identity: Field required.\n" in words
+    assert "pulumi stack export" in words
+    assert not [each for each in ("Traceback", "hunter2") if each in words]
+
+
+def test_an_import_is_refused_by_name(plugin: ResourceProviderStub) -> None:
+    words = failure(plugin.Read, provider_pb2.ReadRequest(urn=urn("NodeDrain"), id="hpc/cpu"))
+    assert words == "hpc-it cannot be imported: SlurmCluster makes it, in `pulumi up`."
+
+
+def test_an_error_in_our_code_comes_with_its_traceback_and_without_secrets(
+    plugin: ResourceProviderStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DesiredFiles, "model_validate", lambda props: props["no such input"])
+    words = failure(plugin.Create, provider_pb2.CreateRequest(urn=urn("ConfigFiles"), properties=struct(FILES)))
     assert "config_files.py" in words
+    assert "KeyError: 'no such input'" in words
     assert "hunter2" not in words
 
 
@@ -244,6 +274,19 @@ def test_another_configuration_never_replaces_what_the_provider_serves(plugin: R
     with pytest.raises(grpc.RpcError) as raised:
         plugin.DiffConfig(request)
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED, "which the engine takes for no replacement"
+
+
+def test_a_cancelled_run_changes_nothing_more(plugin: ResourceProviderStub, world: SmallWorld) -> None:
+    made, name = created(plugin), urn("ConfigFiles")
+    CREATED.clear()
+    plugin.Cancel(empty_pb2.Empty())
+    changed = {"id": made.id, "olds": made.properties, "news": struct({**FILES, "files": CHANGED})}
+    assert {
+        failure(plugin.Create, provider_pb2.CreateRequest(urn=name, properties=struct({**FILES, "files": CHANGED}))),
+        failure(plugin.Update, provider_pb2.UpdateRequest(urn=name, **changed)),
+        failure(plugin.Delete, provider_pb2.DeleteRequest(urn=name, id=made.id, properties=made.properties)),
+    } == {"cancelled: what was begun stays as it is. Run again to continue."}
+    assert live_files(world) == FILES["files"]
 
 
 def test_a_cancelled_run_ends_its_waits_and_names_the_next_step(

@@ -236,6 +236,16 @@ def test_all_problems_of_a_description_are_one_message_in_the_programs_own_spell
     assert engine.registered == []
 
 
+def test_a_key_in_both_spellings_is_refused(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
+    words = refused(plugin, a_cluster(engine, {**INPUTS, "node_sets": []}))
+    assert words == 'The description has 1 problem:\n  "node_sets": unknown key. Did you mean "nodeSets"?'
+
+
+def test_the_users_own_names_stay_in_messages(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
+    words = refused(plugin, a_cluster(engine, {**INPUTS, "partitions": [{"name": "ssh_keys"}]}))
+    assert 'partitions[0].name: "ssh_keys" is named by no node set.' in words
+
+
 def test_a_value_that_decides_which_resources_exist_cannot_be_an_output(
     engine: FakeEngine, plugin: ResourceProviderStub
 ) -> None:

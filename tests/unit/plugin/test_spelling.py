@@ -78,6 +78,11 @@ def test_keys_of_objects_are_those_of_python_and_free_keys_stay() -> None:
     }
 
 
+def test_a_key_in_both_spellings_is_one_and_an_unknown_one() -> None:
+    given = {"partName": "a", "part_name": "b"}
+    assert from_other_language(given, WHOLE) == {"part_name": "a", '"part_name"': "b"}
+
+
 def test_whole_numbers_are_integers_wherever_they_are() -> None:
     """A pod's `cpu: 2` is no other text than in Python, so that a move to another language recreates no pod."""
     given = {"numberOrShare": 2.0, "freeKeys": {"a": 1.0, "b": 0.5}, "asItIs": {"terms": [{"weight": 100.0}]}}
@@ -102,6 +107,9 @@ def test_every_name_has_one_spelling_and_back() -> None:
         ("raise slurm.max_nodes", "raise slurm.maxNodes"),
         ('got "max_nodes", needs a number', 'got "max_nodes", needs a number'),
         ('Did you mean "max_nodes"?', 'Did you mean "maxNodes"?'),
+        ('got "x": there is no partition "max_nodes"', 'got "x": there is no partition "max_nodes"'),
+        ("the name of SlurmCluster 'max_nodes'", "the name of SlurmCluster 'max_nodes'"),
+        ("Allowed: carry_over, max_nodes.", "Allowed: carry_over, maxNodes."),
         ("`carry_over` or max_nodes_of_all", "`carry_over` or max_nodes_of_all"),
     ],
 )

@@ -1,18 +1,26 @@
 """A release: tag, version and changelog agree."""
 
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from tools import dist
+from tools import dist, paths
+from tools.console import UserError
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-11-22\n"
 
 
 def problems(
-    tags: Sequence[str], *, version: str = "1.2.0", changelog: str = CHANGELOG, changed: Sequence[str] = ()
+    tags: Sequence[str],
+    *,
+    version: str = "1.2.0",
+    changelog: str = CHANGELOG,
+    changed: Sequence[str] = (),
+    untracked: Sequence[str] = (),
 ) -> list[str]:
-    return dist.problems(version, tags, changelog, changed=changed)
+    return dist.problems(version, tags, changelog, changed=changed, untracked=untracked)
 
 
 def test_a_tag_that_is_the_version_is_a_release() -> None:
@@ -44,5 +52,22 @@ def test_a_release_with_uncommitted_changes_is_refused() -> None:
     assert "README.md" in problem
 
 
+@pytest.mark.parametrize("tags", [[], ["v1.2.0"]])
+def test_files_that_git_does_not_know_are_refused_by_name(tags: list[str]) -> None:
+    (problem,) = problems(tags, untracked=["kubeconfig", "notes.txt"])
+    assert problem.endswith(": kubeconfig, notes.txt.")
+
+
+def test_git_is_asked_for_them_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    for name in ("CHANGELOG.md", "ignored", "kubeconfig"):
+        (tmp_path / name).touch()
+    subprocess.run(["git", "-C", str(tmp_path), "add", "CHANGELOG.md", ".gitignore"], check=True)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    with pytest.raises(UserError, match=r"Nothing is built:\n.*: kubeconfig\.$"):
+        dist.main()
+
+
 def test_all_problems_are_reported_at_once() -> None:
-    assert len(problems(["v2.0.0"], changelog="", changed=["?? x"])) == 3
+    assert len(problems(["v2.0.0"], changelog="", changed=["?? x"], untracked=["x"])) == 4

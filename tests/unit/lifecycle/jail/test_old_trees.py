@@ -1,5 +1,6 @@
 """Removing old trees, and never one that somebody is in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from soperator_pulumi.lifecycle.active_tree import ActiveTreeProvider
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.jail import LIVE_JOBS, NEW, OLD, REFUSED, JailWorld, Printed, Run, wanted
 from tests.fakes.slurmctld import Job
+from tests.fakes.small_world import FakeTransport
 
 
 def collected(world: JailWorld) -> list[str]:
@@ -109,3 +111,21 @@ def test_fewer_kept_trees_remove_old_ones_without_a_switch(world: JailWorld) -> 
     world._flip(NEW)
     ActiveTreeProvider().update("", wanted(keep_trees=3.0), wanted(keep_trees=1.0))
     assert [run[0] for run in world.ran] == ["collect"]
+
+
+def test_a_look_at_live_jobs_pauses_by_the_clock_that_a_cancel_ends(
+    world: JailWorld, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, began = FakeTransport.run, world.clock.time
+
+    def lose_squeue(transport: FakeTransport, command: Sequence[str], **more: Any) -> Answer:
+        if command[0] == "squeue":
+            looked_at.append(world.clock.time - began)
+            raise TransportError("the connection broke")
+        return run(transport, command, **more)
+
+    looked_at: list[float] = []
+    monkeypatch.setattr(FakeTransport, "run", lose_squeue)
+    assert collected(world) == []
+    assert looked_at[-1] - looked_at[0] == 4
+    assert [line for line in printed.lines() if "the connection broke" in line]

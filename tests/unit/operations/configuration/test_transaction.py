@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
+from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, TransportError
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
+from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.objects import NAMESPACE, PODS, SELECTOR, KilledError
 from tests.fakes.slurmctld import Job
-from tests.fakes.small_world import SmallWorld
+from tests.fakes.small_world import FakeTransport, SmallWorld
 
 BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"
 OLD = {"slurm.conf": f"{BASE}KillWait=30\n"}
@@ -335,3 +336,16 @@ def test_the_mark_is_taken_off_while_a_change_is_under_way(world: SmallWorld) ->
     with pytest.raises(NotReadyError):
         put(world, slurm_files(NEW), OLD)
     assert IN_FORCE not in world.objects[slurm_files(NEW).path]["metadata"]["annotations"]
+
+
+def test_a_look_at_jobs_pauses_by_the_clock_that_a_cancel_ends(world: SmallWorld) -> None:
+    world.add_pod("controller-0", "controller")
+
+    def lost(_transport: FakeTransport, *_arguments: object, **_more: object) -> Answer:
+        raise TransportError("the connection broke")
+
+    slurmctld = Slurmctld(world, NAMESPACE, SELECTOR, world.reported.append, world.clock)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(TransportError):
+        patch.setattr(FakeTransport, "run", lost)
+        slurmctld.refusal(MAIN_AND_GPU, MAIN)
+    assert world.clock.time == 4

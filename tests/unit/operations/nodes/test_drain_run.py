@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soperator_pulumi.errors import DrainError
+from soperator_pulumi.errors import DrainError, RunCancelledError
 from soperator_pulumi.operations.nodes.drain_run import DrainResult
 from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.drain.reason import Operation
@@ -105,6 +105,15 @@ def test_jobs_are_cancelled_when_the_policy_says_so(bench: Bench) -> None:
     assert bench.free("gpu-3", policy=a_policy(timeout="60s", on_timeout="cancel")).free == {"gpu-3"}
     assert job.state == "CANCELLED"
     assert sum("scancel" in command for command in bench.commands) == 1
+
+
+@pytest.mark.usefixtures("cancelled")
+def test_a_run_that_is_cancelled_between_two_waits_neither_drains_nor_cancels_jobs(bench: Bench) -> None:
+    job = bench.submit(width=4, seconds=10_000)
+    with pytest.raises(RunCancelledError, match=r"hpc: cancelled.*undoes them"):
+        bench.free("gpu-3", policy=a_policy(timeout="0s", on_timeout="cancel"))
+    assert job.state == "RUNNING"
+    assert bench.reasons() == {}
 
 
 def test_a_preview_only_reads(bench: Bench) -> None:

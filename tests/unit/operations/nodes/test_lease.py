@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.errors import DrainError, KubernetesError, RunCancelledError
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.nodes import lease
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
@@ -340,3 +340,10 @@ def test_nodes_that_an_agent_drains_are_undrained_once_it_has_ended(monkeypatch:
         provider("NodesReady").update(NAME, state, state)
         assert not model.drained()
         assert min(undrained) >= DURATION_SECONDS
+
+
+@pytest.mark.usefixtures("cancelled")
+def test_a_cancelled_run_takes_no_lease(api: Api, clock: FakeClock) -> None:
+    with pytest.raises(RunCancelledError), a_lease(api, clock).held():
+        pass
+    assert holder(api) == ""

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from soperator_pulumi.errors import DrainError, NotReadyError
+from soperator_pulumi.errors import DrainError, NotReadyError, RunCancelledError
 from soperator_pulumi.operations.nodes.lease import LEASE
+from soperator_pulumi.operations.progress import CANCELLED
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
@@ -119,6 +120,26 @@ def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the
     model.again()
     assert model.revisions() == ["b", "b", "b"]
     assert (job.state, model.drained()) == ("COMPLETED", {})
+
+
+def test_a_run_that_is_cancelled_once_nodes_are_free_deletes_no_pod(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, noted = model.world.report, deletions(model)
+
+    def cancel(text: str) -> None:
+        report(text)
+        if "1 of 1 node free" in text:
+            CANCELLED.set()
+
+    monkeypatch.setattr(model.world, "report", cancel)
+    try:
+        with pytest.raises(RunCancelledError):
+            model.up(3, template="b")
+    finally:
+        CANCELLED.clear()
+    assert noted == []
+    assert len(model.drained()) == 1
 
 
 def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has_it(model: Model) -> None:
