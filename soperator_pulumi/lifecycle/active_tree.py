@@ -52,7 +52,7 @@ class ActiveTreeProvider(PinnedProvider):
         if has_unknown(news):
             return DiffResult(changes=True)
         inputs = ActiveTreeInputs.model_validate(news)
-        if inputs.namespace != olds["namespace"]:
+        if inputs.namespace != ClusterRef.model_validate(olds).namespace:
             return DiffResult(changes=True, replaces=["namespace"])
         try:
             trees = self._jail(news, inputs).trees()

@@ -21,12 +21,13 @@ def test_a_plugin_ends_with_the_process_that_has_started_it() -> None:
         command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
     ) as engine:
         try:
-            assert engine.stdout
-            assert engine.stdout.readline().strip().isdigit()
+            output = engine.stdout
+            assert output
+            assert output.readline().strip().isdigit()
             engine.kill()
             # The plugin has its standard output from the engine: the stream ends with it.
-            wait_until(lambda: bool(select.select([engine.stdout], [], [], 0)[0]), "the plugin has ended")
-            assert engine.stdout.read() == ""
+            wait_until(lambda: bool(select.select([output], [], [], 0)[0]), "the plugin has ended")
+            assert output.read() == ""
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(engine.pid, signal.SIGKILL)

@@ -17,6 +17,7 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations import progress
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
+from tests.fakes.jail import wanted
 from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, SELECTOR
 from tests.fakes.small_world import SmallWorld
 from tests.unit.lifecycle.test_providers import CONFIG_FILES, NAMESPACE_PATH, PREREQUISITES
@@ -232,6 +233,13 @@ def test_a_state_that_lacks_a_property_is_named_with_the_next_step_and_without_v
     assert not [each for each in ("Traceback", "hunter2") if each in words]
 
 
+def test_the_state_of_a_tree_that_lacks_its_cluster_is_named_likewise(plugin: ResourceProviderStub) -> None:
+    news = {key: value for key, value in wanted().items() if value is not None}
+    olds = {key: value for key, value in news.items() if key != "namespace"}
+    request = provider_pb2.DiffRequest(urn=urn("ActiveTree"), id="it", olds=struct(olds), news=struct(news))
+    assert "\n  namespace: Field required.\n" in failure(plugin.Diff, request)
+
+
 def test_an_import_is_refused_by_name(plugin: ResourceProviderStub) -> None:
     words = failure(plugin.Read, provider_pb2.ReadRequest(urn=urn("NodeDrain"), id="hpc/cpu"))
     assert words == "hpc-it cannot be imported: SlurmCluster makes it, in `pulumi up`."
@@ -280,10 +288,10 @@ def test_a_cancelled_run_changes_nothing_more(plugin: ResourceProviderStub, worl
     made, name = created(plugin), urn("ConfigFiles")
     CREATED.clear()
     plugin.Cancel(empty_pb2.Empty())
-    changed = {"id": made.id, "olds": made.properties, "news": struct({**FILES, "files": CHANGED})}
+    changed = struct({**FILES, "files": CHANGED})
     assert {
-        failure(plugin.Create, provider_pb2.CreateRequest(urn=name, properties=struct({**FILES, "files": CHANGED}))),
-        failure(plugin.Update, provider_pb2.UpdateRequest(urn=name, **changed)),
+        failure(plugin.Create, provider_pb2.CreateRequest(urn=name, properties=changed)),
+        failure(plugin.Update, provider_pb2.UpdateRequest(urn=name, id=made.id, olds=made.properties, news=changed)),
         failure(plugin.Delete, provider_pb2.DeleteRequest(urn=name, id=made.id, properties=made.properties)),
     } == {"cancelled: what was begun stays as it is. Run again to continue."}
     assert live_files(world) == FILES["files"]

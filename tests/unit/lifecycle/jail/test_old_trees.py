@@ -127,5 +127,5 @@ def test_a_look_at_live_jobs_pauses_by_the_clock_that_a_cancel_ends(
     looked_at: list[float] = []
     monkeypatch.setattr(FakeTransport, "run", lose_squeue)
     assert collected(world) == []
-    assert looked_at[-1] - looked_at[0] == 4
+    assert looked_at[-1] - looked_at[0] == pytest.approx(4)
     assert [line for line in printed.lines() if "the connection broke" in line]

@@ -338,14 +338,16 @@ def test_the_mark_is_taken_off_while_a_change_is_under_way(world: SmallWorld) ->
     assert IN_FORCE not in world.objects[slurm_files(NEW).path]["metadata"]["annotations"]
 
 
-def test_a_look_at_jobs_pauses_by_the_clock_that_a_cancel_ends(world: SmallWorld) -> None:
+def test_a_look_at_jobs_pauses_by_the_clock_that_a_cancel_ends(
+    world: SmallWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.add_pod("controller-0", "controller")
 
     def lost(_transport: FakeTransport, *_arguments: object, **_more: object) -> Answer:
         raise TransportError("the connection broke")
 
     slurmctld = Slurmctld(world, NAMESPACE, SELECTOR, world.reported.append, world.clock)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(TransportError):
-        patch.setattr(FakeTransport, "run", lost)
+    monkeypatch.setattr(FakeTransport, "run", lost)
+    with pytest.raises(TransportError):
         slurmctld.refusal(MAIN_AND_GPU, MAIN)
     assert world.clock.time == 4
