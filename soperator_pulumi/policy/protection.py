@@ -65,13 +65,19 @@ def _budgeted(resources: Sequence[ResourceView], _run: Circumstances, _settings:
         if needs and not any(_protects(budget, "selector", pod) for budget in budgets):
             text = "no PodDisruptionBudget of this stack selects these pods and keeps one of them"
             yield Finding(pod.resource, pod.path, text)
+    for each in resources:
+        if each.kind == "PodDisruptionBudget" and each.is_patch and _permits_all(each):
+            yield Finding(each, ("spec",), "permits the eviction of all pods")
 
 
 def _keeps_pods(budget: ResourceView) -> bool:
     """Return False for a budget that selects no pod, or permits the eviction of all."""
+    return look(budget.props, "spec", "selector") is not None and not _permits_all(budget)
+
+
+def _permits_all(budget: ResourceView) -> bool:
     spec = look(budget.props, "spec")
-    permits_all = look(spec, "maxUnavailable") == "100%" or look(spec, "minAvailable") in (0, "0", "0%")
-    return look(spec, "selector") is not None and not permits_all
+    return look(spec, "maxUnavailable") == "100%" or look(spec, "minAvailable") in (0, "0", "0%")
 
 
 DISRUPTION_BUDGETS = StackPolicy(

@@ -45,6 +45,8 @@ def _logins(resource: ResourceView, _run: Circumstances, settings: LoginSettings
         return
     path = ("spec", "replicas")
     given = look(resource.props, *path)
+    if given is None and resource.is_patch:
+        return
     replicas = 1 if given is None else whole_number(given)
     if replicas is None:
         yield not_known(resource, path)

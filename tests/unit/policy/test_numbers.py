@@ -1,5 +1,6 @@
 """Policies on numbers: GPUs, logins, nodes that leave."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,8 @@ def test_there_is_more_than_one_login(replicas: float | None, violates: bool) ->
     assert paths(LOGIN_REPLICAS, login(replicas)) == (["spec.replicas"] if violates else [])
     assert paths(LOGIN_REPLICAS, login(3.0), minimum=4) == ["spec.replicas"]
     assert paths(LOGIN_REPLICAS, login(UNKNOWN), unknown=True) == ["spec.replicas"]
+    patch = replace(login(replicas), type="kubernetes:apps/v1:StatefulSetPatch")
+    assert paths(LOGIN_REPLICAS, patch) == (["spec.replicas"] if violates and replicas is not None else [])
 
 
 def drain(**changes: Any) -> ResourceView:

@@ -140,6 +140,12 @@ def test_a_budget_selects_the_pods_of_workers_and_keeps_one(spec: dict[str, Any]
     assert paths(DISRUPTION_BUDGETS, a_pod({"name": "a"}, labels=WORKER), budget) == ([] if keeps else ["spec"])
 
 
+def test_a_patch_of_a_budget_leaves_a_pod() -> None:
+    patch = "policy/v1:PodDisruptionBudgetPatch"
+    assert paths(DISRUPTION_BUDGETS, an_object(patch, {"spec": {"maxUnavailable": "100%"}})) == ["spec"]
+    assert paths(DISRUPTION_BUDGETS, an_object(patch, {"spec": {"maxUnavailable": 1}})) == []
+
+
 def test_addresses_that_a_preview_does_not_know_are_named() -> None:
     unknown = network_policy(egress=[UNKNOWN, {"to": [block("0.0.0.0/0", UNKNOWN)]}])
     assert paths(OPEN_EGRESS, unknown, unknown=True) == ["spec.egress[0]"], "one finding for all rules"
