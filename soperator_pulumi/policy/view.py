@@ -29,6 +29,9 @@ UNKNOWN: Final = _NotKnown.NOT_KNOWN
 
 _NOT_KNOWN_YET = dict.fromkeys(("metadata", "spec", "data", "stringData"), UNKNOWN)
 
+_PODS_NOT_KNOWN = {"containers": UNKNOWN}
+
+_WORKLOADS = ("Pod", "StatefulSet", "Deployment", "ReplicaSet", "DaemonSet", "Job", "CronJob")
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
@@ -141,8 +144,8 @@ class PodView:
 
     @property
     def is_whole(self) -> bool:
-        """True where all of the specification is there: a patch has a part alone."""
-        return "containers" in self.spec and not self.resource.is_patch
+        """True where all of the specification is there: a patch, and a preview, may have a part alone."""
+        return "containers" in self.spec and self.spec is not _PODS_NOT_KNOWN and not self.resource.is_patch
 
     def containers(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """Yield the containers of all kinds that are known, each with its path."""
@@ -177,6 +180,8 @@ def _pods(resource: ResourceView, path: Path, value: object, above: Mapping[str,
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _pods(resource, (*path, index), each, {})
+    elif value is UNKNOWN and (path[-1:] == ("template",) or (path == ("spec",) and resource.kind in _WORKLOADS)):
+        yield PodView(resource, path, _PODS_NOT_KNOWN, UNKNOWN)
 
 
 def _describes_pods(value: Mapping[str, Any], path: Path) -> bool:

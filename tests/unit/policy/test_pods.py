@@ -74,6 +74,14 @@ def test_containers_that_a_preview_does_not_know_hide_nothing(containers: object
     assert len(paths(PRIVILEGED_PODS, pod, unknown=True)) == 1
 
 
+@pytest.mark.parametrize("spec", [UNKNOWN, {"template": UNKNOWN}])
+def test_pods_that_a_preview_does_not_know_are_named(spec: object) -> None:
+    workload = an_object("apps/v1:Deployment", {"spec": spec})
+    assert len(paths(PRIVILEGED_PODS, workload, unknown=True)) == 1
+    assert len(paths(PINNED_IMAGES, workload, unknown=True)) == 1
+    assert paths(SERVICE_ACCOUNT_TOKENS, workload) == [], "nothing to correct yet"
+
+
 BAD = {"name": "b", "securityContext": {"privileged": True}}
 
 
