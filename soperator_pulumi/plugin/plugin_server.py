@@ -231,7 +231,7 @@ def _path(location: tuple[int | str, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-async def _serve(engine_address: str) -> None:
+async def _serve(engine_address: str, parent: int) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
     options = [("grpc.max_receive_message_length", _MESSAGE_LIMIT_BYTES), ("grpc.max_send_message_length", -1)]
     server = grpc.aio.server(options=options)
@@ -240,12 +240,11 @@ async def _serve(engine_address: str) -> None:
     await server.start()
     sys.stdout.write(f"{port}\n")  # as the engine expects it from every plugin
     sys.stdout.flush()
-    await asyncio.gather(server.wait_for_termination(), _stop_when_orphaned(server))
+    await asyncio.gather(server.wait_for_termination(), _stop_when_orphaned(server, parent))
 
 
-async def _stop_when_orphaned(server: grpc.aio.Server) -> None:
+async def _stop_when_orphaned(server: grpc.aio.Server, parent: int) -> None:
     """End all operations and stop once the process that has started this one has ended: nobody hears an answer."""
-    parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of it
         await asyncio.sleep(_PARENT_SECONDS)
     CANCELLED.set()
@@ -258,6 +257,6 @@ def main() -> None:
     parser.add_argument("engine", help="address of the engine")
     given, _ = parser.parse_known_args()
     try:
-        asyncio.run(_serve(given.engine))
+        asyncio.run(_serve(given.engine, os.getppid()))
     except KeyboardInterrupt:
         CANCELLED.set()
