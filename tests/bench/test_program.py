@@ -1,4 +1,4 @@
-"""What the program of a cluster costs beside an engine: processes that register with mocks, in turn.
+"""Cost of a cluster's program beside an engine: processes that register with mocks, in turn.
 
 Seconds are the processor's: the program waits for nobody, and other work on the machine does not change them.
 """

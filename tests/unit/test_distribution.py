@@ -1,4 +1,4 @@
-"""What is built, and what somebody has who installs it: the package in an environment with nothing of this tree."""
+"""Distributions, and their installation: the package in an environment with nothing of this tree."""
 
 import ast
 import importlib.metadata

@@ -18,6 +18,7 @@ from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from tools import paths
+from tools.docs.annotations import models_below, one_line
 
 FILE = paths.ROOT / "docs" / "configuration.md"
 
@@ -52,26 +53,15 @@ def text() -> str:
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield a model and those of its fields, parents first."""
     yield model
-    for field in model.model_fields.values():
-        for part in _types_in(field.annotation):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from _models(part)
-
-
-def _types_in(annotation: object) -> Iterator[object]:
-    """Yield the types in an annotation."""
-    arguments = typing.get_args(annotation)
-    if not arguments:
-        yield annotation
-    for argument in arguments:
-        yield from _types_in(argument)
+    for part in models_below(model):
+        yield from _models(part)
 
 
 def _section(model: type[BaseModel]) -> str:
     meanings = field_descriptions(model)
     rows = "".join(_row(name, field, meanings[name]) for name, field in model.model_fields.items())
     return (
-        f"\n## {_title(model)}\n\n{_one_line(model.__doc__)}\n\n"
+        f"\n## {_title(model)}\n\n{one_line(model.__doc__)}\n\n"
         f"| input | type | default | meaning |\n|---|---|---|---|\n{rows}"
     )
 
@@ -83,7 +73,7 @@ def _title(model: type[BaseModel]) -> str:
 
 def _row(name: str, field: FieldInfo, meaning: str) -> str:
     default = "required" if field.is_required() else _default(field)
-    cell = _one_line(meaning).replace("|", "\\|")
+    cell = one_line(meaning).replace("|", "\\|")
     return f"| `{name}` | {_type(field.annotation)} | {default} | {cell} |\n"
 
 
@@ -125,7 +115,3 @@ def _type(annotation: object) -> str:
         title = _title(annotation)
         return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
     return _SIMPLE.get(annotation, "any")
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split())

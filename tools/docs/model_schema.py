@@ -11,6 +11,7 @@ from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
+from tools.docs.annotations import one_line
 
 DEFINITIONS = "#/definitions/"
 """Beginning of a reference to a definition."""
@@ -38,8 +39,8 @@ class _Generator(GenerateJsonSchema):
         described = super().model_schema(schema)
         described.pop("title", None)
         for name, meaning in field_descriptions(schema["cls"]).items():
-            described["properties"][name]["description"] = _one_line(meaning)
-        return {**described, "description": _one_line(schema["cls"].__doc__ or "")}
+            described["properties"][name]["description"] = one_line(meaning)
+        return {**described, "description": one_line(schema["cls"].__doc__)}
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """Leave the title out."""
@@ -67,7 +68,3 @@ class _Generator(GenerateJsonSchema):
             case plain:
                 default = plain
         return {**described, "default": default}
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -27,6 +27,7 @@ from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.types.quantity import CpuQuantity
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from tools import paths
+from tools.docs.annotations import models_below, one_line, types_in
 
 FILE = paths.ROOT / "soperator_pulumi" / "spec" / "args.py"
 
@@ -93,19 +94,9 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield the models that a model needs, then itself."""
     if issubclass(model, Scheduled) and model is not Scheduled:
         yield from _models(Scheduled)
-    for field in model.model_fields.values():
-        for part in _types_in(field.annotation):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from _models(part)
+    for part in models_below(model):
+        yield from _models(part)
     yield model
-
-
-def _types_in(annotation: object) -> Iterator[object]:
-    arguments = typing.get_args(annotation)
-    if not arguments:
-        yield annotation
-    for argument in arguments:
-        yield from _types_in(argument)
 
 
 def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
@@ -120,7 +111,7 @@ def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
     for name, field in own.items():
         key = _key(written[name])
         lines.append(f"{_INDENT}{name}: {key if not total or name in required else f'NotRequired[{key}]'}")
-        meaning = _one_line(meanings[name])
+        meaning = one_line(meanings[name])
         more = [text for text in _values(field.annotation) if not _has_all(meaning, text)]
         more += [] if "Default: " in meaning else _default(field)
         lines += _docstring(" ".join([meaning, *more]))
@@ -133,7 +124,7 @@ def _has_all(meaning: str, values: str) -> bool:
 
 
 def _about(model: type[BaseModel]) -> str:
-    about = _one_line(model.__doc__)
+    about = one_line(model.__doc__)
     if model is not ClusterSpec:
         return about
     needed = [f"`{name}`" for name, field in model.model_fields.items() if field.is_required()]
@@ -174,7 +165,7 @@ def _union(arguments: tuple[object, ...]) -> str:
 
 def _values(annotation: object) -> Iterator[str]:
     """Yield the allowed values, where these are words."""
-    for part in _types_in(annotation):
+    for part in types_in(annotation):
         if isinstance(part, type) and issubclass(part, Enum):
             yield f"One of {', '.join(f'`{member.value}`' for member in part)}."
     for literal in _literals(annotation):
@@ -207,7 +198,3 @@ def _docstring(text: str) -> list[str]:
     whole = f'"""{escaped}"""'
     wrapped = textwrap.wrap(whole, _WIDTH - len(_INDENT), break_long_words=False, break_on_hyphens=False)
     return [f"{_INDENT}{line}" for line in wrapped]
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split())

@@ -63,7 +63,7 @@ def plugin(served: tuple[FakeEngine, ResourceProviderStub], world: SmallWorld) -
 
 @pytest.fixture
 def logged(served: tuple[FakeEngine, ResourceProviderStub]) -> list[tuple[str, str]]:
-    """What the engine was told to show, with the URN."""
+    """Lines that the engine was given to show, with the URN."""
     served[0].logged.clear()
     return served[0].logged
 
