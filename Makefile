@@ -4,13 +4,16 @@ STACK ?= local
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview review drift render refresh down env ssh admin images test check build format bench soak docs dist lock
+.PHONY: help up preview preflight review drift render refresh down env ssh admin dashboard images test check build format bench soak docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
 
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
+
+preflight: .venv/.installed  ## check the Kubernetes of a stack before anything is applied: make preflight STACK=prod
+	@$(PYTHON) -m tools.preflight_stack --stack $(STACK) $(if $(JSON),--json) $(OPTIONS)
 
 preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
@@ -39,12 +42,15 @@ ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
 admin: .venv/.installed  ## open a root shell in the jail, or run one command: make admin CMD='apt-get install -y jq'
 	@$(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
 
-images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there
-	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
+dashboard: .venv/.installed  ## draw the dashboards into one page of HTML: make dashboard PROMETHEUS=http://localhost:9090 NAMESPACE=hpc
+	@$(PYTHON) -m tools.dashboard $(if $(PROMETHEUS),--prometheus $(PROMETHEUS)) $(if $(NAMESPACE),--namespace $(NAMESPACE)) $(if $(HOURS),--hours $(HOURS)) $(if $(OUTPUT),--output $(OUTPUT))
+
+images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there; SLURM=26.05 for that version, with PMIx by SLURM_SOURCE=slurm-26.05.5.tar.bz2
+	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(SLURM),--slurm $(SLURM)) $(if $(SLURM_SOURCE),--source $(SLURM_SOURCE)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
 
 check: .venv/.installed  ## check format, lint, types and layers, and run the tests that take seconds
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy --cache-dir $(MYPY_CACHE)
-	@PYTHONPATH=images/jail-tools .venv/bin/lint-imports --no-logo
+	@PYTHONPATH=images/exporter:images/health:images/jail-tools .venv/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit tests/rendered images
 
 build: .venv/.installed  ## fetch and build the servers and images of a cluster, where the cache has none
@@ -52,7 +58,7 @@ build: .venv/.installed  ## fetch and build the servers and images of a cluster,
 
 test: check build  ## run what CI runs: `make check`, then engines and clusters for real
 	@$(PYTHON) -m tests.cluster.fetch
-	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/engine tests/cluster
+	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --maxfail 30 tests/engine tests/cluster
 
 bench: build  ## measure ratios against the alternatives
 	@$(PYTHON) -m pytest -s tests/bench
@@ -60,6 +66,7 @@ bench: build  ## measure ratios against the alternatives
 soak: build  ## run the long series in full numbers: kills, restarts, fault traces
 	@$(PYTHON) -m tests.cluster.fetch
 	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit tests/rendered tests/engine tests/cluster
+	@SOAK=1 SLURM_VERSION=26.05 $(PYTHON) -m pytest -s tests/cluster
 
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

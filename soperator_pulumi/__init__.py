@@ -13,26 +13,54 @@ if TYPE_CHECKING:
         SlurmCluster,
         SlurmClusterArgs,
     )
+    from soperator_pulumi.platform import (
+        CertManager,
+        Cilium,
+        GpuOperator,
+        KubePrometheusStack,
+        MariadbOperator,
+        NetworkOperator,
+        Platform,
+        PlatformSpec,
+        SharedStorage,
+        SlurmPlatformArgs,
+        parse_platform,
+    )
     from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AdminShell",
+    "CertManager",
+    "Cilium",
     "ClusterSpec",
     "Controller",
+    "GpuOperator",
     "Jail",
+    "KubePrometheusStack",
     "LoginNodes",
+    "MariadbOperator",
+    "NetworkOperator",
     "NodeSet",
+    "Platform",
+    "PlatformSpec",
+    "SharedStorage",
     "SlurmCluster",
     "SlurmClusterArgs",
+    "SlurmPlatformArgs",
     "parse_cluster",
+    "parse_platform",
 ]
 
-_MODULES = dict.fromkeys(__all__, "soperator_pulumi.cluster") | {
-    "ClusterSpec": "soperator_pulumi.spec.cluster",
-    "parse_cluster": "soperator_pulumi.spec.cluster",
+_MODULES = {
+    **dict.fromkeys(("ClusterSpec", "parse_cluster"), "soperator_pulumi.spec.cluster"),
+    **dict.fromkeys(
+        ("AdminShell", "Controller", "Jail", "LoginNodes", "NodeSet", "SlurmCluster", "SlurmClusterArgs"),
+        "soperator_pulumi.cluster",
+    ),
 }
+_MODULES |= dict.fromkeys({*__all__} - _MODULES.keys(), "soperator_pulumi.platform")
 
 
 def __getattr__(name: str) -> object:

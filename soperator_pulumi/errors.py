@@ -11,6 +11,7 @@
     │   └── JobEndedError            the job holds no node any more, or is about to leave
     ├── DrainError          nodes did not become free; they are undrained, or named
     ├── KubernetesError     the Kubernetes API did not answer, or refused
+    ├── DatabaseError       the database did not answer, or refused a statement
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
     ├── NotReadyError       a bounded wait ended without its condition
     ├── JailError           a tree of the jail is not filled or not active; the former one still is
@@ -98,6 +99,10 @@ class AnotherPlannerError(DrainError):
 
 class KubernetesError(SoperatorError):
     """The Kubernetes API did not answer, or refused a request."""
+
+
+class DatabaseError(SoperatorError):
+    """The cluster's own database did not answer, or refused a statement."""
 
 
 class ConfigRefusedError(SoperatorError):

@@ -108,6 +108,9 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
     if acts_as(resource.type, "ConfigFiles"):
         files = DesiredFiles.model_validate({"readers": [], **resource.inputs})
         return files.manifest(in_force=False)
+    if acts_as(resource.type, "SecretFiles"):
+        metadata = {key: resource.inputs[key] for key in ("name", "namespace", "labels", "annotations")}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": resource.inputs["files"]}
     kind = resource.type.rpartition(":")[2]
     if resource.type.startswith(_KUBERNETES) and resource.inputs.get("kind") == kind and not kind.endswith("List"):
         return {**resource.inputs}

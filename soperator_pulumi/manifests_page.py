@@ -10,22 +10,29 @@ from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.testing import Recorded
 
 _MAKING = {
+    "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > password",
     "munge.key": "head -c 128 /dev/urandom > munge.key",
     "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
 }
 """Command that makes the file of a Secret's key."""
 
 _ACTS = {
+    "InstalledParts": "checks versions and settings of the platform's parts that somebody else installed",
     "Prerequisites": "checks that the objects exist to which the stack refers",
     "NodeDrain": "drains the nodes that a smaller `replicas` takes away, and waits for their jobs",
     "DrainGate": "drains all nodes before a node set or the cluster is deleted",
     "RemovedNodeSets": "drains node sets that left the stack, before slurm.conf loses them",
     "NodesReady": "waits for new nodes, recreates those with changed pods, and removes records of those that left",
-    "PodsReady": "waits for slurmctld and sshd, and reports why they are not ready",
+    "PodsReady": "waits for slurmctld, sshd, slurmdbd and its database, and reports why they are not ready",
     "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start",
+    "Associations": "adds the cluster, its accounts and its users to the accounting database",
+    "DatabaseAccount": "changes the password of slurmdbd's account, before and after slurmdbd changes to it",
+    "SlurmVersion": "dumps the accounting database before an upgrade of Slurm, and refuses the way back",
     "ActiveTree": "switches the jail to a new tree, and removes old ones",
 }
 """Resources that act on the live cluster."""
+
+_RELEASE = "kubernetes:helm.sh/v3:Release"
 
 _LIMITS = """\
 - **No drain.** A smaller `replicas`, a removed node set and a deletion end pods with their jobs. A pod that is deleted
@@ -153,9 +160,20 @@ class ManifestsPage:
             kind = resource.type.rpartition(":")[2]
             if acts_as(resource.type, kind) and kind in _ACTS:
                 acts[kind] = _ACTS[kind]
+            elif resource.type == _RELEASE:
+                acts[f"{resource.type} {resource.name}"] = _release(resource.inputs)
             elif "soperator-pulumi:" not in resource.type and "random:" not in resource.type:
                 acts[f"{resource.type} {resource.name}"] = "not rendered: it is no object of Kubernetes"
         return sorted(acts.items())
+
+
+def _release(inputs: Mapping[str, Any]) -> str:
+    """Return the command that installs a chart, whose values are those of the stack."""
+    repository = (inputs.get("repositoryOpts") or {}).get("repo")
+    flags = {"repo": repository, "version": inputs.get("version"), "namespace": inputs.get("namespace")}
+    given = " ".join(f"--{name} {value}" for name, value in flags.items() if value)
+    name = inputs.get("name", "<name>")
+    return f"not rendered: `helm upgrade --install {name} {inputs['chart']} {given}`, with its values in the stack"
 
 
 def _secret(note: SecretNote) -> str:

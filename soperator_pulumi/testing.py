@@ -5,7 +5,7 @@ Example::
     from soperator_pulumi import SlurmCluster
     from soperator_pulumi.testing import deploy
 
-    names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+    names = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail")
     images = {name: f"registry.example.com/{name}:1" for name in names}
     nodes = [{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}]
 
@@ -110,10 +110,12 @@ class Deployment:
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer for RandomBytes of pulumi-random, with the same bytes for the same name. Add nothing elsewhere."""
-    if type_ != "random:index/randomBytes:RandomBytes":
+    """Answer for RandomBytes and RandomPassword of pulumi-random, the same for the same name. Add nothing elsewhere."""
+    if type_ not in {"random:index/randomBytes:RandomBytes", "random:index/randomPassword:RandomPassword"}:
         return {}
     value = hashlib.shake_256(name.encode()).digest(int(inputs["length"]))
+    if type_.endswith(":RandomPassword"):
+        return {"result": value.hex()[: int(inputs["length"])]}
     return {"base64": base64.b64encode(value).decode(), "hex": value.hex()}
 
 

@@ -24,6 +24,7 @@
 #include "descriptors.h"
 #include "enter_view.h"
 #include "isolation.h"
+#include "node_environment.h"
 #include "other_jobs.h"
 #include "report.h"
 #include "slurmstepd_memory.h"
@@ -174,15 +175,22 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     return enter_jail(job_id, step_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 
+static int set_missing(void *spank, const char *name, const char *value)
+{
+    spank_err_t result = spank_setenv(spank, name, value, 0);
+
+    return result == ESPANK_SUCCESS || result == ESPANK_ENV_EXISTS ? 0 : -1;
+}
+
 int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
 
-    (void)spank;
     (void)count;
     (void)arguments;
     /* Only now, as slurmstepd has put the job's files into their places. */
-    if (descriptors_check(&shared_mounts, &failure) < 0)
+    if (descriptors_check(&shared_mounts, &failure) < 0 ||
+        node_environment_give(NODE_ENVIRONMENT, set_missing, spank, &failure) < 0)
         return refuse(&failure);
     /* As the user: root may not be let into a home directory. */
     if (chdir(working_directory) == 0)

@@ -10,33 +10,13 @@
 
 #include "mounts.h"
 #include "resolve_in_root.h"
+#include "view_attach.h"
+#include "view_driver.h"
 #include "view_proc.h"
-
-#define HARMLESS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
-/* Attach `mount` at `path` in the view and close it; the place is made when it is missing. */
-static int attach(int root, int mount, const char *path, struct failure *failure)
-{
-    struct stat status;
-    int place = -1, result = 0;
-
-    if (mount < 0)
-        return fail(failure, "mount", path);
-    if (fstat(mount, &status) < 0)
-        result = fail(failure, "look at", path);
-    else if ((place = make_in_root(root, path, S_ISDIR(status.st_mode))) < 0)
-        result = fail_volume(failure, "make a mount point in the tree at", path);
-    else if (mounts_attach(mount, place) < 0)
-        result = fail(failure, "mount in the tree at", path);
-    if (place >= 0)
-        close(place);
-    close(mount);
-    return result;
-}
 
 static int share(int root, const char *path, uint64_t set, uint64_t cleared, struct failure *failure)
 {
-    return attach(root, mounts_clone(AT_FDCWD, path, true, set, cleared), path, failure);
+    return view_attach(root, mounts_clone(AT_FDCWD, path, true, set, cleared), path, failure);
 }
 
 static int read_only(int root, const char *path, struct failure *failure)
@@ -44,12 +24,12 @@ static int read_only(int root, const char *path, struct failure *failure)
     return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOEXEC, failure);
 }
 
-/* An empty directory in memory that only root can write to; it holds mount points and nothing else. */
+/* An empty directory in memory that only root can write to, for mount points and the library cache (view_driver.h). */
 static int empty(int root, const char *path, struct failure *failure)
 {
-    static const char *const OPTIONS[] = {"size", "1m", "mode", "0755", NULL};
+    static const char *const OPTIONS[] = {"size", "4m", "mode", "0755", NULL};
 
-    return attach(root, mounts_new("tmpfs", OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), path, failure);
+    return view_attach(root, mounts_new("tmpfs", OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), path, failure);
 }
 
 /* Message queues are of an IPC namespace, and the container's /dev/mqueue shows those of its own. */
@@ -57,7 +37,7 @@ static int own_queues(int root, struct failure *failure)
 {
     static const char *const NO_OPTIONS[] = {NULL};
 
-    return attach(root, mounts_new("mqueue", NO_OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), "/dev/mqueue", failure);
+    return view_attach(root, mounts_new("mqueue", NO_OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), "/dev/mqueue", failure);
 }
 
 /*
@@ -70,7 +50,7 @@ static int own_cgroups(int root, struct failure *failure)
 
     if (mount < 0 && errno == ENOENT)
         return 0;
-    return attach(root, mount, "/sys/fs/cgroup", failure);
+    return view_attach(root, mount, "/sys/fs/cgroup", failure);
 }
 
 static int add_binds(int root, const struct jail_config *config, struct failure *failure)
@@ -95,7 +75,7 @@ static int add_of_spool(int root, const char *spool, const char *name, uint64_t 
     mount = mounts_clone(AT_FDCWD, path, true, HARMLESS | set, MOUNT_ATTR_NOEXEC);
     if (mount < 0 && errno == ENOENT)
         return 0;
-    return attach(root, mount, path, failure);
+    return view_attach(root, mount, path, failure);
 }
 
 static int add_spool(int root, const struct view *view, struct failure *failure)
@@ -127,7 +107,8 @@ static int add_all(int root, const struct view *view, struct failure *failure)
         share(root, "/dev", MOUNT_ATTR_NOSUID, 0, failure) < 0 || empty(root, "/run", failure) < 0 ||
         read_only(root, "/run/munge", failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
         read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||
-        read_only(root, "/etc/resolv.conf", failure) < 0 || add_binds(root, view->config, failure) < 0)
+        read_only(root, "/etc/resolv.conf", failure) < 0 || add_binds(root, view->config, failure) < 0 ||
+        view_driver_attach(root, failure) < 0) /* last: a bind may be /usr/local */
         return -1;
     if (!view->job)
         return 0;

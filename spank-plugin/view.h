@@ -7,6 +7,7 @@
  *   /sys                   the container's, read-only
  *   /dev                   the container's devices; with isolation=ipc the message queues of the step
  *   /run                   empty, in memory; in it /run/munge
+ *   /usr/local/nvidia      the container's GPU driver, where it has one (view_driver.h)
  *   /opt/slurm, /var/lib/extrausers, /etc/hosts, /etc/resolv.conf     the container's, read-only
  *   bind=...               as configured, at the same place
  *   <spool>                of slurmd's spool: the configuration, and what is this job's own

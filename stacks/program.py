@@ -1,21 +1,39 @@
-"""Program of every stack: a SlurmCluster for each cluster that the stack's configuration describes."""
+"""Program of every stack: the platform and the clusters that the stack's configuration describes."""
 
 import gc
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
 from soperator_pulumi import ClusterSpec, SlurmCluster, parse_cluster
 from soperator_pulumi.errors import Problem, SpecError
 from stacks import stack_config
-from stacks.stack_config import CONTEXT, KUBECONFIG, LOCAL, SEVERAL
+from stacks.stack_config import CONTEXT, KUBECONFIG, LOCAL, PLATFORM, SEVERAL
 from stacks.stack_outputs import StackOutputs, as_text, is_reference
+
+if TYPE_CHECKING:
+    from soperator_pulumi.platform import Platform
+    from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+
+
+@dataclass
+class Specs:
+    """Checked configuration of a stack."""
+
+    platform: "PlatformSpec | None" = None
+    """The platform; None where the stack has none."""
+    clusters: dict[str, ClusterSpec] = field(default_factory=dict)
+    """Clusters by their components' names."""
+    problems: list[Problem] = field(default_factory=list)
+    """Problems of the whole configuration."""
 
 
 def run() -> None:
-    """Create the clusters of `soperator:cluster` or `soperator:clusters`, and export how to reach them.
+    """Create the platform and the clusters of a stack, and export how to reach them.
 
+    `soperator:platform` describes the platform, `soperator:cluster` or `soperator:clusters` the clusters.
     `soperator:local`, in the stack of a cluster on this machine, adds the images built here and the key of
     `make ssh` (`stacks/this_machine.py`). `soperator:kubeconfig` and `soperator:context` choose the Kubernetes;
     the default is the ambient one, as for every Kubernetes tool.
@@ -26,29 +44,41 @@ def run() -> None:
     gc.freeze()  # modules stay: a last collection of them all, before the end, would take a third of a second
     values = stack_config.in_runtime()
     specs, kubeconfig = _checked(values)
-    clusters = {
-        name: SlurmCluster(name, spec, kubeconfig=kubeconfig, context=values.get(CONTEXT))
-        for name, spec in specs.items()
-    }
+    access: Any = {"kubeconfig": kubeconfig, "context": values.get(CONTEXT)}
+    platform = _create_platform(specs.platform, access)
+    on_platform: Any = access if platform is None else {**access, "platform": platform}
+    clusters = {name: SlurmCluster(name, spec, **on_platform) for name, spec in specs.clusters.items()}
     exports = {name: {**_exports(cluster), **_local_exports(values)} for name, cluster in clusters.items()}
-    for key, value in ({"clusters": exports} if SEVERAL in values else next(iter(exports.values()))).items():
+    for key, value in ({"clusters": exports} if SEVERAL in values else next(iter(exports.values()), {})).items():
         pulumi.export(key, value)
 
 
-def _checked(values: Mapping[str, Any]) -> tuple[dict[str, ClusterSpec], pulumi.Output[str] | None]:
-    """Return the specs of all clusters by their components' names, and their kubeconfig.
+def _create_platform(spec: "PlatformSpec | None", access: Any) -> "Platform | None":  # noqa: ANN401 - keywords
+    """Create the platform of the stack, if it has one, and export its offers to clusters of other stacks."""
+    if spec is None:
+        return None
+    from soperator_pulumi.platform import Platform  # noqa: PLC0415 - no other stack waits for it
+
+    platform = Platform("platform", spec, **access)
+    for name, value in platform.provided.model_dump().items():
+        pulumi.export(name, value)
+    return platform
+
+
+def _checked(values: Mapping[str, Any]) -> tuple[Specs, pulumi.Output[str] | None]:
+    """Return the specs of the stack, and their kubeconfig.
 
     Other stacks are read for a valid configuration alone, so that their absence hides no problem of it.
     """
     unread = StackOutputs(read=False)
     kubeconfig = _kubeconfig(values, unread)
-    specs, problems = _specs(values, unread)
-    if problems:
-        raise stack_config.error(problems)
+    specs = _specs(values, unread)
+    if specs.problems:
+        raise stack_config.error(specs.problems)
     if unread.found:
         outputs = StackOutputs(read=True)
         kubeconfig = _kubeconfig(values, outputs)
-        specs, _ = _specs(values, outputs)
+        specs = _specs(values, outputs)
     return specs, kubeconfig
 
 
@@ -61,20 +91,42 @@ def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Outp
     return pulumi.Config("soperator").get_secret("kubeconfig")
 
 
-def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> tuple[dict[str, ClusterSpec], list[Problem]]:
-    """Return the valid specs by their components' names, and the problems of the whole configuration."""
+def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> Specs:
+    """Return the valid specs, and the problems of the whole configuration."""
     described, problems = stack_config.read(values)
-    specs = {}
+    specs = Specs(problems=problems)
+    offers = _read_platform(values, outputs, specs)
     for each in described:
         description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.place)
-        named = {"name": each.component, **description} if isinstance(description, Mapping) else description
+        named = {"name": each.component, **offers, **description} if isinstance(description, Mapping) else description
         try:
-            specs[each.component] = parse_cluster(named, each.path)
+            specs.clusters[each.component] = parse_cluster(named, each.path)
         except SpecError as error:
             problems += [Problem(each.place(problem.path), problem.text) for problem in error.problems]
-    problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.items()})
+    problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.clusters.items()})
     malformed = {problem.path for problem in outputs.problems}
-    return specs, [*outputs.problems, *(each for each in problems if each.path not in malformed)]
+    specs.problems = [*outputs.problems, *(each for each in problems if each.path not in malformed)]
+    return specs
+
+
+def _read_platform(values: Mapping[str, Any], outputs: StackOutputs, specs: Specs) -> dict[str, Any]:
+    """Read the platform of the stack into `specs`, and return what it offers to the stack's clusters."""
+    if PLATFORM not in values:
+        return {}
+    from soperator_pulumi.platform.description import parse_platform  # noqa: PLC0415 - no other stack waits for it
+    from soperator_pulumi.platform.offers import provided_by  # noqa: PLC0415
+
+    description = outputs.resolve(values[PLATFORM], _place_in_platform)
+    try:
+        specs.platform = parse_platform(description, PLATFORM)
+    except SpecError as error:
+        specs.problems += [Problem(_place_in_platform(each.path), each.text) for each in error.problems]
+        return {}
+    return {"platform": provided_by(specs.platform)}
+
+
+def _place_in_platform(path: str) -> str:
+    return f"{PLATFORM}.{path}" if path else PLATFORM
 
 
 def _with_local_parts(description: object, settings: object) -> object:

@@ -10,6 +10,7 @@ import pulumi
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.merging import merged
 from soperator_pulumi.spec.validation.messages import meant_key, shown
 
 NAMESPACE = "soperator:"
@@ -17,11 +18,12 @@ ONE = "soperator:cluster"
 SEVERAL = "soperator:clusters"
 DEFAULTS = "soperator:defaults"
 LOCAL = "soperator:local"
+PLATFORM = "soperator:platform"
 KUBECONFIG = "soperator:kubeconfig"
 CONTEXT = "soperator:context"
 POLICY = "soperator:policy"
 SERVED_BY = "soperator:served_by"
-KEYS = (ONE, SEVERAL, DEFAULTS, LOCAL, KUBECONFIG, CONTEXT, POLICY, SERVED_BY)
+KEYS = (ONE, SEVERAL, PLATFORM, DEFAULTS, LOCAL, KUBECONFIG, CONTEXT, POLICY, SERVED_BY)
 """Allowed keys. The policy pack reads `soperator:policy`, the program all others."""
 
 COMPONENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
@@ -78,15 +80,6 @@ def read(values: Mapping[str, object]) -> tuple[list[Described], list[Problem]]:
     return [Described(*each, merged(defaults, each[-1])) for each in found], [*_problems(values)]
 
 
-def merged(defaults: object, own: object) -> object:
-    """Return `own` over `defaults`: mappings are merged key by key, and null removes a key. All else wins whole."""
-    if not isinstance(own, Mapping):
-        return own
-    base = defaults if isinstance(defaults, Mapping) else {}
-    both = {**base, **{key: merged(base.get(key), value) for key, value in own.items()}}
-    return {key: value for key, value in both.items() if value is not None}
-
-
 def clashes(specs: Mapping[str, ClusterSpec]) -> Iterator[Problem]:
     """Yield names and namespaces that two of several clusters have. The keys of `specs` are their paths."""
     for field in ("name", "namespace"):
@@ -137,10 +130,12 @@ def _problems(values: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(LOCAL, f"got {shown(local)}, needs the user of `make ssh` alone, such as {{user: demo}}.")
     if ONE in values and SEVERAL in values:
         yield Problem(SEVERAL, f"given together with {ONE}. Describe all clusters here, and remove that key.")
-    elif not values.get(SEVERAL, True) or not {ONE, SEVERAL} & {*values, *meant.values()}:
+    elif not values.get(SEVERAL, True) or not {ONE, SEVERAL, PLATFORM} & {*values, *meant.values()}:
         key = SEVERAL if SEVERAL in values else ONE
         yield Problem(
-            key, f"describes no cluster. Describe one under {ONE}, or several by their names under {SEVERAL}."
+            key,
+            f"describes no cluster. Describe one under {ONE}, several by their names under {SEVERAL}, or a platform "
+            f"for clusters of other stacks under {PLATFORM}.",
         )
 
 

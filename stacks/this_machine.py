@@ -16,7 +16,7 @@ def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
     """
     given = cluster.get("users", [])
     users = [_with_key(user, settings["user"]) for user in given] if isinstance(given, list) else given
-    return {"images": images.references(), **cluster, "users": users}
+    return {"images": images.references(slurm=images.version_of(cluster)), **cluster, "users": users}
 
 
 def _with_key(user: object, name: str) -> object:

@@ -1,16 +1,19 @@
-"""What every tier may ask for: the Kubernetes that tests run on."""
+"""Fixtures of every tier: the Kubernetes that tests run on."""
 
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
 
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
+from tests import failures_at_once, left_behind
 from tools import chosen_cluster, images
 from tools.chosen_cluster import ChosenCluster
 from tools.kube import binaries
@@ -63,11 +66,26 @@ class Kubernetes:
         assert done.returncode == 0, f"{' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def load_images(self) -> None:
-        """Bring our images to the embedded cluster; any other pulls them from a registry."""
+    def throw_away(self, namespace: str) -> None:
+        """Delete a namespace and kill what runs in it, and wait for nothing."""
+        try:
+            self.core.delete_namespace(namespace)
+        except ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        # No new pods come in a namespace that is being deleted.
+        self.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
+
+    def load_images(self, slurm: str = images.DEFAULT_SLURM) -> None:
+        """Bring our images with a version of Slurm to the embedded cluster; any other pulls them from a registry."""
         if self.target.embedded:
-            images.build()
-            images.load(self.target.embedded)
+            images.build(slurm=slurm)
+            images.load(self.target.embedded, slurm=slurm)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Print failures when they come."""
+    failures_at_once.register(config)
 
 
 @pytest.hookimpl(trylast=True)
@@ -83,7 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[Kubernetes]:
-    """The chosen cluster; the embedded one is started when it is not up, and is left up."""
+    """The chosen cluster. The embedded one is started, rid of what killed runs left, and left up."""
     chosen = chosen_cluster.choose()
     if chosen.embedded:
         chosen.embedded.up()
@@ -91,4 +109,8 @@ def kubernetes() -> Iterator[Kubernetes]:
     settings = client.Configuration()
     config.load_kube_config(str(chosen.kubeconfig), chosen.context, settings, persist_config=False)
     with client.ApiClient(settings) as api:
-        yield Kubernetes(chosen, binaries.KUBERNETES.installed / "kubectl", api)
+        made = Kubernetes(chosen, binaries.KUBERNETES.installed / "kubectl", api)
+        if chosen.embedded:
+            for namespace in left_behind.by_killed_runs():
+                made.throw_away(namespace)
+        yield made

@@ -15,7 +15,7 @@ ED25519_KEY = (
     + " somebody@example"
 )
 
-_IMAGES = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+_IMAGES = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail")
 IMAGES = {name: f"registry.example/soperator/{name.replace('_', '-')}:1" for name in _IMAGES}
 
 
@@ -123,6 +123,26 @@ _DRAIN = st.fixed_dictionaries(
 )
 
 
+_GPUS = st.sampled_from(
+    [
+        {"count": 8, "type": "h100"},
+        {"count": 4},
+        {"count": 8, "type": "mi300x", "resource": "amd.com/gpu"},
+        {"mig": {"1g.10gb": 7}},
+        {"count": 7, "type": "a100", "mig": {"3g.40gb.me": 1}},
+        {"count": 2, "type": "l4", "shards_per_gpu": 8},
+    ]
+)
+
+_DEVICES = {
+    "gpus": _GPUS,
+    "rdma": st.sampled_from([{"resource": "rdma/hca_shared"}, {"resource": "vpc.amazonaws.com/efa", "count": 32}]),
+    "extra_resources": st.just({"example.com/fuse": 1}),
+    "runtime_class": st.just("nvidia"),
+    "huge_pages": st.sampled_from([{"2Mi": "4Gi"}, {"1Gi": "16Gi", "2Mi": "512Mi"}]),
+}
+
+
 def _node_set(name: str) -> st.SearchStrategy[Data]:
     return st.fixed_dictionaries(
         {
@@ -139,6 +159,10 @@ def _node_set(name: str) -> st.SearchStrategy[Data]:
             "wait_until_ready": st.booleans(),
             "drain": _DRAIN,
             "rolling_update": st.fixed_dictionaries({}, optional={"max_unavailable": _SHARES}),
+            "environment": st.just({"NCCL_DEBUG": "INFO", "NCCL_MIN_NCHANNELS": 4}),
+            "nccl_topology": st.just('<system version="1"><cpu numaid="0"/></system>\n'),
+            "lock_memory": st.booleans(),
+            **_DEVICES,
             **_SCHEDULED,
         },
     )
@@ -233,7 +257,7 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
                 "slurm": st.fixed_dictionaries(
                     {},
                     optional={
-                        "version": st.just("24.11"),
+                        "version": st.sampled_from(["24.11", "26.05"]),
                         "constrain": st.sampled_from(["cgroup", "none"]),
                         "max_nodes": st.integers(256, 65_536),
                         "extra": SLURM_EXTRA,
@@ -270,6 +294,11 @@ def cluster_data(draw: st.DrawFn, *, min_node_sets: int = 1) -> Data:
             },
         )
     )
+    slurm: Any = optional.get("slurm", {})
+    if slurm.get("constrain") == "none":
+        for node_set in node_sets:
+            if "mig" in node_set.get("gpus", ()):
+                del node_set["gpus"]
     return {
         "name": draw(st.from_regex(r"c[a-z0-9]{0,38}", fullmatch=True)),
         "images": dict(IMAGES),

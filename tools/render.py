@@ -11,7 +11,7 @@ import pulumi
 
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.manifests import Manifests, manifests_of
-from soperator_pulumi.testing import deploy
+from soperator_pulumi.testing import Deployment, deploy
 from tools import console, paths
 from tools.console import UserError, say, step
 from tools.engine import Target
@@ -45,16 +45,36 @@ def render(root: Path, stack: str) -> Manifests:
     Raises:
         UserError: The project, the stack's configuration or the program has problems.
     """
+    try:
+        return manifests_of(rendered_deployment(root, stack))
+    except SoperatorError as error:
+        raise UserError(str(error)) from None
+
+
+def rendered_deployment(
+    root: Path, stack: str, stack_outputs: Mapping[str, Mapping[str, str]] | None = None
+) -> Deployment:
+    """Return the registrations of a stack's program, run against mocks.
+
+    Args:
+        root: Folder of `Pulumi.yaml`.
+        stack: Name of the stack.
+        stack_outputs: Outputs of other stacks, by stack and name. Default: none.
+
+    Raises:
+        UserError: The project, the stack's configuration or the program has problems.
+    """
     project = load(Target(project=root, stack=stack, state=paths.state_dir()))
     try:
-        deployment = deploy(lambda: _run(project), config=project.config, project=project.name, stack_name=stack)
-        return manifests_of(deployment)
+        return deploy(
+            lambda: _run(project), config=project.config, project=project.name, stack_name=stack, stacks=stack_outputs
+        )
     except (SoperatorError, pulumi.RunError) as error:
         raise UserError(str(error)) from None
     except LookupError as error:  # an output of another stack
         raise UserError(
             f"{error.args[0]}\nA rendering reads no other stack. Put the value itself in place of `from_stack` in the "
-            f"file of stack {stack}."
+            f"file of stack {stack}; or, in a preflight, give --stack-output <stack>:<output>=<value>."
         ) from None
 
 

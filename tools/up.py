@@ -25,11 +25,13 @@ def main() -> None:
     clusters = descriptions(stack)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
-        if build.is_needed(chosen.embedded):
-            build.build(chosen.embedded)
+        versions = sorted({images.version_of(each.merged) for each in clusters})
+        if build.is_needed(chosen.embedded, versions):
+            build.build(chosen.embedded, versions)
         chosen.embedded.up()
-        images.build()  # sources may have changed meanwhile: compiling Kubernetes takes long
-        images.load(chosen.embedded)
+        for version in versions:
+            images.build(slurm=version)  # sources may have changed meanwhile: compiling Kubernetes takes long
+            images.load(chosen.embedded, slurm=version)
     else:
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
         require_images_that_can_be_pulled(stack, clusters)

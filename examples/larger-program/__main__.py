@@ -11,6 +11,7 @@ from soperator_pulumi import SlurmCluster
 config = pulumi.Config("soperator")
 kubeconfig = config.require_secret("kubeconfig")
 name = f"research-{pulumi.get_stack()}"
+protect = config.get_bool("protect", default=True)
 
 provider = kubernetes.Provider("research", kubeconfig=kubeconfig)
 namespace = kubernetes.core.v1.Namespace(
@@ -19,8 +20,9 @@ namespace = kubernetes.core.v1.Namespace(
         "name": name,
         # Jobs are moved into the jail by SYS_ADMIN, which the other levels forbid. No container is privileged.
         "labels": {"team": "research", "pod-security.kubernetes.io/enforce": "privileged"},
+        "annotations": {"soperator-pulumi/privileged-because": "SYS_ADMIN moves jobs into the jail"},
     },
-    opts=pulumi.ResourceOptions(provider=provider),
+    opts=pulumi.ResourceOptions(provider=provider, protect=protect),  # its volumes would leave with it
 )
 
 
@@ -38,7 +40,7 @@ def claim(volume: str, size_gib: int) -> kubernetes.core.v1.PersistentVolumeClai
             "storage_class_name": config.get("storage-class"),
             "resources": {"requests": {"storage": f"{size_gib}Gi"}},
         },
-        opts=pulumi.ResourceOptions(provider=provider, protect=config.get_bool("protect", default=True)),
+        opts=pulumi.ResourceOptions(provider=provider, protect=protect),
     )
 
 

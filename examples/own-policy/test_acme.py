@@ -10,10 +10,23 @@ from soperator_pulumi.testing import deploy
 CLUSTER: dict[str, Any] = {
     "images": {
         name: f"registry.example.com/{name}:1"
-        for name in ("controller", "worker", "login", "munge", "jail_tools", "jail")
+        for name in (
+            "controller",
+            "worker",
+            "login",
+            "accounting",
+            "database",
+            "exporter",
+            "munge",
+            "jail_tools",
+            "jail",
+        )
     },
     "node_sets": [{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
     "login": {"replicas": 2},
+    "accounting": {"dump": {}},
+    "metrics": {"alerts": {}},
+    "health": {"long_checks": {"memory_bandwidth": {}}},
     "network": {"egress": ["internet", "10.20.0.0/16"]},
 }
 

@@ -9,7 +9,7 @@ from research import create_research
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.testing import Deployment, deploy
 
-NAMES = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+NAMES = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail")
 CLUSTER = {"images": {name: f"registry.example.com/{name}:1" for name in NAMES}}
 
 
@@ -30,7 +30,7 @@ def test_the_stack_decides_how_many_nodes_there_are() -> None:
 def test_the_volumes_with_homes_and_jobs_are_protected() -> None:
     claims = deployed().resources("PersistentVolumeClaim")
 
-    assert len(claims) == 2
+    assert len(claims) == 3
     assert all(claim.request.protect and claim.request.retainOnDelete for claim in claims)
 
 

@@ -1,8 +1,8 @@
 """Arguments of SlurmCluster: their types, and the spec and the access that they describe."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -10,8 +10,9 @@ from pulumi.runtime import get_root_resource
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.lifecycle import AccessArgs, KubernetesAccess
-from soperator_pulumi.spec.args import ClusterArgs
+from soperator_pulumi.spec.args import ClusterArgs, ProvidedArgs
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
+from soperator_pulumi.spec.platform.provided import ProvidedSpec
 
 WHERE = "soperator:cluster"
 """Name of the spec in messages."""
@@ -23,8 +24,29 @@ _names: WeakKeyDictionary[object, dict[str, str]] = WeakKeyDictionary()
 """Component of each cluster's name, by the stack or the remote program that runs."""
 
 
+@runtime_checkable
+class Provides(Protocol):
+    """A component that offers names of resources and classes, such as `Platform`."""
+
+    provided: ProvidedSpec
+    """Offers."""
+
+    access: KubernetesAccess
+    """Access to its Kubernetes."""
+
+
 class SlurmClusterArgs(ClusterArgs, AccessArgs, total=False):
     """Description of the cluster, and the Kubernetes that it goes to. Default of `name`: the component's."""
+
+    platform: Provides | ProvidedArgs
+    """Platform that the cluster stands on: the component, after which the cluster is created and before which it is
+    destroyed, or the offers of another stack's. They are defaults of the node sets and of the jail's volume."""
+
+
+def platform_of(args: object, kwargs: Mapping[str, Any]) -> pulumi.Resource | None:
+    """Return the component of the platform that a cluster is given, before which it must not be created."""
+    given = kwargs.get("platform", args.get("platform") if isinstance(args, Mapping) else None)
+    return given if isinstance(given, pulumi.Resource) else None
 
 
 class InvalidClusterError(SpecError, pulumi.RunError):
@@ -40,15 +62,43 @@ def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple
     described: dict[str, Any] = {"name": component, **args} if isinstance(args, Mapping) else {"name": component}
     given = {**described, **kwargs}
     access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
+    elsewhere: list[Problem] = []
+    if isinstance(given.get("platform"), Provides):
+        elsewhere = [*_elsewhere(access, given["platform"].access)]
+        given["platform"] = given["platform"].provided
     if isinstance(args, ClusterSpec):
-        besides = sorted(given.keys() - {"name"})
-        if besides:
-            raise refusal(component, *(Problem(key, "given beside a ClusterSpec. Put it there.") for key in besides))
+        # The offers of a platform are defaults of a description. A checked spec has them; the platform orders it.
+        besides = sorted(given.keys() - {"name", *(["platform"] if platform_of(args, kwargs) else [])})
+        elsewhere += [Problem(key, "given beside a ClusterSpec. Put it there.") for key in besides]
+        if elsewhere:
+            raise refusal(component, *elsewhere)
         return args, access
     try:
-        return parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE), access
+        spec = parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE)
     except SpecError as error:
-        raise InvalidClusterError(error.where, error.problems) from None
+        raise InvalidClusterError(error.where, [*elsewhere, *error.problems]) from None
+    if elsewhere:
+        raise refusal(component, *elsewhere)
+    return spec, access
+
+
+def _elsewhere(own: KubernetesAccess, of_platform: KubernetesAccess) -> Iterator[Problem]:
+    """Yield the settings by which a cluster would go to another Kubernetes than its platform."""
+    for name, ours, theirs in (
+        ("kubeconfig", own.kubeconfig, of_platform.kubeconfig),
+        ("context", own.context, of_platform.context),
+    ):
+        differs = isinstance(ours, str) and isinstance(theirs, str) and ours != theirs
+        if theirs is not None and (ours is None or differs):
+            found = "missing" if ours is None else "another"
+            text = f"{found}, but the platform is given one: the cluster might go to another Kubernetes. Give the same."
+            yield Problem(name, text)
+
+
+def where_of(component: str) -> str:
+    """Return the name of a component's spec in messages: its key, where a stack describes several clusters."""
+    several = pulumi.Config("soperator").get("clusters") is not None
+    return f"{WHERE}s.{component}" if several else WHERE
 
 
 def reserve_name(cluster: str, component: str) -> None:

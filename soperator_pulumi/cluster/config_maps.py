@@ -1,11 +1,13 @@
 """The cluster's ConfigMaps: their files, their readers, and the reload after a change of each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soperator_pulumi.cluster.containers import MERGED_SUMS, USERS_CONFIG_MAP
+from soperator_pulumi.cluster.containers import HEALTH_CONFIG_MAP, MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Reader
+from soperator_pulumi.render.job_hooks import hook_files
+from soperator_pulumi.render.node_health import health_files
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config
 from soperator_pulumi.render.users import authorized_keys, user_files
@@ -24,35 +26,17 @@ class ConfigMaps:
     """Public keys, a file a user."""
     sshd: ConfigFiles
     """sshd_config."""
+    health: ConfigFiles
+    """Settings of the quick checks, a file a node set, and of the hooks of jobs."""
 
     @property
     def resources(self) -> tuple[ConfigFiles, ...]:
         """All of them."""
-        return (self.slurm, self.users, self.ssh_keys, self.sshd)
+        return (self.slurm, self.users, self.ssh_keys, self.sshd, self.health)
 
 
-def create_config_maps(name: str, scope: Scope, spec: ClusterSpec) -> ConfigMaps:
-    """Create the ConfigMaps."""
-
-    def config_files(
-        config_map: str,
-        files: Mapping[str, str],
-        readers: Sequence[Reader],
-        after_sync: AfterSync = AfterSync.NOTHING,
-    ) -> ConfigFiles:
-        return ConfigFiles(
-            f"{name}-{config_map}",
-            config_map=config_map,
-            cluster=scope.connection(),
-            labels=scope.object_labels(),
-            annotations=scope.annotations,
-            files=files,
-            readers=readers,
-            after_sync=after_sync,
-            opts=scope.options(),
-        )
-
-    slurmctld = Reader(component="controller", container="slurmctld")
+def create_users(name: str, scope: Scope, spec: ClusterSpec) -> ConfigFiles:
+    """Create the ConfigMap of the users, which slurmdbd's pod needs as well."""
     knows_users = [
         # Their sidecar merges the spec's users with those added inside the jail.
         Reader(component="controller", container="slurmctld", sums=MERGED_SUMS),
@@ -60,11 +44,43 @@ def create_config_maps(name: str, scope: Scope, spec: ClusterSpec) -> ConfigMaps
         # A job carries its user's identity. On workers, of which there may be thousands, the files only show names.
         Reader(component="worker", container="slurmd", verified=False),
     ]
+    return _config_files(name, scope, USERS_CONFIG_MAP, user_files(spec), *knows_users)
+
+
+def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: ConfigFiles) -> ConfigMaps:
+    """Create the ConfigMaps besides that of the users."""
+    slurmctld = Reader(component="controller", container="slurmctld")
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")
+    # A node reads them each round: until it has the new ones, it checks by the old.
+    checks = Reader(component="worker", container="slurmd", verified=False)
     return ConfigMaps(
-        slurm=config_files(SLURM_CONFIG_MAP, slurm_files(spec), [slurmctld], AfterSync.SLURM),
-        users=config_files(USERS_CONFIG_MAP, user_files(spec), knows_users),
-        ssh_keys=config_files("ssh-keys", authorized_keys(spec), [sshd_keys]),
-        sshd=config_files("sshd-config", {"sshd_config": sshd_config(spec)}, [sshd], AfterSync.SSHD),
+        slurm=_config_files(name, scope, SLURM_CONFIG_MAP, slurm_files(spec), slurmctld, after_sync=AfterSync.SLURM),
+        users=users,
+        ssh_keys=_config_files(name, scope, "ssh-keys", authorized_keys(spec), sshd_keys),
+        sshd=_config_files(
+            name, scope, "sshd-config", {"sshd_config": sshd_config(spec)}, sshd, after_sync=AfterSync.SSHD
+        ),
+        health=_config_files(name, scope, HEALTH_CONFIG_MAP, {**health_files(spec), **hook_files(spec)}, checks),
+    )
+
+
+def _config_files(
+    name: str,
+    scope: Scope,
+    config_map: str,
+    files: Mapping[str, str],
+    *readers: Reader,
+    after_sync: AfterSync = AfterSync.NOTHING,
+) -> ConfigFiles:
+    return ConfigFiles(
+        f"{name}-{config_map}",
+        config_map=config_map,
+        cluster=scope.connection(),
+        labels=scope.object_labels(),
+        annotations=scope.annotations,
+        files=files,
+        readers=readers,
+        after_sync=after_sync,
+        opts=scope.options(),
     )

@@ -3,7 +3,7 @@
 Each reason beside a part was measured with Slurm 24.11 in pods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi_kubernetes.core.v1 import (
@@ -19,6 +19,7 @@ from pulumi_kubernetes.core.v1 import (
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.cluster.secrets import Keys
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
@@ -32,6 +33,9 @@ LAST_WORDS = "/run/termination-log"
 """Termination message of containers whose devices jobs or sessions see. The default is among the devices, where
 everybody could fill the machine's disk."""
 
+JWT_SECRET_DIR = "/etc/jwt-secret"  # noqa: S105 a directory
+"""Directory with the key that signs tokens as Kubernetes mounts it, in a mode that Slurm refuses."""
+
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
 BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), limits=ResourceAmounts(memory="64Mi"))
@@ -39,6 +43,9 @@ BURSTABLE = PodResources(requests=ResourceAmounts(cpu="10m", memory="32Mi"), lim
 
 USERS_CONFIG_MAP = "users"
 """ConfigMap with passwd, group and shadow of the spec's users."""
+
+HEALTH_CONFIG_MAP = "health"
+"""ConfigMap with the settings of the quick checks."""
 
 MERGED_SUMS = f"{layout.USER_FILES}/declared.sha256"
 """Sums of the declared files that the sidecar has merged: its last file."""
@@ -91,11 +98,16 @@ def mounting_profile(spec: ClusterSpec) -> str | None:
     return None if spec.jail.app_armor is None else spec.jail.app_armor.capitalize()
 
 
-def requirements(resources: PodResources) -> ResourceRequirementsArgs:
-    """Return a container's requests and limits."""
+def requirements(resources: PodResources, devices: Mapping[str, str] | None = None) -> ResourceRequirementsArgs:
+    """Return a container's requests and limits.
+
+    Args:
+        resources: CPU and memory.
+        devices: Extended resources and huge pages, with equal requests and limits. Default: none.
+    """
 
     def amounts(given: ResourceAmounts) -> dict[str, pulumi.Input[str]]:
-        pairs = {"cpu": given.cpu, "memory": given.memory}
+        pairs = {"cpu": given.cpu, "memory": given.memory, **(devices or {})}
         return {name: value for name, value in pairs.items() if value is not None}
 
     return ResourceRequirementsArgs(
@@ -175,6 +187,18 @@ def prepare(
         resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         volume_mounts=[place.in_container() for place in places],
     )
+
+
+def jwt_key(keys: Keys, mode: int = 0o400) -> list[Mount]:
+    """Mount the key that signs tokens, for root; none without the REST API."""
+    if keys.jwt is None:
+        return []
+    return [mounts.secret_file("jwt-secret", keys.jwt, JWT_SECRET_DIR, layout.JWT_KEY, mode)]
+
+
+def key_version(spec: ClusterSpec) -> dict[str, str]:
+    """Return the annotation of pods that read the key which signs tokens: they are replaced for another key."""
+    return {} if spec.rest is None else {"soperator-pulumi/jwt-key-version": str(spec.rest.key_version)}
 
 
 def merged_users() -> Mount:

@@ -9,8 +9,11 @@ from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
     INIT,
+    JWT_SECRET_DIR,
     asks,
     hardened,
+    jwt_key,
+    key_version,
     merged_users,
     munge_socket,
     prepare,
@@ -20,6 +23,7 @@ from soperator_pulumi.cluster.containers import (
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
 
@@ -32,8 +36,21 @@ if [ "$(stat -c %u {layout.STATE_DIR})" != {layout.SLURM_UID} ]; then
     chmod 0700 {layout.STATE_DIR}
     chown {layout.SLURM_UID}:{layout.SLURM_UID} {layout.STATE_DIR}
 fi
+: > {layout.NODE_GRES}
+rm -f {layout.RUN_DIR}/{layout.JWT_KEY}
+if [ -e {JWT_SECRET_DIR}/{layout.JWT_KEY} ]; then
+    cat {JWT_SECRET_DIR}/{layout.JWT_KEY} > {layout.RUN_DIR}/{layout.JWT_KEY}
+else
+    head -c 32 /dev/urandom > {layout.RUN_DIR}/{layout.JWT_KEY}
+fi
+chmod 0400 {layout.RUN_DIR}/{layout.JWT_KEY}
+chown {layout.SLURM_UID}:{layout.SLURM_UID} {layout.RUN_DIR}/{layout.JWT_KEY}
 """
-"""In place of the pod's `fsGroup`: by that, the kubelet would change the group of the jail as well."""
+"""Owner of the state, in place of the pod's `fsGroup`: by that, the kubelet would change the group of the jail as well.
+And an empty file for a node's generic resources: slurmctld looks into all files that gres.conf includes, and waits a
+minute for one that is missing (`s_p_parse_file` in src/common/parse_config.c, measured). And the key that signs tokens,
+with the owner that slurmctld demands: where the REST API is only being switched on, a key of the pod's own, which signs
+no token, until the pod has the cluster's."""
 
 
 class Controller(pulumi.ComponentResource):
@@ -61,7 +78,7 @@ class Controller(pulumi.ComponentResource):
         self.stateful_set = StatefulSet(
             name,
             # Pulumi does not wait, as the workers start at the same time. `ready` does.
-            metadata=own.metadata("controller", "controller", annotations=NOT_AWAITED),
+            metadata=own.metadata("controller", "controller", annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=1,
@@ -84,7 +101,9 @@ def _role(parts: Parts) -> Role:
     spec = parts.spec
     # A directory of the volume, as the root of many volumes is open to everybody, or to root alone.
     state = mounts.claim("state", parts.state.name, layout.STATE_DIR, _STATE_IN_VOLUME)
-    places = [*_mounts(), state]
+    run = mounts.memory("run", layout.RUN_DIR, "1Mi")
+    places = [*_mounts(), run, state]
+    key = jwt_key(parts.keys)
     users, users_mounts = users_sidecar(spec, parts.jail.name, writes_tree=True)
     daemon = ContainerArgs(
         name="slurmctld",
@@ -92,8 +111,11 @@ def _role(parts: Parts) -> Role:
         image_pull_policy=spec.images.pull_policy,
         # Not /etc/slurm: `scontrol` in the pod asks slurmctld for the configuration in force, so no probe fails for a
         # new file that is wrong.
-        command=[*INIT, "slurmctld", "-D", "-f", f"{SLURM_FILES}/slurm.conf"],
-        env=[EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}")],
+        command=[*INIT, "start-slurmctld", f"{SLURM_FILES}/slurm.conf"],
+        env=[
+            EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
+            version_of_spec(spec),
+        ],
         ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],
         security_context=hardened(uid=layout.SLURM_UID),
         resources=requirements(spec.controller.pod_resources),
@@ -106,10 +128,11 @@ def _role(parts: Parts) -> Role:
     return Role(
         component="controller",
         daemon=daemon,
-        mounts=[*places, *users_mounts],
+        mounts=[*places, *key, *users_mounts],
         scheduling=spec.controller,
-        prepare=prepare(spec, spec.images.controller, _PREPARE, [state], capabilities=["CHOWN"]),
+        prepare=prepare(spec, spec.images.controller, _PREPARE, [run, state, *key], capabilities=["CHOWN"]),
         sidecars=[users],
+        annotations=key_version(spec),
         grace_seconds=60,  # slurmctld saves its state on SIGTERM
     )
 
@@ -119,6 +142,5 @@ def _mounts() -> list[Mount]:
         munge_socket(),
         mounts.config_files(SLURM_CONFIG_MAP, SLURM_FILES),
         merged_users(),
-        mounts.memory("run", layout.RUN_DIR, "1Mi"),
         mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
     ]

@@ -113,6 +113,7 @@ def _arguments(spec: ClusterSpec, source: Sequence[pulumi.Input[str]]) -> list[p
         *("--tree", tree_id(spec), "--source", source_name(spec)),
         *source,
         *(["--limit-mib-per-second", str(limit)] if limit is not None else []),
+        *(word for name, why in sorted(spec.jail.storage.accept.items()) for word in ("--accept", f"{name}={why}")),
     ]
 
 

@@ -40,6 +40,7 @@ from soperator_pulumi.cluster.containers import (
 from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.slurm_releases import version_mark
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import login_arguments
@@ -91,7 +92,7 @@ class LoginNodes(pulumi.ComponentResource):
         own, login, keys = scope.within(self), parts.spec.login, parts.keys
         self.stateful_set = StatefulSet(
             name,
-            metadata=own.metadata("login", "login", annotations=NOT_AWAITED),
+            metadata=own.metadata("login", "login", annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=login.replicas,

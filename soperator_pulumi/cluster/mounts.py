@@ -7,7 +7,7 @@ jobs are constrained, else of the pod. A submount at the same path replaces eith
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -85,6 +85,19 @@ def secret_file(name: str, file: SecretFile, path: str, file_name: str, mode: in
     return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
 
 
+def secret_files(name: str, path: str, mode: int) -> Mount:
+    """Mount a Secret as a directory, so that its changes reach the pod, with the given mode of its files."""
+    source = SecretVolumeSourceArgs(secret_name=name, default_mode=mode)
+    return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
+
+
+def secret_files_as(name: str, secret: pulumi.Input[str], files: Mapping[str, str], path: str, mode: int) -> Mount:
+    """Mount files of a Secret, by their keys, under names of their own in the directory `path`."""
+    items = [KeyToPathArgs(key=key, path=file_name) for key, file_name in files.items()]
+    source = SecretVolumeSourceArgs(secret_name=secret, items=items, default_mode=mode)
+    return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
+
+
 def claim(
     name: str,
     claim_name: pulumi.Input[str],
@@ -98,9 +111,9 @@ def claim(
     return Mount(name, VolumeArgs(name=name, persistent_volume_claim=source), path, read_only, sub_path)
 
 
-def machine_directory(name: str, source: str, path: str, *, read_only: bool = False) -> Mount:
-    """Mount the existing directory `source` of the machine."""
-    host_path = HostPathVolumeSourceArgs(path=source, type="Directory")
+def machine_directory(name: str, source: str, path: str, *, read_only: bool = False, kind: str = "Directory") -> Mount:
+    """Mount the directory `source` of the machine, an existing one unless `kind` is `DirectoryOrCreate`."""
+    host_path = HostPathVolumeSourceArgs(path=source, type=kind)
     return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only)
 
 

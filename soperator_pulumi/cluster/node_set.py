@@ -3,17 +3,19 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
-from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
+from pulumi_kubernetes.core.v1 import ConfigMap, PodTemplateSpecArgs
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, create_disruption_budget, pod_template
 from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, FORCED, NOT_AWAITED, Scope
-from soperator_pulumi.cluster.worker import worker_role
+from soperator_pulumi.cluster.slurm_releases import version_mark
+from soperator_pulumi.cluster.worker import topology_config_map, worker_role
 from soperator_pulumi.lifecycle import (
     IDENTITY_ANNOTATION,
     POLICY_ANNOTATION,
@@ -22,7 +24,7 @@ from soperator_pulumi.lifecycle import (
     NodeDrain,
     NodesReady,
 )
-from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.node_set import NCCL_TOPOLOGY_PATH, NodeSetSpec
 
 _ALL_AT_ONCE = "Parallel"
 
@@ -34,6 +36,9 @@ class NodeSet(pulumi.ComponentResource):
     `drain_gate` drains all nodes before it is deleted; `ready` waits for new nodes and recreates those whose pods
     changed, as a changed pod template restarts nothing by itself (`OnDelete`).
     """
+
+    topology: ConfigMap | None
+    """Topology file of NCCL, where the spec has its text. A change reaches jobs without a new pod."""
 
     drain: NodeDrain
     """Drain of surplus nodes. Outputs the replicas that the StatefulSet may have."""
@@ -66,6 +71,7 @@ class NodeSet(pulumi.ComponentResource):
         template = pod_template(own, parts, worker_role(parts, node_set, own.owner))
         digest = _digest(template)
         policy = node_set.drain.model_dump(mode="json")
+        self.topology = _topology(name, own, node_set)
         self.drain = NodeDrain(
             f"{name}-drain",
             cluster=cluster,
@@ -85,6 +91,7 @@ class NodeSet(pulumi.ComponentResource):
                 {
                     **NOT_AWAITED,
                     **FORCED,
+                    **version_mark(parts.spec),
                     IDENTITY_ANNOTATION: identity,
                     POLICY_ANNOTATION: json.dumps(policy, sort_keys=True),
                     TEMPLATE_ANNOTATION: digest,
@@ -98,7 +105,7 @@ class NodeSet(pulumi.ComponentResource):
                 selector=LabelSelectorArgs(match_labels=cluster.selector),
                 template=template,
             ),
-            opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain]),
+            opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain, *filter(None, [self.topology])]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "worker", node_set.name)
         recorded = cluster.pinned(self.drain.namespace_uid)
@@ -129,6 +136,17 @@ class NodeSet(pulumi.ComponentResource):
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
         """Last children apart from `ready`, which fails if nodes never join."""
         return self.drain_gate, self.disruption_budget
+
+
+def _topology(name: str, scope: Scope, node_set: NodeSetSpec) -> ConfigMap | None:
+    if node_set.nccl_topology is None:
+        return None
+    return ConfigMap(
+        f"{name}-nccl-topology",
+        metadata=scope.metadata(topology_config_map(node_set), "worker", node_set.name, FORCED),
+        data={PurePosixPath(NCCL_TOPOLOGY_PATH).name: node_set.nccl_topology},
+        opts=scope.options(),
+    )
 
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:

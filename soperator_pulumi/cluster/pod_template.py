@@ -1,7 +1,7 @@
 """Pods: their common parts, and the template of Slurm's pods, with munged beside the daemon."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from pulumi_kubernetes.core.v1 import (
@@ -67,6 +67,13 @@ class Role:
     """Seconds from SIGTERM to SIGKILL."""
     affinity: AffinityArgs | None = None
     """Default where the spec has none."""
+    taints: Sequence[str] = ()
+    """Keys of further taints that the pods tolerate."""
+    runtime_class: str | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Further annotations of the pods."""
+    service_account: str | None = None
+    """Name of the ServiceAccount of the pods. None for that of the namespace. No token is mounted for either."""
 
 
 def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
@@ -74,7 +81,7 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     spec = parts.spec
     sidecar, sidecar_mounts = munged(spec, parts.keys.munge, guaranteed=role.guaranteed)
     return PodTemplateSpecArgs(
-        metadata=pod_metadata(scope, role.component, role.node_set),
+        metadata=pod_metadata(scope, role.component, role.node_set, role.annotations),
         spec=pod_spec(
             spec,
             role.scheduling,
@@ -86,13 +93,20 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
             grace_seconds=role.grace_seconds,
             affinity=role.affinity,
             sysctls=[ROOTS_PORTS],
+            taints=role.taints,
+            runtime_class=role.runtime_class,
+            service_account=role.service_account,
         ),
     )
 
 
-def pod_metadata(scope: Scope, component: str, node_set: str | None = None) -> ObjectMetaArgs:
+def pod_metadata(
+    scope: Scope, component: str, node_set: str | None = None, annotations: Mapping[str, str] | None = None
+) -> ObjectMetaArgs:
     """Return the metadata of a component's pods."""
-    return ObjectMetaArgs(labels=scope.pod_labels(component, node_set), annotations={**scope.annotations} or None)
+    return ObjectMetaArgs(
+        labels=scope.pod_labels(component, node_set), annotations={**scope.annotations, **(annotations or {})} or None
+    )
 
 
 def pod_spec(
@@ -107,6 +121,9 @@ def pod_spec(
     affinity: AffinityArgs | None = None,
     restart_policy: str | None = None,
     sysctls: Sequence[SysctlArgs] | None = None,
+    taints: Sequence[str] = (),
+    runtime_class: str | None = None,
+    service_account: str | None = None,
 ) -> PodSpecArgs:
     """Return the specification of a pod, without a token and without an `fsGroup`.
 
@@ -119,6 +136,7 @@ def pod_spec(
         volumes=list(volumes.values()),
         dns_config=dns_config,
         enable_service_links=False,
+        service_account_name=service_account,
         automount_service_account_token=False,
         termination_grace_period_seconds=grace_seconds,
         restart_policy=restart_policy,
@@ -127,10 +145,16 @@ def pod_spec(
         ),
         image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
         node_selector=scheduling.node_selector or None,
-        tolerations=[TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations] or None,
+        tolerations=_tolerations(scheduling, taints) or None,
+        runtime_class_name=runtime_class,
         affinity=_affinity(scheduling) or affinity,
         priority_class_name=scheduling.priority_class,
     )
+
+
+def _tolerations(scheduling: Scheduled, taints: Sequence[str]) -> list[TolerationArgs]:
+    given = [TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations]
+    return [*given, *(TolerationArgs(key=key, operator="Exists") for key in taints)]
 
 
 def _affinity(scheduling: Scheduled) -> AffinityArgs | None:

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 import pulumi
 
 from soperator_pulumi.cluster.storage import JAIL_CLAIM, STATE_CLAIM
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec import accounting
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.platform.provided import ProvidedSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import VolumeSpec
 
@@ -13,8 +16,22 @@ Reference = dict[str, pulumi.Input[str]]
 
 
 def references(spec: ClusterSpec) -> list[Reference]:
-    """Return the objects that must exist, each with the path of its field in the spec."""
-    return [*_secrets(spec), *_volumes(spec), *_priority_classes(spec)]
+    """Return the objects that must exist, each with the path of its field in the spec.
+
+    The platform creates or has checked those that it offers: a preview of both together does not find them yet.
+    """
+    offered = _offered(spec.platform)
+    every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_custom_kinds(spec)]
+    return [each for each in every if (each["kind"], each["name"]) not in offered]
+
+
+def _offered(platform: ProvidedSpec) -> list[tuple[str, object]]:
+    offers = {
+        "StorageClass": platform.storage_class,
+        "PersistentVolume": platform.static_volume,
+        "PersistentVolumeClaim": platform.existing_claim,
+    }
+    return [(kind, name) for kind, name in offers.items() if isinstance(name, str)]
 
 
 def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
@@ -23,15 +40,38 @@ def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
         yield _reference("secrets.munge_key", "Secret", munge.secret, key=munge.key, holds="munge key")
     if ssh_host is not None:
         yield _reference("secrets.ssh_host_key", "Secret", ssh_host.secret, key=ssh_host.key, holds="ssh host key")
+    if spec.rest is not None:
+        if (jwt := spec.secrets.jwt_key) is not None:
+            yield _reference("secrets.jwt_key", "Secret", jwt.secret, key=jwt.key, holds="jwt key")
+        if spec.rest.tls is not None:
+            yield _reference("rest.tls", "Secret", spec.rest.tls.secret, key="tls.key")
+            yield _reference("rest.tls", "Secret", spec.rest.tls.secret, key="tls.crt")
+    own = spec.accounting.own if spec.accounting is not None else None
+    external = spec.accounting.database.external if spec.accounting is not None else None
+    database = "accounting.database"
+    if own is not None and own.password is not None:
+        given = own.password
+        yield _reference(f"{database}.own.password", "Secret", given.secret, key=given.key)
+    if external is not None:
+        given = external.password
+        yield _reference(f"{database}.external.password", "Secret", given.secret, key=given.key)
+        if external.authority is not None:
+            authority = external.authority
+            yield _reference(f"{database}.external.authority", "Secret", authority.secret, key=authority.key)
     for index, secret in enumerate(spec.images.pull_secrets):
         yield _reference(f"images.pull_secrets[{index}]", "Secret", secret)
 
 
 def _volumes(spec: ClusterSpec) -> Iterator[Reference]:
-    volumes: tuple[tuple[str, VolumeSpec, str, str], ...] = (
+    volumes: list[tuple[str, VolumeSpec, str, str]] = [
         ("jail.storage", spec.jail.storage, "ReadWriteMany", JAIL_CLAIM),
         ("storage.state", spec.storage.state, "ReadWriteOnce", STATE_CLAIM),
-    )
+    ]
+    own, dump = (spec.accounting.own, spec.accounting.dump) if spec.accounting is not None else (None, None)
+    if own is not None:
+        volumes.append(("accounting.database.own.storage", own.storage, "ReadWriteOnce", layout.DATABASE_CLAIM))
+    if dump is not None:
+        volumes.append(("accounting.dump.storage", dump.storage, "ReadWriteOnce", layout.DUMPS_CLAIM))
     for path, volume, mode, claim in volumes:
         if volume.existing_claim is not None:
             yield _reference(f"{path}.existing_claim", "PersistentVolumeClaim", volume.existing_claim, holds=mode)
@@ -52,10 +92,30 @@ def _priority_classes(spec: ClusterSpec) -> Iterator[Reference]:
         ("login", spec.login),
         ("jail.populate", spec.jail.populate),
     ]
+    if spec.rest is not None:
+        roles.append(("rest", spec.rest))
+    roles += accounting.roles(spec.accounting)
     roles += [(f"node_sets[{index}]", node_set) for index, node_set in enumerate(spec.node_sets)]
     for path, role in roles:
         if role.priority_class is not None:
             yield _reference(f"{path}.priority_class", "PriorityClass", role.priority_class)
+
+
+def _custom_kinds(spec: ClusterSpec) -> Iterator[Reference]:
+    """Yield the kinds of other projects' operators, unless the platform brings them."""
+    metrics, accounting_spec, platform = spec.metrics, spec.accounting, spec.platform
+    if metrics is not None and not platform.kube_prometheus_stack:
+        if metrics.pod_monitor:
+            yield _definition("metrics.pod_monitor", "podmonitors.monitoring.coreos.com", "v1")
+        if metrics.alerts is not None:
+            yield _definition("metrics.alerts", "prometheusrules.monitoring.coreos.com", "v1")
+    by_operator = accounting_spec is not None and accounting_spec.database.mariadb_operator is not None
+    if by_operator and not platform.mariadb_operator:
+        yield _definition("accounting.database.mariadb_operator", "mariadbs.k8s.mariadb.com", "v1alpha1")
+
+
+def _definition(path: str, name: str, version: str) -> Reference:
+    return _reference(path, "CustomResourceDefinition", name, holds=version)
 
 
 def _reference(path: str, kind: str, name: pulumi.Input[str], *, key: str = "", holds: str = "") -> Reference:

@@ -34,7 +34,7 @@ DELETE_BEFORE_REPLACE = pulumi.ResourceOptions(delete_before_replace=True)
 creating its successor. Without it, a transformation that renames the StatefulSet would end pods that are not
 drained."""
 
-_DAEMONS = {"controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
+_DAEMONS = {"accounting": "slurmdbd", "controller": "slurmctld", "login": "sshd", "worker": "slurmd"}
 _LABEL_LIMIT = 63
 
 
@@ -48,9 +48,12 @@ def owner_of(component_name: str) -> str:
     return f"{readable}.{digest}"
 
 
-def dependencies_of(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
-    """Return options with the component's own `depends_on`, for each of its children."""
-    return pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+def dependencies_of(
+    opts: pulumi.ResourceOptions | None, platform: pulumi.Resource | None = None
+) -> pulumi.ResourceOptions:
+    """Return options with the component's own `depends_on` and its platform, for each of its children."""
+    given = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+    return pulumi.ResourceOptions.merge(given, pulumi.ResourceOptions(depends_on=[platform] if platform else None))
 
 
 def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
@@ -89,7 +92,7 @@ class Scope:
     provider: pulumi.ProviderResource | None = None
     depends_on: pulumi.ResourceOptions = field(default_factory=pulumi.ResourceOptions)
     """Options with the cluster's own `depends_on`, which Pulumi does not pass on to children."""
-    after: tuple[pulumi.Resource, ...] = ()
+    after: tuple[pulumi.Input[pulumi.Resource], ...] = ()
 
     def within(self, parent: pulumi.Resource) -> "Scope":
         """Return the scope of the children of `parent`."""
@@ -99,8 +102,8 @@ class Scope:
         """Return the scope of children in the Kubernetes of `provider`."""
         return replace(self, provider=provider)
 
-    def following(self, *resources: pulumi.Resource) -> "Scope":
-        """Return the scope of children that also wait for `resources`."""
+    def following(self, *resources: pulumi.Input[pulumi.Resource]) -> "Scope":
+        """Return the scope of children that also wait for `resources`; None in an Output is no resource."""
         return replace(self, after=(*self.after, *resources))
 
     def inside(self, namespace: Namespace) -> "Scope":

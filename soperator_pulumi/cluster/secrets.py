@@ -14,6 +14,8 @@ from pulumi_kubernetes.core.v1 import Secret
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import Prerequisites
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec.rest import RestSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
 
 SEED_BYTES = 32
@@ -71,6 +73,7 @@ def _string(value: bytes) -> bytes:
 
 
 MUNGE_KEY_BYTES = 128  # the default of mungekey(8)
+JWT_KEY_BYTES = 32  # of HS256, RFC 7518 section 3.2
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Keys:
     """Keys of a cluster: the places of their files, and the public half of the host key."""
 
     munge: SecretFile
+    jwt: SecretFile | None
+    """Key that signs tokens. None without the REST API."""
     ssh_host: SecretFile
     ssh_host_public_key: pulumi.Output[str]
     ssh_host_fingerprint: pulumi.Output[str]
@@ -85,12 +90,20 @@ class Keys:
     """Secrets with generated keys. Empty where the spec names Secrets for both."""
 
 
-def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites) -> Keys:
+def create_keys(
+    name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites, rest: RestSpec | None
+) -> Keys:
     """Create the keys for which the spec names no Secret. Their values are secret in Pulumi's state."""
     created = []
     munge = secrets.munge_key
     if munge is None:
         created.append(_munge_key(name, scope))
+    jwt: SecretFile | None = None
+    if rest is not None and secrets.jwt_key is not None:
+        jwt = SecretFile(secrets.jwt_key.secret, secrets.jwt_key.key)
+    elif rest is not None:
+        jwt = SecretFile("jwt-key", layout.JWT_KEY)
+        created.append(_jwt_key(name, scope, rest))
     ssh_host = secrets.ssh_host_key
     if ssh_host is None:
         seed = random.RandomBytes(f"{name}-ssh-host-key", length=SEED_BYTES, opts=scope.options())
@@ -104,6 +117,7 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
         fingerprint = prerequisites.ssh_host_fingerprint
     return Keys(
         munge=SecretFile("munge-key", "munge.key") if munge is None else SecretFile(munge.secret, munge.key),
+        jwt=jwt,
         ssh_host=SecretFile("ssh-host-key", "ssh_host_ed25519_key")
         if ssh_host is None
         else SecretFile(ssh_host.secret, ssh_host.key),
@@ -116,6 +130,13 @@ def create_keys(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Pr
 def _munge_key(name: str, scope: Scope) -> Secret:
     key = random.RandomBytes(f"{name}-munge-key", length=MUNGE_KEY_BYTES, opts=scope.options())
     return _secret(name, scope, "munge-key", {"munge.key": key.base64.apply(pulumi.Output.secret)})
+
+
+def _jwt_key(name: str, scope: Scope, rest: RestSpec) -> Secret:
+    key = random.RandomBytes(
+        f"{name}-jwt-key", length=JWT_KEY_BYTES, keepers={"version": str(rest.key_version)}, opts=scope.options()
+    )
+    return _secret(name, scope, "jwt-key", {layout.JWT_KEY: key.base64.apply(pulumi.Output.secret)})
 
 
 def _secret(name: str, scope: Scope, secret: str, data: dict[str, pulumi.Output[str]]) -> Secret:

@@ -9,21 +9,33 @@ from pulumi_kubernetes.core.v1 import Namespace, Service
 from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
 from pulumi_kubernetes.networking.v1 import NetworkPolicy
 
+from soperator_pulumi.cluster.accounting import Accounting, create_accounting
 from soperator_pulumi.cluster.admin import AdminShell
-from soperator_pulumi.cluster.arguments import WHERE, SlurmClusterArgs, refusal, reserve_name, understand
-from soperator_pulumi.cluster.config_maps import ConfigMaps, create_config_maps
+from soperator_pulumi.cluster.arguments import (
+    SlurmClusterArgs,
+    platform_of,
+    reserve_name,
+    understand,
+    where_of,
+)
+from soperator_pulumi.cluster.config_maps import ConfigMaps, create_config_maps, create_users
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.drain_gates import create_drain_gate, create_removed_node_sets
 from soperator_pulumi.cluster.jail import Jail, create_active_tree
 from soperator_pulumi.cluster.login import LoginNodes
+from soperator_pulumi.cluster.long_checks import HealthChecks, create_health_checks
+from soperator_pulumi.cluster.metrics_exporter import MetricsExporter, create_metrics
 from soperator_pulumi.cluster.network import create_network_policies, create_nodes_service
 from soperator_pulumi.cluster.node_set import NodeSet
+from soperator_pulumi.cluster.own_provider import create_provider
 from soperator_pulumi.cluster.pod_template import Parts
 from soperator_pulumi.cluster.references import references
+from soperator_pulumi.cluster.rest_api import RestApi, create_rest
+from soperator_pulumi.cluster.rules_and_dashboards import RulesAndDashboards, create_rules_and_dashboards
 from soperator_pulumi.cluster.scope import PART_OF, Scope, dependencies_of, owner_of, urn_of
 from soperator_pulumi.cluster.secrets import Keys, create_keys
+from soperator_pulumi.cluster.slurm_releases import create_slurm_version
 from soperator_pulumi.cluster.storage import STATE_CLAIM, Claim, create_claim, create_namespace
-from soperator_pulumi.errors import Problem
 from soperator_pulumi.lifecycle import (
     OWNER_LABEL,
     ActiveTree,
@@ -32,6 +44,7 @@ from soperator_pulumi.lifecycle import (
     KubernetesAccess,
     Prerequisites,
     RemovedNodeSets,
+    SlurmVersion,
 )
 from soperator_pulumi.spec.cluster import ClusterSpec
 
@@ -72,6 +85,9 @@ class SlurmCluster(pulumi.ComponentResource):
     namespace: Namespace | None
     """The namespace. None where it existed before (`create_namespace: false`); `namespace_name` is there always."""
 
+    slurm_version: SlurmVersion
+    """Check of an upgrade of Slurm, with its steps in a preview, and a dump of the database before it."""
+
     removed_node_sets: RemovedNodeSets
     """Drain of node sets that left the spec."""
 
@@ -93,6 +109,9 @@ class SlurmCluster(pulumi.ComponentResource):
     jail: Jail
     """The root filesystem of all jobs and sessions."""
 
+    accounting: Accounting | None
+    """slurmdbd and its database. None with `accounting: none`."""
+
     controller: Controller
     """slurmctld."""
 
@@ -101,6 +120,18 @@ class SlurmCluster(pulumi.ComponentResource):
 
     login: LoginNodes
     """sshd, and its endpoint."""
+
+    rest: RestApi | None
+    """slurmrestd. None where `rest` is not set."""
+
+    health_checks: HealthChecks | None
+    """CronJobs of the long checks. None where `health.long_checks` is empty."""
+
+    metrics: MetricsExporter | None
+    """The exporter of Slurm's metrics. None where `metrics` is not set."""
+
+    rules_and_dashboards: RulesAndDashboards | None
+    """Alert rules and dashboards. None without `metrics.alerts` and `metrics.dashboards`."""
 
     active_tree: ActiveTree
     """Switch to the tree that new jobs and sessions enter."""
@@ -138,27 +169,29 @@ class SlurmCluster(pulumi.ComponentResource):
         spec, access = understand(name, args, kwargs)
         reserve_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
-        scope = self._create_scope(name, spec, access, dependencies_of(opts))
+        scope = self._create_scope(name, spec, access, dependencies_of(opts, platform_of(args, kwargs)))
         self.prerequisites = self._create_prerequisites(name, scope, spec)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
-        self.removed_node_sets = create_removed_node_sets(name, scope, spec)
+        self.slurm_version = create_slurm_version(name, scope, spec)
+        self.removed_node_sets = create_removed_node_sets(name, scope.following(self.slurm_version), spec)
         self.state_claim = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
-        self.keys = create_keys(name, scope, spec.secrets, self.prerequisites)
-        self.config_maps = create_config_maps(name, scope.following(self.removed_node_sets), spec)
+        self.keys = create_keys(name, scope, spec.secrets, self.prerequisites, spec.rest)
         self.network_policies = create_network_policies(name, scope, spec, self.prerequisites.api_servers)
         self.nodes_service = create_nodes_service(name, scope)
+        self.rules_and_dashboards = create_rules_and_dashboards(name, scope, spec.metrics)
         policies = tuple(self.network_policies.values())
         self.jail = Jail(f"{name}-jail", scope=scope, spec=spec, before_pods=policies, opts=scope.options())
         parts = Parts(spec, self.keys, self.jail.claim, self.state_claim)
-        before_pods = [
-            *policies,
-            *self.state_claim.created,
-            *self.keys.created,
-            *self.config_maps.resources,
-            self.nodes_service,
-        ]
+        users = create_users(name, scope.following(self.removed_node_sets), spec)
+        before_pods = [*policies, *self.state_claim.created, *self.keys.created, self.nodes_service, users]
+        self.accounting = create_accounting(name, scope.following(*self.jail.claim.created, *before_pods), parts)
+        # slurmctld takes its cluster's id from slurmdbd when it reads of accounting for the first time.
+        recording = [self.accounting.associations] if self.accounting is not None else []
+        after = [self.removed_node_sets, *recording]
+        self.config_maps = create_config_maps(name, scope.following(*after), spec, users)
+        before_pods += [*recording, *self.config_maps.resources]
         self._create_slurm(name, scope.following(*self.jail.claim.created, *before_pods), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
         pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
@@ -183,18 +216,6 @@ class SlurmCluster(pulumi.ComponentResource):
         self, name: str, spec: ClusterSpec, access: KubernetesAccess, depends_on: pulumi.ResourceOptions
     ) -> Scope:
         """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
-        self.kubernetes_provider = None
-        provider = self.get_provider("kubernetes:core/v1:Pod")
-        if provider is not None and not access:
-            raise refusal(
-                name,
-                Problem(
-                    "kubeconfig",
-                    "missing beside an explicit Kubernetes provider. The cluster talks to Slurm itself and cannot read "
-                    "the provider's credentials, so it might act on another Kubernetes. Give the component the same "
-                    "kubeconfig (and context), or no provider at all.",
-                ),
-            )
         scope = Scope(
             parent=self,
             cluster=spec.name,
@@ -204,27 +225,17 @@ class SlurmCluster(pulumi.ComponentResource):
             labels=spec.labels,
             annotations=spec.annotations,
             access=access,
-            provider=provider,
+            provider=self.get_provider("kubernetes:core/v1:Pod"),
             depends_on=depends_on,
         )
-        if provider is not None or not access:
-            return scope
-        self.kubernetes_provider = kubernetes.Provider(
-            f"{name}-kubernetes",
-            kubeconfig=access.secret_kubeconfig(),
-            context=access.context,
-            # Without it, another address or CA of the same Kubernetes would recreate everything.
-            cluster_identifier=scope.owner,
-            enable_secret_mutable=True,  # a changed Secret is changed in place
-            opts=scope.options(),
-        )
-        return scope.through(self.kubernetes_provider)
+        self.kubernetes_provider = create_provider(name, scope)
+        return scope if self.kubernetes_provider is None else scope.through(self.kubernetes_provider)
 
     def _create_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
             cluster=scope.connection(),
-            where=WHERE,
+            where=where_of(name),
             create_namespace=spec.create_namespace,
             keep_namespace=spec.storage.keep,
             owner_label=OWNER_LABEL,
@@ -247,13 +258,27 @@ class SlurmCluster(pulumi.ComponentResource):
         """Create the pods: slurmctld at once; those of jobs and sessions after the jail has a tree for them."""
         self.controller = Controller(f"{name}-controller", scope=scope, parts=parts, opts=scope.options())
         filled = scope.following(self.jail.populated)
-        self.node_sets = self._create_node_sets(name, filled.following(self.controller.stateful_set), parts)
-        self.login = LoginNodes(f"{name}-login", scope=filled, parts=parts, opts=filled.options())
+        self.rest = create_rest(name, filled.following(self.controller.ready), parts)
+        self.metrics = create_metrics(name, filled.following(self.controller.ready), parts)
+        after_controller = filled.following(self.controller.stateful_set, *self._in_upgrades(self.controller.ready))
+        self.node_sets = self._create_node_sets(name, after_controller, parts)
+        all_ready = [node_set.ready for node_set in self.node_sets.values()]
+        clients = filled.following(*self._in_upgrades(self.controller.ready, *all_ready))
+        self.login = LoginNodes(f"{name}-login", scope=clients, parts=parts, opts=clients.options())
         ready = filled.following(self.controller.ready, self.login.ready)
         self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim)
         self.jail_tree = self.active_tree.tree
         active = filled.following(self.active_tree)
+        self.health_checks = create_health_checks(name, active, parts)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
+
+    def _in_upgrades(self, *resources: pulumi.Resource) -> list[pulumi.Output[pulumi.Resource]]:
+        """Return resources to wait for in upgrades of Slurm alone. A new cluster's pods start at the same time."""
+
+        def waited_for(resource: pulumi.Resource) -> pulumi.Output[Any]:
+            return self.slurm_version.upgrading.apply(lambda upgrading: resource if upgrading else None)
+
+        return [waited_for(resource) for resource in resources]
 
     def _create_node_sets(self, name: str, scope: Scope, parts: Parts) -> dict[str, NodeSet]:
         return {

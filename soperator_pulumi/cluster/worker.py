@@ -5,6 +5,8 @@ outside of it: nothing that they could execute is there. The image's programs ar
 mounted so that nothing in it can be executed; the plugin lifts that for a job's view of the jail.
 """
 
+from pathlib import PurePosixPath
+
 from pulumi_kubernetes.core.v1 import (
     ContainerArgs,
     ContainerPortArgs,
@@ -15,6 +17,7 @@ from pulumi_kubernetes.core.v1 import (
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
+    HEALTH_CONFIG_MAP,
     INIT,
     LAST_WORDS,
     USERS_CONFIG_MAP,
@@ -30,9 +33,11 @@ from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_s
 from soperator_pulumi.cluster.pod_template import Parts, Role
 from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_command, started_command, stop_command
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.gres import start_arguments
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
-from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.job_hooks import HooksSpec, has_whole_gpus
+from soperator_pulumi.spec.node_set import NCCL_TOPOLOGY_PATH, NodeSetSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
@@ -75,17 +80,20 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     added = (
         *JAIL_CAPABILITIES,
         *(CGROUP_CAPABILITIES if constrained else ()),
-        *(LIMIT_CAPABILITIES if node_set.lock_memory else ()),
+        *(LIMIT_CAPABILITIES if node_set.locks_memory else ()),
     )
     start = start_command(
         owner,
         node_conf(spec, node_set),
         places,
-        jail_binds(spec, SubmountRole.WORKER),
+        [*jail_binds(spec, SubmountRole.WORKER), f"bind={layout.JOB_FILES}:ro"],
         processes=node_set.process_limit,
         memory_mib=worker_memory_mib(node_set),
-        lock_memory=node_set.lock_memory,
+        lock_memory=node_set.locks_memory,
         cgroups=constrained,
+        gpus=start_arguments(node_set.gpus),
+        environment=node_set.job_environment,
+        verify_new_nodes=spec.health.verify_new_nodes,
     )
     stop = stop_command(owner, cgroups=constrained)
     daemon = ContainerArgs(
@@ -96,7 +104,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=[*stop]))),
         ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
-        resources=requirements(node_set.pod_resources or _all_of(node_set)),
+        resources=requirements(node_set.pod_resources or _all_of(node_set), node_set.device_resources),
         startup_probe=asks(*started_command(owner), period=1, failures=300, timeout=10),
         readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
         # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
@@ -112,6 +120,8 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         daemon=daemon,
         mounts=[*places, *cgroups],
         scheduling=node_set,
+        taints=node_set.taints,
+        runtime_class=node_set.runtime_class,
         prepare=prepare(
             spec,
             spec.images.worker,
@@ -130,14 +140,30 @@ def _all_of(node_set: NodeSetSpec) -> PodResources:
     return PodResources(requests=amounts, limits=amounts)
 
 
+def topology_config_map(node_set: NodeSetSpec) -> str:
+    """Return the name of the ConfigMap with a node set's topology for NCCL."""
+    return f"nccl-topology-{node_set.name}"
+
+
 def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
+    topology = str(PurePosixPath(NCCL_TOPOLOGY_PATH).parent)
     return [
         munge_socket(),
         mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
+        mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
         *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR),
         mounts.scratch("log", _LOG_DIR),
+        *_gpu_jobs(parts.spec.hooks, node_set),
+        *([mounts.config_files(topology_config_map(node_set), topology)] if node_set.nccl_topology else []),
     ]
+
+
+def _gpu_jobs(hooks: HooksSpec | None, node_set: NodeSetSpec) -> list[Mount]:
+    """Return the directory that dcgm-exporter reads. Whichever of both pods comes first makes it."""
+    if hooks is None or hooks.job_mapping is None or not has_whole_gpus(node_set):
+        return []
+    return [mounts.machine_directory("gpu-jobs", hooks.job_mapping, layout.GPU_JOBS, kind="DirectoryOrCreate")]

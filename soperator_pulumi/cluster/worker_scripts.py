@@ -1,6 +1,6 @@
 """Commands of a worker's container: scripts of its image (`images/worker/scripts`), with what varies as arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
@@ -34,6 +34,9 @@ def start_command(
     memory_mib: int,
     lock_memory: bool,
     cgroups: bool,
+    gpus: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    verify_new_nodes: bool = False,
 ) -> list[str]:
     """Return the command that starts slurmd.
 
@@ -46,6 +49,9 @@ def start_command(
         memory_mib: Memory of all jobs on the node together, where cgroups limit it.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
         cgroups: Whether the machine's cgroups are mounted.
+        gpus: GPUs that the pod must have, as arguments of start.sh.
+        environment: Variables of jobs. Default: none.
+        verify_new_nodes: Whether a new node stays drained until long checks have passed.
     """
     return [
         *("/bin/sh", "-c", _RUN, f"{SCRIPTS}/start.sh"),
@@ -58,8 +64,12 @@ def start_command(
         f"processes={processes}",
         f"memory_mib={memory_mib}",
         f"pod_start={Marker(owner, Operation.POD_START)}",
+        *([f"not_verified={layout.NOT_VERIFIED}"] if verify_new_nodes else []),
         f"newcomer_seconds={NEWCOMER_SECONDS}",
-        f"ours={_reasons(owner)}",
+        f"ours={_reasons(owner)}{f'|{layout.NOT_VERIFIED}(, .*)?' if verify_new_nodes else ''}",
+        *gpus,
+        # Kubernetes replaces $(NAME) in a command, and takes $$ for $.
+        *(f"environment={name}={value.replace('$', '$$')}" for name, value in sorted((environment or {}).items())),
         *(["lock_memory"] if lock_memory else []),
         *(["cgroups"] if cgroups else []),
     ]

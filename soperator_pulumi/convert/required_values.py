@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from soperator_pulumi.convert.conversion import Conversion
-
-OURS = ("controller", "worker", "login", "munge", "jail_tools")
+from soperator_pulumi.convert.conversion import Conversion, Placed
 
 NEW_STATE = (
     "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts empty"
@@ -16,8 +14,17 @@ WHY = "runs other programs; images of ours are built by `make images`"
 def require_images(work: Conversion) -> None:
     """Write placeholders for the images of our own programs."""
     images = work.mapping("images")
-    for name in OURS:
+    for name in ("controller", "worker", "login", *_of_services(work), "munge", "jail_tools"):
         work.require(images, name, "`make images REGISTRY=...` builds it, pushes it and prints its reference")
+
+
+def _of_services(work: Conversion) -> list[str]:
+    """Return the names of the images that accounting, the REST API and metrics of the stack need."""
+    accounting = work.stack.get("accounting", {})
+    names = [] if isinstance(accounting, Placed) else ["accounting"]
+    if names and not accounting.get("database"):
+        names.append("database")
+    return names + [image for key, image in (("rest", "rest"), ("metrics", "exporter")) if key in work.stack]
 
 
 def require_jail_image(work: Conversion) -> None:

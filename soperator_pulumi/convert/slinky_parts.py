@@ -6,6 +6,8 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.gpu_parts import put_devices, put_gres
+from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
@@ -47,7 +49,9 @@ def put_name(work: Conversion, name: Section) -> None:
 
 
 def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
-    """Write the pod of slurmctld and the claim of its state."""
+    """Write the pod of slurmctld, the claim of its state, and its metrics."""
+    metrics, monitor = spec.at("metrics", "enabled"), spec.at("metrics", "serviceMonitor")
+    put_metrics(work, [metrics], [monitor.at("interval")], [monitor.at("enabled")])
     role = work.mapping("controller")
     _put_role(work, role, spec.at("slurmctld", "resources"), pod)
     persistence = spec.at("persistence")
@@ -105,7 +109,11 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     if spec.at("ordinalPadding").plain() == 0:
         work.needless(spec.at("ordinalPadding"), "names of nodes end in a plain number")
-    _put_size(work, item, spec.at("slurmd", "resources"))
+    resources = spec.at("slurmd", "resources")
+    _put_size(work, item, resources)
+    put_devices(work, item, resources.at("limits"), resources.at("requests"))
+    if pod.at("runtimeClassName").text():
+        work.put(item, "runtime_class", pod.at("runtimeClassName").text(), pod.at("runtimeClassName"))
     _put_extra(work, item, spec)
     place_pods(work, item, pod)
     if pod.at("priorityClassName").text():
@@ -214,7 +222,7 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
         for feature in filter(None, value.split(",")):
             work.add(work.listed("features", of=item), feature, leaves)
     elif key.lower() == "gres":
-        work.cannot(leaves, "node_sets have no GPUs yet")
+        put_gres(work, item, value, leaves)
     else:
         work.cannot(leaves, "a node of ours has CPUs, memory and features, and no further configuration")
 

@@ -7,16 +7,21 @@ from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_for_others, only_one
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
-from soperator_pulumi.convert.rules import Rule, cannot
+from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.service_parts import (
+    ACCOUNTING,
+    REST,
+    put_no_accounting,
+    put_rest,
+    put_slinky_accounting,
+)
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
 from soperator_pulumi.convert.slinky_rules import (
-    ACCOUNTING,
     CONTROLLER_RULES,
     FILE,
     KEYS,
     LOGIN_RULES,
     NODE_SET_RULES,
-    REST,
     SCRIPTS,
     TOKENS,
     pod_rules,
@@ -25,16 +30,17 @@ from soperator_pulumi.convert.sources import Source, SourceKind
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
 
 _CONTROLLER, _LOGIN_SET, _NODE_SET = "Controller", "LoginSet", "NodeSet"
+_ACCOUNTING, _REST_API = "Accounting", "RestApi"
 
 _NODE_SET_DEFAULTS = {"replicas": 1, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}}
 """Defaults of the custom resource (1.3.0) that differ from ours."""
 
-_OTHER_KINDS = {"Accounting": ACCOUNTING, "RestApi": REST, "Token": TOKENS}
+_OTHER_KINDS = {_ACCOUNTING: ACCOUNTING, _REST_API: REST, "Token": TOKENS}
 
 _POD_RULES = pod_rules("template.spec", "template.metadata")
 
 _CONTROLLER_RULES: tuple[Rule, ...] = (
-    *cannot(ACCOUNTING, "accountingRef.**"),
+    *needless("accounting belongs to its cluster here", "accountingRef.**"),
     *cannot(KEYS, "slurmKeyRef.**"),
     *cannot(TOKENS, "jwtKeyRef.**", "jwtHs256KeyRef.**", "jwksKeyRef.**"),
     *cannot(FILE, "configFileRefs.**"),
@@ -76,6 +82,7 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
         partitions += [] if partition is None else [partition]
+    _put_services(work, own, controller)
     slinky_parts.finish(work, partitions, items)
     _put_pulls(work, [spec, *(each.at("spec") for each in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
@@ -88,6 +95,17 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     for each in (root, *logins, *node_sets):
         rules.apply(work, each, each.leaves(), 0, OBJECT_RULES)
     account_for_others(work, sources, _OTHER_KINDS)
+
+
+def _put_services(work: Conversion, own: Sequence[Source], controller: Source | None) -> None:
+    """Write accounting and the REST API; without a Controller nothing is known of either."""
+    accounting, rest = only_one(own, _ACCOUNTING), only_one(own, _REST_API)
+    if accounting is not None:
+        put_slinky_accounting(work, accounting.root.at("spec"))
+    elif controller is not None:
+        put_no_accounting(work, Section(None))
+    if rest is not None:
+        put_rest(work, Section(None), rest.root.at("spec", "replicas"))
 
 
 def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts) -> None:

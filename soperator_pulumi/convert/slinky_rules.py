@@ -1,28 +1,26 @@
 """Accounts of what a cluster of Slinky has and a cluster of ours does not."""
 
+from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS
 from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
+from soperator_pulumi.convert.monitoring_parts import METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
-METRICS = "metrics are not supported yet"
-ACCOUNTING = "accounting is not supported yet"
-REST = "there is no REST API yet"
 KEYS = "daemons of ours know each other by a munge key, which is generated: secrets.munge_key names one of your own"
-TOKENS = "tokens belong to the REST API, which is not there yet"
-SCRIPTS = "prologs and epilogs are not supported yet"
+TOKENS = "tokens are signed by a key of the new cluster, or by one of your own: `scontrol token` makes them"
+SCRIPTS = "prologs and epilogs become `hooks`: give each script as hooks.prolog or hooks.epilog, after reading it"
 DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
 VENDORS = "integrations of vendors are not supported yet"
 FILES = {
     "cgroup.conf": "cgroup.conf is rendered: slurm.constrain is cgroup or none",
-    "gres.conf": "node_sets have no GPUs yet",
+    "gres.conf": WRITTEN_BY_PODS,
     "plugstack.conf": "SPANK plugins other than the jail's are not supported",
     "topology.yaml": "Slurm's topology is not supported yet",
     "topology.conf": "Slurm's topology is not supported yet",
 }
 FILE = "files beside slurm.conf are not taken"
 
-_OTHER_RESOURCES = "resources of ours are CPU and memory"
-_GPUS = "node_sets have no GPUs yet"
+_OTHER_RESOURCES = "resources of ours are CPU, memory, and devices of workers"
 _CONTAINERS = "pods of ours take no further containers"
 _ARGUMENTS = "arguments and environment of daemons are fixed"
 _METADATA = "labels and annotations of ours are those of all objects (labels, annotations)"
@@ -32,7 +30,6 @@ def _container(name: str) -> tuple[Rule, ...]:
     """Return the rules of the container of a daemon."""
     return (
         *cannot(WHY, f"{name}.image", f"{name}.image.**"),
-        *cannot(_GPUS, f"{name}.resources.*.*gpu", f"{name}.resources.*.*tpu"),
         *cannot(_OTHER_RESOURCES, f"{name}.resources.**"),
         *cannot(_ARGUMENTS, f"{name}.args.**", f"{name}.env.**", f"{name}.command.**"),
         *cannot("privileges of containers are fixed", f"{name}.securityContext.**"),

@@ -6,9 +6,15 @@ from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.service_parts import (
+    ACCOUNTING,
+    REST,
+    put_no_accounting,
+    put_rest,
+    put_slinky_accounting,
+)
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
 from soperator_pulumi.convert.slinky_rules import (
-    ACCOUNTING,
     CONTROLLER_RULES,
     DIRECTORIES,
     FILE,
@@ -16,7 +22,6 @@ from soperator_pulumi.convert.slinky_rules import (
     KEYS,
     LOGIN_RULES,
     NODE_SET_RULES,
-    REST,
     SCRIPTS,
     TOKENS,
     VENDORS,
@@ -67,11 +72,12 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
     partitions = slinky_parts.put_extra_conf(work, controller)
     _put_login(work, root, submounts)
     items = _put_node_sets(work, root, submounts, partitions)
-    for name, place in root.at("partitions").entries():
+    for name, place in root.at("partitions").parts():
         if place.at("enabled").is_on():
             partitions.append(slinky_parts.shared_partition(work, name, place))
         else:
             work.needless(place, "the partition is not enabled")
+    _put_services(work, root)
     slinky_parts.finish(work, partitions, items)
     _put_for_all(work, root)
     rules.apply(work, controller, root.at("controller").leaves(), 1, (*CONTROLLER_RULES, *_POD_RULES))
@@ -80,12 +86,23 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
     rules.apply(work, root, [*source.root.leaves(), *root.leaves()], 0, _RULES)
 
 
+def _put_services(work: Conversion, root: Section) -> None:
+    """Write accounting, which is off by default, and the REST API, which the chart always has."""
+    accounting = root.at("accounting")
+    if accounting.at("enabled").is_on():
+        work.needless(accounting.at("enabled"), "accounting is on by default")
+        put_slinky_accounting(work, accounting)
+    else:
+        put_no_accounting(work, accounting.at("enabled"))
+    put_rest(work, Section(None), root.at("restapi", "replicas"))
+
+
 def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
     """Write the first enabled set of login nodes: there is one in a cluster of ours."""
     chart = _over(root.at("loginsetDefaults"), _LOGIN_DEFAULTS, "loginsetDefaults")
     own = (*LOGIN_RULES, *_POD_RULES)
     chosen = ""
-    for _, place in root.at("loginsets").entries():
+    for _, place in root.at("loginsets").parts():
         spec = Section(overlaid(chart.tree, place.tree), place.path)
         if not spec.at("enabled").is_on():
             work.needless(place, "the login set is not enabled")
@@ -109,7 +126,7 @@ def _put_node_sets(
     chart = _over(root.at("nodesetDefaults"), _NODE_SET_DEFAULTS, "nodesetDefaults")
     own = (*NODE_SET_RULES, *_POD_RULES)
     items: dict[str, dict[str, Any]] = {}
-    for name, place in root.at("nodesets").entries():
+    for name, place in root.at("nodesets").parts():
         spec = Section(overlaid(chart.tree, place.tree), place.path)
         if not spec.at("enabled").is_on():
             work.needless(place, "the node set is not enabled")

@@ -5,12 +5,20 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_allowed_sources,
     require_images,
     require_jail_image,
+)
+from soperator_pulumi.convert.service_parts import (
+    put_database,
+    put_no_accounting,
+    put_operator_database,
+    put_purges,
+    put_rest,
 )
 from soperator_pulumi.convert.slurm_text import (
     ALL,
@@ -66,12 +74,49 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     put_shared_memory(work, [each.spec for each in node_sets], submounts)
     _put_partitions(work, cluster, items)
     _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
+    _put_services(work, cluster)
     for place in (cluster.at("slurmNodes", "login"), cluster.at("slurmNodes", "controller")):
         _put_jail_volume(work, place.at("volumes", "jail", "volumeSourceName"), volumes)
     require_images(work)
     require_jail_image(work)
     if not items:
         work.require(work.stack, "node_sets", "soperator keeps node sets apart: give the file that has them as well")
+
+
+def _put_services(work: Conversion, cluster: Section) -> None:
+    """Write accounting and the REST API, both off by default, and metrics, which are on."""
+    if not cluster:
+        return
+    accounting, rest = cluster.at("slurmNodes", "accounting"), cluster.at("slurmNodes", "rest")
+    if not accounting.at("enabled").is_on():
+        put_no_accounting(work, accounting.at("enabled"))
+    else:
+        work.needless(accounting.at("enabled"), "accounting is on by default")
+        _put_database(work, accounting)
+        put_purges(work, accounting.at("slurmdbdConfig"))
+    if rest.at("enabled").is_on():
+        put_rest(work, rest.at("enabled"), rest.at("size"))
+    exporter, endpoint = cluster.at("slurmNodes", "exporter"), cluster.at("slurmNodes", "controller", "openMetrics")
+    intervals = [exporter.at("podMonitorConfig", "interval"), exporter.at("collectionInterval")]
+    put_metrics(
+        work,
+        [exporter.at("enabled"), endpoint.at("enabled")],
+        intervals if exporter.at("enabled").is_on() else [endpoint.at("serviceMonitor", "interval")],
+    )
+
+
+def _put_database(work: Conversion, accounting: Section) -> None:
+    external, operator = accounting.at("externalDB"), accounting.at("mariadbOperator")
+    if external.at("enabled").is_on():
+        work.needless(external.at("enabled"), "as accounting.database.external")
+        keys = {"host": "host", "port": "port", "user": "user"}
+        put_database(work, external, keys, external.at("passwordSecretKeyRef"))
+        authority = external.at("tls", "serverCASecretRef")
+        if authority.text():
+            trusted = work.mapping("accounting", "database", "external", "authority")
+            work.put(trusted, "secret", authority.text(), authority)
+    elif operator.at("enabled").is_on():
+        put_operator_database(work, operator)
 
 
 def _named(places: Section) -> dict[str, Section]:
@@ -88,7 +133,7 @@ def _put_parameters(work: Conversion, cluster: Section) -> None:
         elif parameter == "TopologyParam":
             work.cannot(value, "Slurm's topology is not supported yet")
         elif parameter == "DefCpuPerGPU":
-            work.cannot(value, "node_sets have no GPUs yet")
+            work.cannot(value, "partitions of ours have it by the CPUs of their nodes; else set it in their options")
         else:
             put_parameter(work, parameter, value.plain(), value)
     for partition in read_parameters(work, cluster.at("customSlurmConfig")):

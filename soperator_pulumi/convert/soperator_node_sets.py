@@ -6,6 +6,7 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gres
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
@@ -18,7 +19,6 @@ _COUNTS = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPer
 
 _CPUS = "CPUs"
 
-GPUS = "node_sets have no GPUs yet"
 NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim, or scratch"
 
 
@@ -40,6 +40,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
     if spec.at("replicas"):
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     _put_size(work, item, spec)
+    put_devices(work, item, spec.at("slurmd", "resources"))
     for feature in spec.at("nodeConfig", "features").items():
         work.add(work.listed("features", of=item), feature.text(), feature)
     if spec.at("priorityClass").text():
@@ -57,7 +58,7 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
     """Write CPUs and memory that Slurm schedules, and those of the pod where they differ."""
     resources = spec.at("slurmd", "resources")
     pod_cpus, memory = resources.at("cpu"), resources.at("memory")
-    counted = _counted(work, spec.at("nodeConfig", "static"))
+    counted = _counted(work, item, spec.at("nodeConfig", "static"))
     found = quantity(pod_cpus.plain())
     if counted is not None:
         product, parts = counted
@@ -78,7 +79,7 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
         put_resources(work, item, "limits", resources)
 
 
-def _counted(work: Conversion, static: Section) -> tuple[int, list[Leaf]] | None:
+def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[int, list[Leaf]] | None:
     """Return the CPUs that a node's static configuration gives, with its parts; None where it gives none."""
     if not static or not isinstance(static.tree, Leaf):
         return None
@@ -88,6 +89,8 @@ def _counted(work: Conversion, static: Section) -> tuple[int, list[Leaf]] | None
     for pair, part in zip(pairs, parts, strict=True):
         if pair.key in {_CPUS, *_COUNTS} and pair.value.isdecimal():
             numbers[pair.key] = (int(pair.value), part)
+        elif pair.key.lower() == "gres":
+            put_gres(work, item, pair.value, [part])
         else:
             work.cannot([part], _static_reason(pair.key))
     if not numbers:
@@ -99,8 +102,6 @@ def _counted(work: Conversion, static: Section) -> tuple[int, list[Leaf]] | None
 
 
 def _static_reason(key: str) -> str:
-    if key.lower() == "gres":
-        return GPUS
     if key in {"Feature", "State", "RealMemory"}:
         return "written by soperator itself, from other fields"
     return "a node of ours has CPUs, memory and features, and no further configuration"
@@ -157,8 +158,11 @@ _DIRECTORIES = "users come from `users`; directories such as LDAP are not suppor
 NODE_SET_RULES: tuple[Rule, ...] = (
     *empty("nodeConfig.features", "priorityClass", "nodeSelector", "affinity", "tolerations"),
     *empty("slurmd.volumes.jailSubMounts", "imagePullSecrets", "*.image.imagePullSecrets", "*.image.pullPolicy"),
-    *cannot(GPUS, "gpu.**", switch="gpu.enabled"),
-    *cannot(GPUS, "nodeConfig.gresConfig.**", "slurmd.resources.gpu", "slurmd.resources.nvidia*gpu"),
+    *needless("GPUs of ours are those of gpus.count", "gpu.enabled"),
+    *cannot(
+        "gdrdrv is a device: declare its resource in extra_resources", "gpu.**", switch="gpu.nvidia.gdrCopyEnabled"
+    ),
+    *needless(WRITTEN_BY_PODS, "nodeConfig.gresConfig.**"),
     *cannot("Docker in jobs is not supported", "docker.**", switch="docker.enabled"),
     *cannot("nodes that Slurm starts and stops are not supported yet", "ephemeralNodes", switch="ephemeralNodes"),
     *cannot(

@@ -1,12 +1,12 @@
 """Accounts of what a cluster of soperator has and a cluster of ours does not."""
 
+from soperator_pulumi.convert.monitoring_parts import MACHINES, METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.service_parts import ACCOUNTING, REST
 
-METRICS = "metrics are not supported yet"
 SCRIPTS = "health checks, prologs and epilogs of soperator are not in images of ours"
 CONTROLLERS = "soperator's own controllers are not needed: `up` does their work"
-_ACCOUNTING = "accounting is not supported yet"
 _DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
 _PLUGINS = "SPANK plugins other than the jail's are not supported"
 _NAMESPACES = "pods of ours share the user namespace of the machine"
@@ -51,11 +51,11 @@ CLUSTER_RULES: tuple[Rule, ...] = (
         "no pod of ours is placed by it: it is a filter of soperator's other pods, or of none", "k8sNodeFilters.**"
     ),
     *cannot("no pod of ours mounts it: it is a volume of soperator's other pods, or of none", "volumeSources.**"),
-    *cannot(_ACCOUNTING, "slurmNodes.accounting.**", switch="slurmNodes.accounting.enabled"),
-    *cannot("there is no REST API yet", "slurmNodes.rest.**", switch="slurmNodes.rest.enabled"),
+    *cannot(ACCOUNTING, "slurmNodes.accounting.**", switch="slurmNodes.accounting.enabled"),
+    *cannot(REST, "slurmNodes.rest.**", switch="slurmNodes.rest.enabled"),
     *cannot(METRICS, "slurmNodes.exporter.**", switch="slurmNodes.exporter.enabled"),
     *cannot(METRICS, "slurmNodes.controller.openMetrics.**", switch="slurmNodes.controller.openMetrics.enabled"),
-    *cannot(METRICS, "slurmNodes.*.nodeExporter.**"),
+    *cannot(MACHINES, "slurmNodes.*.nodeExporter.**"),
     *cannot(_DIRECTORIES, "slurmNodes.sssd.**", switch="slurmNodes.sssd.enabled"),
     *needless("it goes with sssd", "slurmNodes.*.sssdDebugLevel"),
     *cannot(

@@ -5,12 +5,19 @@ from dataclasses import dataclass, field
 
 from soperator_pulumi.convert import rules
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.monitoring_parts import ACTIVE_CHECK_RULES, MACHINES, put_active_checks
 from soperator_pulumi.convert.pod_parts import pull_settings
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.service_parts import ACCOUNTING
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
-from soperator_pulumi.convert.soperator_rules import CLUSTER_DEFAULTS, CLUSTER_RULES, CONTROLLERS, METRICS, SCRIPTS
+from soperator_pulumi.convert.soperator_rules import (
+    CLUSTER_DEFAULTS,
+    CLUSTER_RULES,
+    CONTROLLERS,
+    SCRIPTS,
+)
 from soperator_pulumi.convert.sources import Source, SourceKind
 from soperator_pulumi.convert.yaml_tree import Section, Tree, defaults, overlaid
 
@@ -27,7 +34,7 @@ _CHART_RULES = (
     *cannot("a tree of ours is filled from an image of your own: images.jail or jail.source", "cudaVersion"),
     *cannot(WHY, "images.**"),
     *cannot(SCRIPTS, "slurmScripts.**"),
-    *cannot(METRICS, "nodeExporter.**"),
+    *cannot(MACHINES, "nodeExporter.**"),
     *CLUSTER_RULES,
 )
 
@@ -40,7 +47,7 @@ _NODE_SETS_RULES = (
     *empty("nodesets", "imagePullPolicy", "imagePullSecrets"),
     *cannot(WHY, "images.**"),
     *cannot("make the PriorityClasses beside the cluster, or in a program of yours", "priorityClasses.**"),
-    *cannot(METRICS, "nodeExporter.**"),
+    *cannot(MACHINES, "nodeExporter.**"),
     *needless("node sets of ours stand in their cluster", "clusterName"),
     *needless("names of the release", "nameOverride", "fullnameOverride"),
 )
@@ -54,17 +61,19 @@ _FLUX_RULES: tuple[Rule, ...] = (
         "slurmCluster.slurmClusterStorage.overrideValues.**",
         "slurmCluster.slurmClusterStorage.values.**",
     ),
-    *needless(_RELEASE_ITSELF, "slurmCluster.**", "nodesets.**"),
-    *cannot(
-        "active health checks are not supported yet", "soperatorActiveChecks.**", switch="soperatorActiveChecks.enabled"
-    ),
-    *cannot("accounting is not supported yet", "mariadbOperator.**", switch="mariadbOperator.enabled"),
+    *needless(_RELEASE_ITSELF, "slurmCluster.**", "nodesets.**", "soperatorActiveChecks.**"),
+    *cannot(ACCOUNTING, "mariadbOperator.**", switch="mariadbOperator.enabled"),
     *cannot(
         "the Security Profiles Operator is not used",
         "securityProfilesOperator.**",
         switch="securityProfilesOperator.enabled",
     ),
-    *cannot(METRICS, "observability.**", switch="observability.enabled"),
+    *cannot(
+        "a store of metrics is not part of a cluster of ours: platform.kube_prometheus_stack, with metrics.alerts and "
+        "metrics.dashboards of the cluster",
+        "observability.**",
+        switch="observability.enabled",
+    ),
     *cannot("backups are not part of a cluster of ours", "backup.**", switch="backup.enabled"),
     *cannot("notifications are not part of a cluster of ours", "notifier.**", switch="notifier.enabled"),
     *cannot("a file server is not part of a cluster of ours", "nfsServer.**", switch="nfsServer.enabled"),
@@ -78,6 +87,7 @@ _FLUX_RULES: tuple[Rule, ...] = (
 
 
 _CLUSTER_RELEASE = ("slurmCluster", "overrideValues")
+_ACTIVE_CHECKS = "soperatorActiveChecks"
 _RELEASED_NAME = "soperator"
 """Name of a cluster that soperator-fluxcd gives no values."""
 
@@ -112,6 +122,9 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
     rules.apply(work, node_sets.given, node_sets.given.leaves(), len(node_sets.keys), _NODE_SETS_RULES)
     for source in sources:
         if source.kind is SourceKind.SOPERATOR_FLUX_VALUES:
+            checks = put_active_checks(work, source.root.at(_ACTIVE_CHECKS), (_ACTIVE_CHECKS,))
+            given = source.root.at(_ACTIVE_CHECKS).leaves()
+            rules.apply(work, checks, given, 1, ACTIVE_CHECK_RULES)
             charts = [part.keys for part in (cluster, node_sets) if part.keys and part.given]
             rules.apply(work, source.root, source.root.leaves(), 0, _FLUX_RULES, beside=charts)
 

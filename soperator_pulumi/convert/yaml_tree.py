@@ -92,6 +92,10 @@ class Section:
         """Return the keys of a mapping with their places; none for anything else."""
         return [(key, self.at(key)) for key in self.tree] if isinstance(self.tree, Mapping) else []
 
+    def parts(self) -> list[tuple[str, "Section"]]:
+        """Return the keys of a mapping whose values are mappings, or nothing; other values are in no known form."""
+        return [(key, each) for key, each in self.entries() if isinstance(each.plain(), Mapping | None)]
+
     def items(self) -> list["Section"]:
         """Return the places of a list; none for anything else."""
         return [self.at(index) for index in range(len(self.tree))] if isinstance(self.tree, list) else []

@@ -1,19 +1,25 @@
 """Resources of Pulumi that act on a live cluster: thin adapters over `operations`.
 
-Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:ConfigFiles`, `:NodesReady`,
-`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`. Served by the plugin:
-`soperator-pulumi:index:Prerequisites` and so on.
+Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:Associations`, `:ConfigFiles`, `:NodesReady`,
+`:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`, `:InstalledParts`,
+`:SecretFiles`, `:DatabaseAccount`, `:SlurmVersion`.
+Served by the plugin: `soperator-pulumi:index:Prerequisites` and so on.
 """
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree
+from soperator_pulumi.lifecycle.associations import Associations
 from soperator_pulumi.lifecycle.config_files import ConfigFiles
 from soperator_pulumi.lifecycle.connection import AccessArgs, ClusterConnection, KubernetesAccess
+from soperator_pulumi.lifecycle.database_account import DatabaseAccount
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
+from soperator_pulumi.lifecycle.installed_parts import InstalledParts
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
 from soperator_pulumi.lifecycle.prerequisites import Prerequisites
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSets
+from soperator_pulumi.lifecycle.secret_files import SecretFiles
+from soperator_pulumi.lifecycle.slurm_version import SlurmVersion
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated
 from soperator_pulumi.operations.configuration.desired_files import AfterSync, Reader
 from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP
@@ -24,6 +30,7 @@ from soperator_pulumi.operations.nodes.live_node_set import (
     POLICY_ANNOTATION,
 )
 from soperator_pulumi.operations.nodes.reconcile import TEMPLATE_ANNOTATION
+from soperator_pulumi.operations.slurm_upgrade import VERSION_ANNOTATION
 
 __all__ = [
     "IDENTITY_ANNOTATION",
@@ -32,12 +39,16 @@ __all__ = [
     "POLICY_ANNOTATION",
     "SLURM_CONFIG_MAP",
     "TEMPLATE_ANNOTATION",
+    "VERSION_ANNOTATION",
     "AccessArgs",
     "ActiveTree",
     "AfterSync",
+    "Associations",
     "ClusterConnection",
     "ConfigFiles",
+    "DatabaseAccount",
     "DrainGate",
+    "InstalledParts",
     "KubernetesAccess",
     "NodeDrain",
     "NodesReady",
@@ -45,5 +56,7 @@ __all__ = [
     "Prerequisites",
     "Reader",
     "RemovedNodeSets",
+    "SecretFiles",
+    "SlurmVersion",
     "TreePopulated",
 ]

@@ -1,6 +1,7 @@
 """The resource that owns a ConfigMap of configuration files and changes it as a transaction.
 
-`operations.configuration` does the work. The diff compares with the live ConfigMap and reports changed lines.
+`operations.configuration` does the work. The diff compares with the live object and reports changed lines; of a Secret,
+whose files `SecretFiles` owns, the keys alone.
 """
 
 import secrets
@@ -15,19 +16,27 @@ from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
-from soperator_pulumi.operations.configuration.desired_files import AfterSync, DesiredFiles, Reader, differences
+from soperator_pulumi.operations.configuration.concealed import Concealed, changed_keys
+from soperator_pulumi.operations.configuration.desired_files import (
+    AfterSync,
+    DesiredFiles,
+    LiveFiles,
+    Reader,
+    differences,
+)
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
+from soperator_pulumi.operations.configuration.slurmdbd import Slurmdbd, consequence
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.progress import MachineClock, report
+from soperator_pulumi.operations.progress import MachineClock, Report, report
 
-_KNOWN_GOOD = "known_good"
+KNOWN_GOOD = "known_good"
 """Output with the files of the last successful run; a refresh sets `files` to the live ones, and leaves this."""
 
 
 class ConfigFilesProvider(PinnedProvider):
-    """Create, change and delete the ConfigMap."""
+    """Create, change and delete the ConfigMap or Secret."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live files, and report the lines that will change."""
@@ -36,13 +45,15 @@ class ConfigFilesProvider(PinnedProvider):
         desired = DesiredFiles.model_validate(news)
         if (desired.namespace, desired.name) != (olds.get("namespace"), olds.get("name")):
             return DiffResult(changes=True, replaces=["namespace", "name"], delete_before_replace=True)
+        hidden = Concealed.of(desired.files) if desired.is_secret else Concealed()
         try:
-            live = _transaction(self.pinned_kube(news), desired).live(desired)
+            live = _live(self.pinned_kube(news), desired)
         except KubernetesError as error:
-            report(f"{desired.name}: cannot be compared with the live files: {error}")
+            report(f"{desired.name}: cannot be compared with the live files: {hidden.text(str(error))}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
-        for line in [*differences(desired.name, before, desired.files), *self._against(news, desired, before)]:
+        lines = changed_keys if desired.is_secret else differences
+        for line in [*lines(desired.name, before, desired.files), *self._against(news, desired, before)]:
             report(line)
         if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
@@ -51,7 +62,9 @@ class ConfigFilesProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
-        """Yield the reason against a change of Slurm's files now."""
+        """Yield the reason against a change of Slurm's files now, and what a change of slurmdbd's loses."""
+        if desired.after_sync is AfterSync.SLURMDBD and (fate := consequence(before, desired.files)):
+            yield f"{desired.name}: {fate}"
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
         slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
@@ -63,10 +76,10 @@ class ConfigFilesProvider(PinnedProvider):
             yield f"{desired.name}: would be refused now. {reason}"
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Apply the ConfigMap. Pods that read it already, after a killed run, get it as in an update."""
+        """Apply the object. Pods that read it already, after a killed run, get it as in an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
-        _transaction(self.pinned_kube(props), desired).put(desired.by(id_))
+        _put(self.pinned_kube(props), desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -78,7 +91,7 @@ class ConfigFilesProvider(PinnedProvider):
         if ClusterRef.model_validate(props).given_up(self.kube(props)):
             return ReadResult("", {})
         recorded = DesiredFiles.model_validate(props)
-        live = _transaction(self.pinned_kube(props), recorded).live(recorded)
+        live = _live(self.pinned_kube(props), recorded)
         if live is None:
             return ReadResult("", {})
         return ReadResult(id_, {**props, "files": live.files})
@@ -86,30 +99,46 @@ class ConfigFilesProvider(PinnedProvider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Change the files as a transaction, and record them where it succeeds."""
         desired = DesiredFiles.model_validate(news)
-        _transaction(self.pinned_kube(news), desired).put(desired.by(id_), known_good=olds[_KNOWN_GOOD])
+        _put(self.pinned_kube(news), desired.by(id_), olds[KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        """Delete the ConfigMap. A replaced resource leaves that of its successor, which has the same name."""
+        """Delete the object. A replaced resource leaves that of its successor, which has the same name."""
         recorded = DesiredFiles.model_validate(props)
         kube = self.recorded_kube(props)
-        live = _transaction(kube, recorded).live(recorded)
+        live = _live(kube, recorded)
         if live is not None and live.resource in {id_, ""}:
             kube.delete(recorded.path)
 
 
 def _outputs(props: dict[str, Any]) -> dict[str, Any]:
-    return {**props, _KNOWN_GOOD: props["files"]}
+    return {**props, KNOWN_GOOD: props["files"]}
 
 
-def _transaction(kube: Kube, desired: DesiredFiles) -> Transaction:
+def _live(kube: Kube, desired: DesiredFiles) -> LiveFiles | None:
+    body = kube.get(desired.path)
+    return None if body is None else LiveFiles(body)
+
+
+def _put(kube: Kube, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
+    """Bring the files into force, and show no value of a Secret meanwhile."""
+    hidden = Concealed()
+    if desired.is_secret:
+        live = _live(kube, desired)
+        hidden = Concealed.of(desired.files, known_good or {}, {} if live is None else live.files)
+    with hidden.in_errors():
+        _transaction(kube, desired, hidden.report(report)).put(desired, known_good)
+
+
+def _transaction(kube: Kube, desired: DesiredFiles, shown: Report) -> Transaction:
     clock = MachineClock()
     activations: dict[AfterSync, Activation] = {
         AfterSync.NOTHING: Nothing(),
-        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, report, clock),
+        AfterSync.SLURM: Slurmctld(kube, desired.namespace, desired.selector, shown, clock),
         AfterSync.SSHD: Sshd(kube, desired.namespace, desired.selector),
+        AfterSync.SLURMDBD: Slurmdbd(kube, desired.namespace, desired.selector, shown, clock),
     }
-    return Transaction(kube, activations, report, clock)
+    return Transaction(kube, activations, shown, clock)
 
 
 class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):

@@ -46,6 +46,13 @@ class KubernetesAccess:
         """Return the kubeconfig as a secret, which Pulumi encrypts in its state, whichever resource it is given to."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
+    def with_configured_access(self) -> "KubernetesAccess":
+        """Return the access in the stack's configuration, where the program gives none.
+
+        A plugin sees no configuration of the stack; the SDK's server of dynamic resources does, in `access`.
+        """
+        return self or _configured_access()
+
 
 @dataclass(frozen=True)
 class ClusterConnection:
@@ -74,11 +81,8 @@ class ClusterConnection:
         return replace(self, namespace_uid=namespace_uid)
 
     def with_configured_access(self) -> "ClusterConnection":
-        """Return the handle with the access in the stack's configuration, where the program gives none.
-
-        A plugin sees no configuration of the stack; the SDK's server of dynamic resources does, in `access`.
-        """
-        return self if self.access else replace(self, access=_configured_access())
+        """Return the handle with the access in the stack's configuration, where the program gives none."""
+        return replace(self, access=self.access.with_configured_access())
 
     def inputs(self) -> dict[str, Any]:
         """Return the inputs of a resource, as `ClusterRef` reads them."""

@@ -30,6 +30,9 @@ class NodeDrainInputs(ClusterRef):
         return NodeSetSize(self, self.node_set, self.replicas, self.identity, self.policy)
 
 
+_BEFORE = "replicas_before"
+
+
 def with_replicas_before(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs with the recorded number of nodes as `replicas_before`; a new node set has none.
 
@@ -37,7 +40,7 @@ def with_replicas_before(olds: Mapping[str, Any], news: Mapping[str, Any]) -> di
     no update.
     """
     before = olds.get("replicas")
-    return {**news} if before is None else {**news, "replicas_before": before}
+    return {**news} if before is None else {**news, _BEFORE: before}
 
 
 class NodeDrainProvider(PinnedProvider):
@@ -76,7 +79,8 @@ class NodeDrainProvider(PinnedProvider):
         size = NodeDrainInputs.of(news, olds).size
         recorded = None if olds is None else NodeDrainInputs.model_validate(olds).size
         uid, replicas = ScaleDown(self.kube(news), size, recorded, report, MachineClock()).free()
-        return {**news, "namespace_uid": uid, "replicas": replicas}
+        kept = {key: each for key, each in news.items() if key != _BEFORE}  # of this run alone
+        return {**kept, "namespace_uid": uid, "replicas": replicas}
 
 
 class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):

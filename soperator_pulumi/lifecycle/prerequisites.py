@@ -17,7 +17,8 @@ from soperator_pulumi.operations.preflight import (
     Reference,
     Surroundings,
     closed_api_servers,
-    problems,
+    missing_rights,
+    problems_before_up,
     ssh_host_public_key,
 )
 
@@ -39,7 +40,7 @@ class PrerequisitesProvider(LiveProvider):
         try:
             kube = self.kube(news)
             addresses, not_known = closed_api_servers(kube, news.get(_API_SERVERS))
-            found = [*problems(kube, _asked(news), _asked(olds) if olds else None), *not_known]
+            found = [*problems_before_up(kube, _asked(news), _asked(olds) if olds else None), *not_known]
         except KubernetesError as error:
             return CheckResult(news, [CheckFailure("", str(error))])
         if found:
@@ -53,16 +54,30 @@ class PrerequisitesProvider(LiveProvider):
         return DiffResult(changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)})
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the host key."""
+        """Record the host key, once the caller has the rights for all that follows.
+
+        Raises:
+            SpecError: rights are missing. Nothing has been applied.
+        """
+        self._require_rights(props)
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record the host key that was found. A renamed component holds the cluster under its new name from now on."""
+        """Record the host key that was found. A renamed component holds the cluster under its new name from now on.
+
+        Raises:
+            SpecError: rights are missing. Nothing has been applied.
+        """
+        self._require_rights(news)
         wanted, before = _asked(news), _asked(olds)
         kube = self.kube(news)
         if wanted.component != before.component and holder(kube, wanted.namespace) == before.component:
             hold(kube, wanted.namespace, wanted.component, wanted.part_of)
         return UpdateResult({**news, **self._found(news)})
+
+    def _require_rights(self, props: Mapping[str, Any]) -> None:
+        if missing := [*missing_rights(self.kube(props), props["namespace"])]:
+            raise SpecError(props["where"], missing)
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
         """Return the public half of a user's own host key."""

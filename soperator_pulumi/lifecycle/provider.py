@@ -4,10 +4,7 @@ Users' states record the modules and class names of providers that serve dynamic
 """
 
 import functools
-import sys
-import traceback
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from pulumi.dynamic import (
@@ -23,8 +20,9 @@ from pulumi.dynamic import (
 from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.errors import KubernetesError, SoperatorError, SpecError
+from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
+from soperator_pulumi.lifecycle.plain_errors import answer_without_traceback, without_traceback
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube import Kube
@@ -69,12 +67,12 @@ class LiveProvider(ResourceProvider):
         for name in ("create", "update", "delete"):
             setattr(cls, name, _then_forget_recent(getattr(cls, name)))
         for name in ("diff", "create", "read", "update", "delete"):
-            setattr(cls, name, _without_traceback(getattr(cls, name)))
+            setattr(cls, name, without_traceback(getattr(cls, name)))
 
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
-        _answer_without_traceback()
+        answer_without_traceback()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Accept the inputs: the component has checked them as part of the spec."""
@@ -203,19 +201,6 @@ def _delete_with_newest_access(delete: Delete) -> Delete:
     return run
 
 
-def _without_traceback(operation: Callable[P, R]) -> Callable[P, R]:
-    """Raise errors of ours without traceback and cause; Pulumi prints the tracebacks of all other errors."""
-
-    @functools.wraps(operation)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return operation(*args, **kwargs)
-        except SoperatorError as error:
-            raise error.with_traceback(None) from None
-
-    return run
-
-
 def _then_forget_recent(operation: Callable[P, R]) -> Callable[P, R]:
     """Discard the answers read before an operation that may have changed them."""
 
@@ -227,24 +212,6 @@ def _then_forget_recent(operation: Callable[P, R]) -> Callable[P, R]:
             _recents.clear()
 
     return run
-
-
-def _answer_without_traceback() -> None:
-    """Have the SDK's server answer with the message alone when an error of ours ends an operation.
-
-    `pulumi.dynamic.__main__` (3.260) answers each exception with `traceback.format_exc()`: six lines of the SDK's own
-    before our message. A server that finds that function in another way is left alone: our message comes last there.
-    """
-    server: Any = sys.modules["__main__"]
-    spec = getattr(server, "__spec__", None)
-    if spec is not None and spec.name == "pulumi.dynamic.__main__" and getattr(server, "traceback", None) is traceback:
-        server.traceback = SimpleNamespace(format_exc=_message)
-
-
-def _message() -> str:
-    """Return the message about the exception that is being handled."""
-    error = sys.exc_info()[1]
-    return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()
 
 
 @functools.lru_cache(maxsize=8)

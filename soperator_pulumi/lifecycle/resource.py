@@ -13,7 +13,7 @@ from typing import Any
 import pulumi
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.lifecycle.connection import KUBECONFIG, ClusterConnection
+from soperator_pulumi.lifecycle.connection import KUBECONFIG, ClusterConnection, KubernetesAccess
 from soperator_pulumi.lifecycle.provider import LiveProvider
 
 PACKAGE = "soperator-pulumi"
@@ -40,7 +40,7 @@ class LiveResource(pulumi.dynamic.Resource):
         self,
         provider: LiveProvider,
         name: str,
-        cluster: ClusterConnection,
+        cluster: ClusterConnection | KubernetesAccess,
         props: Mapping[str, Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class LiveResource(pulumi.dynamic.Resource):
         Args:
             provider: Provider that acts.
             name: Name of the resource.
-            cluster: The cluster that it acts on.
+            cluster: The Slurm cluster that it acts on, or its Kubernetes as a whole.
             props: All other inputs.
             opts: Options of the resource.
         """

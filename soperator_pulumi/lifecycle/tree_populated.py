@@ -10,7 +10,7 @@ from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.operations.jail.jobs import JobFollower
+from soperator_pulumi.operations.batch_jobs import JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report

@@ -31,6 +31,10 @@ class Kube(Protocol):
         """Return the objects of a collection with these labels and fields."""
         ...
 
+    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        """Create an object in a collection, or with `dry_run` have the server admit it and keep nothing."""
+        ...
+
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
         """Apply `body` to an object, and remove fields that `manager` applied before and that `body` leaves out."""
         ...
@@ -65,6 +69,11 @@ def config_map_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
 
+def secret_path(namespace: str, name: str) -> str:
+    """Return the path of a Secret."""
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
 def pods_path(namespace: str) -> str:
     """Return the path of a namespace's pods."""
     return f"/api/v1/namespaces/{namespace}/pods"
@@ -73,3 +82,8 @@ def pods_path(namespace: str) -> str:
 def stateful_sets_path(namespace: str) -> str:
     """Return the path of a namespace's StatefulSets."""
     return f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+
+
+def cron_jobs_path(namespace: str) -> str:
+    """Return the path of a namespace's CronJobs."""
+    return f"/apis/batch/v1/namespaces/{namespace}/cronjobs"

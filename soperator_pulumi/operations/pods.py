@@ -65,17 +65,30 @@ class Pod:
         """Return True where the container's process runs, so that commands can run beside it."""
         return "running" in self._status(container).get("state", {})
 
+    def has_run(self, container: str) -> bool:
+        """Return True where the container's process runs or has run."""
+        return self.runs(container) or self.crashed(container)
+
     def answered(self, container: str) -> bool:
         """Return True where the running container's startup probe has succeeded, or is not reported."""
         return self._status(container).get("started") is not False
 
-    def sees(self, config_map: str, container: str) -> str | None:
-        """Return the directory with the ConfigMap's files in a container; None where it does not mount them."""
+    def sees(self, name: str, container: str, *, secret: bool = False) -> str | None:
+        """Return the directory with the files of a ConfigMap, or of a Secret, in a container; None without a mount."""
+        source, key = ("secret", "secretName") if secret else ("configMap", "name")
         spec = self.body["spec"]
-        volumes = [each["name"] for each in spec["volumes"] if each.get("configMap", {}).get("name") == config_map]
+        volumes = [each["name"] for each in spec["volumes"] if each.get(source, {}).get(key) == name]
         containers = [each for each in spec["containers"] if each["name"] == container]
         mounts = [mount for each in containers for mount in each.get("volumeMounts") or []]
         return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
+
+    def run_of(self, container: str) -> str:
+        """Return the id of the container's run; empty while it has none."""
+        return str(self._status(container).get("containerID") or "")
+
+    def ended_run_of(self, container: str) -> str:
+        """Return the id of the container's last run that has ended; empty where none has."""
+        return str(self._status(container).get("lastState", {}).get("terminated", {}).get("containerID") or "")
 
     def crashed(self, container: str) -> bool:
         """Return True where the container has ended and does not run."""
@@ -84,11 +97,21 @@ class Pod:
         return ended and not self.runs(container)
 
     @property
-    def stuck(self) -> bool:
-        """True where it will hardly start by itself: no machine, no image, or it crashes."""
-        return bool(self._unscheduled()) or any(
+    def cannot_start(self) -> bool:
+        """True where a container waits for an image or a setting that is not there."""
+        return any(
             status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS for status in self._statuses()
         )
+
+    @property
+    def starting(self) -> bool:
+        """True where its containers are being made, or are about to be, and nothing keeps them from it."""
+        return not (self.going or self.ended or self.failed or self.stuck)
+
+    @property
+    def stuck(self) -> bool:
+        """True where it will hardly start by itself: no machine, no image, or it crashes."""
+        return bool(self._unscheduled()) or self.cannot_start
 
     def why_not_ready(self, kube: Kube) -> str:
         """Return the reason why the pod is not ready, with the last line of a crashed container's log."""

@@ -105,3 +105,11 @@ def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float =
             return
         clock.sleep(min(pause, left))
         pause = min(pause * 1.1, longest)
+
+
+def report_pause_seconds(elapsed_seconds: float) -> float:
+    """Return the time between two lines of progress that are alike: longer in a long wait, which may take days."""
+    return 60.0 if elapsed_seconds < _LONG_SECONDS else 300.0
+
+
+_LONG_SECONDS = 600.0

@@ -5,16 +5,18 @@ from typing import TypedDict
 import pulumi
 
 from soperator_pulumi.lifecycle.connection import AccessArgs
-from soperator_pulumi.lifecycle.resource import PACKAGE
+from soperator_pulumi.plugin.component_types import ComponentType
 from soperator_pulumi.plugin.property_types import dictionary_type
-from soperator_pulumi.spec.args import ClusterArgs
+from soperator_pulumi.spec.args import ClusterArgs, ProvidedArgs
 from soperator_pulumi.spec.cluster import ClusterSpec
-
-TOKEN = f"{PACKAGE}:index:SlurmCluster"
 
 
 class RemoteClusterArgs(ClusterArgs, AccessArgs, total=False):
     """Arguments of `SlurmCluster`, from modules that load no resources: a schema is wanted in a moment."""
+
+    platform: ProvidedArgs
+    """Offers of the platform that the cluster stands on, which are defaults of the node sets and of the jail's volume.
+    Name the component in `dependsOn`, too."""
 
 
 class RemoteClusterOutputs(TypedDict):
@@ -41,3 +43,13 @@ INPUTS = dictionary_type(RemoteClusterArgs)
 OUTPUTS = dictionary_type(RemoteClusterOutputs)
 REQUIRED = frozenset(name for name, field in ClusterSpec.model_fields.items() if field.is_required()) - {"name"}
 """Inputs that a program must give. The name of a cluster is that of its component by default."""
+
+CLUSTER = ComponentType(
+    "SlurmCluster",
+    "A Slurm cluster on Kubernetes, in a namespace of its own: slurmctld, login nodes, node sets, and the root "
+    "filesystem of all jobs and logins. A change of `replicas` drains surplus nodes and waits for their jobs before "
+    "Kubernetes deletes a pod.",
+    INPUTS,
+    OUTPUTS,
+    REQUIRED,
+)

@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from soperator_pulumi.lifecycle.active_tree import ActiveTree, ActiveTreeInputs, ActiveTreeProvider
+from soperator_pulumi.lifecycle.associations import Associations, AssociationsInputs, AssociationsProvider
 from soperator_pulumi.lifecycle.config_files import ConfigFiles, ConfigFilesProvider
+from soperator_pulumi.lifecycle.database_account import (
+    DatabaseAccount,
+    DatabaseAccountInputs,
+    DatabaseAccountProvider,
+)
 from soperator_pulumi.lifecycle.drain_gate import DrainGate, DrainGateInputs, DrainGateProvider
+from soperator_pulumi.lifecycle.installed_parts import InstalledParts, InstalledPartsInputs, InstalledPartsProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrain, NodeDrainInputs, NodeDrainProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady, NodesReadyInputs, NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReady, PodsReadyInputs, PodsReadyProvider
@@ -18,6 +25,8 @@ from soperator_pulumi.lifecycle.removed_node_sets import (
     RemovedNodeSetsProvider,
 )
 from soperator_pulumi.lifecycle.resource import LiveResource, ServedBy
+from soperator_pulumi.lifecycle.secret_files import SecretFiles, SecretFilesProvider
+from soperator_pulumi.lifecycle.slurm_version import SlurmVersion, SlurmVersionInputs, SlurmVersionProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated, TreePopulatedInputs, TreePopulatedProvider
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from soperator_pulumi.operations.preflight import Surroundings
@@ -39,12 +48,17 @@ class LiveKind:
 
 KINDS = (
     LiveKind(ActiveTree, ActiveTreeProvider, ActiveTreeInputs),
+    LiveKind(Associations, AssociationsProvider, AssociationsInputs),
     LiveKind(ConfigFiles, ConfigFilesProvider, DesiredFiles),
+    LiveKind(DatabaseAccount, DatabaseAccountProvider, DatabaseAccountInputs),
     LiveKind(DrainGate, DrainGateProvider, DrainGateInputs),
+    LiveKind(InstalledParts, InstalledPartsProvider, InstalledPartsInputs),
     LiveKind(NodeDrain, NodeDrainProvider, NodeDrainInputs),
     LiveKind(NodesReady, NodesReadyProvider, NodesReadyInputs),
     LiveKind(PodsReady, PodsReadyProvider, PodsReadyInputs),
     LiveKind(Prerequisites, PrerequisitesProvider, Surroundings),
     LiveKind(RemovedNodeSets, RemovedNodeSetsProvider, RemovedNodeSetsInputs),
+    LiveKind(SecretFiles, SecretFilesProvider, DesiredFiles),
+    LiveKind(SlurmVersion, SlurmVersionProvider, SlurmVersionInputs),
     LiveKind(TreePopulated, TreePopulatedProvider, TreePopulatedInputs),
 )

@@ -1,4 +1,4 @@
-"""Schema of the package for other languages: `SlurmCluster`, and the resources of which it consists."""
+"""Schema of the package for other languages: its components, and the resources of which they consist."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import soperator_pulumi
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG
 from soperator_pulumi.lifecycle.resource import PACKAGE, ServedBy
-from soperator_pulumi.plugin.cluster_types import INPUTS, OUTPUTS, REQUIRED, TOKEN
+from soperator_pulumi.plugin.cluster_types import CLUSTER
+from soperator_pulumi.plugin.component_types import ComponentType
 from soperator_pulumi.plugin.live_kinds import KINDS, LiveKind
+from soperator_pulumi.plugin.platform_types import PLATFORM
 from soperator_pulumi.plugin.property_types import (
     Anything,
     ListOf,
@@ -24,15 +26,12 @@ from soperator_pulumi.plugin.spelling import in_other_languages, names_in
 
 Json = dict[str, Any]
 
-_NAMES = frozenset(names_in(INPUTS))
+COMPONENTS = (CLUSTER, PLATFORM)
+"""Components for programs in other languages."""
+
+_NAMES = frozenset(name for each in COMPONENTS for name in names_in(each.inputs))
 _ACCESS = (KUBECONFIG, CONTEXT)
 _LANGUAGES = ("nodejs", "python", "csharp", "java", "go")
-
-_CLUSTER = (
-    "A Slurm cluster on Kubernetes, in a namespace of its own: slurmctld, login nodes, node sets, and the root "
-    "filesystem of all jobs and logins. A change of `replicas` drains surplus nodes and waits for their jobs before "
-    "Kubernetes deletes a pod."
-)
 
 _PART = "A part of SlurmCluster, not for programs: it acts on the live cluster."
 
@@ -52,19 +51,22 @@ def schema() -> Json:
         "language": {language: {"respectSchemaVersion": True} for language in _LANGUAGES},
         "config": {"variables": config},
         "provider": {"description": _PROVIDER, "inputProperties": config},
-        "types": {_token(each): _object(each) for each in sorted(_objects_in(INPUTS), key=lambda each: each.name)},
-        "resources": {TOKEN: _cluster(), **{kind.token: _part(kind) for kind in KINDS}},
+        "types": {_token(each): _object(each) for each in _objects()},
+        "resources": {
+            **{each.token: _component(each) for each in COMPONENTS},
+            **{kind.token: _part(kind) for kind in KINDS},
+        },
     }
 
 
-def _cluster() -> Json:
+def _component(type_: ComponentType) -> Json:
     return {
         "isComponent": True,
-        "description": _CLUSTER,
-        "inputProperties": _properties(INPUTS) | _access(),
-        "requiredInputs": [each.key for each in INPUTS.properties if each.name in REQUIRED],
-        "properties": _properties(OUTPUTS),
-        "required": [each.key for each in OUTPUTS.properties],
+        "description": type_.description,
+        "inputProperties": _properties(type_.inputs) | _access(),
+        "requiredInputs": [each.key for each in type_.inputs.properties if each.name in type_.required],
+        "properties": _properties(type_.outputs),
+        "required": [each.key for each in type_.outputs.properties if each.required],
     }
 
 
@@ -83,7 +85,7 @@ def _part(kind: LiveKind) -> Json:
 
 
 def _access() -> Json:
-    found = {each.key: _property(each) for each in INPUTS.properties if each.name in _ACCESS}
+    found = {each.key: _property(each) for each in CLUSTER.inputs.properties if each.name in _ACCESS}
     return found | {KUBECONFIG: {**found[KUBECONFIG], "secret": True}}
 
 
@@ -130,6 +132,12 @@ def _token(type_: ObjectType) -> str:
     return f"{PACKAGE}:index:{type_.name.removesuffix('Args')}"
 
 
+def _objects() -> list[ObjectType]:
+    """Return the object types in all components, each once, by their names."""
+    found = {each.name: each for component in COMPONENTS for each in _objects_in(component.inputs)}
+    return [found[name] for name in sorted(found)]
+
+
 def _objects_in(type_: PropertyType) -> Iterator[ObjectType]:
     """Yield the object types in a type, apart from itself, each once."""
     found: dict[str, ObjectType] = {}
@@ -142,6 +150,9 @@ def _objects_in(type_: PropertyType) -> Iterator[ObjectType]:
                     collect(each.type)
             case ListOf(items=inner) | MapOf(values=inner):
                 collect(inner)
+            case OneOf(several):
+                for form in several:
+                    collect(form)
 
     collect(type_)
     yield from (each for each in found.values() if each is not type_)

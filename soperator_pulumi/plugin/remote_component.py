@@ -1,4 +1,4 @@
-"""`SlurmCluster` for a program in another language: the engine asks for it, and its children are registered here."""
+"""Components for a program in another language: the engine asks for one, and its children are registered here."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ import soperator_pulumi
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.lifecycle.connection import AccessArgs
 from soperator_pulumi.lifecycle.resource import PACKAGE, SERVED_BY, ServedBy
-from soperator_pulumi.plugin.cluster_types import INPUTS, TOKEN
+from soperator_pulumi.plugin.cluster_types import CLUSTER
+from soperator_pulumi.plugin.component_types import ComponentType
+from soperator_pulumi.plugin.platform_types import PLATFORM
 from soperator_pulumi.plugin.spelling import from_other_language, in_other_languages, names_in
 
-_NAMES = frozenset(names_in(INPUTS))
+_TYPES = {each.token: each for each in (CLUSTER, PLATFORM)}
+_NAMES = frozenset(name for each in _TYPES.values() for name in names_in(each.inputs))
 _WHERE = "The description"
 
 
@@ -52,22 +55,27 @@ class RemoteComponents(ComponentProvider):
         Raises:
             RunError: the inputs have problems; all of them are in the message.
         """
-        if resource_type != TOKEN:
-            raise pulumi.RunError(f"there is no component {resource_type}. There is: {TOKEN}.")
-        # These load all resources of Kubernetes: seconds, for which neither a schema nor a destroy should wait.
-        from soperator_pulumi.cluster import SlurmCluster  # noqa: PLC0415
+        type_ = _TYPES.get(resource_type)
+        if type_ is None:
+            raise pulumi.RunError(f"there is no component {resource_type}. There are: {', '.join(_TYPES)}.")
+        # It loads all resources of Kubernetes: seconds, for which neither a schema nor a destroy should wait.
         from soperator_pulumi.cluster.arguments import REMOTE_PROGRAM  # noqa: PLC0415
 
         caller = CALLER.get()
         REMOTE_PROGRAM.set(caller.program)
         SERVED_BY.set(ServedBy.PLUGIN)
-        given: dict[str, Any] = from_other_language(inputs, INPUTS)
+        given: dict[str, Any] = from_other_language(inputs, type_.inputs)
         args = given if given.keys() & AccessArgs.__annotations__.keys() else {**self.access, **given}
         try:
-            cluster = SlurmCluster(name, args, _with_own_provider(options, caller.provider))
+            component = _class_of(type_)(name, args, _with_own_provider(options, caller.provider))
         except SpecError as error:
             raise pulumi.RunError(_words(error)) from None
-        return ConstructResult(cluster.urn, cluster.outputs)
+        return ConstructResult(component.urn, component.outputs)
+
+
+def _class_of(type_: ComponentType) -> Any:  # noqa: ANN401 - classes of different arguments
+    """Return the class of a component, whose module loads all resources of Kubernetes."""
+    return getattr(soperator_pulumi, type_.name)
 
 
 def _with_own_provider(options: pulumi.ResourceOptions | None, reference: str) -> pulumi.ResourceOptions:

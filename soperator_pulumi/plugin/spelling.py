@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, PropertyType, camel_case
+from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, OneOf, PropertyType, camel_case
 
 _PYTHON_NAME = re.compile(r"""(?:(?<=Did you mean ")|(?<!["']))(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)""")
 """A name in a text. In quotes is a value of the user's, but for the key that the user probably means."""
@@ -24,6 +24,9 @@ def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any: 
     match value:
         case pulumi.Output():
             return value
+        case Mapping() if isinstance(type_, OneOf):
+            objects = (each for each in type_.types if isinstance(each, ObjectType))
+            return from_other_language(value, next(objects, _ANYTHING))
         case Mapping() if isinstance(type_, ObjectType):
             known = {each.key: each for each in type_.properties}
             ours = {known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known}
@@ -50,6 +53,9 @@ def names_in(type_: PropertyType) -> Iterator[str]:
                 yield from names_in(each.type)
         case ListOf(items=part) | MapOf(values=part):
             yield from names_in(part)
+        case OneOf(several):
+            for form in several:
+                yield from names_in(form)
 
 
 def in_other_languages(text: str, names: frozenset[str]) -> str:

@@ -16,8 +16,10 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import Environment, Levels, PolicyLevel, PolicySeverity, levels
+from soperator_pulumi.policy.pod_view import PodView, pods_of
 from soperator_pulumi.policy.registry import POLICIES, without
-from soperator_pulumi.policy.view import UNKNOWN, PodView, ResourceView, look, pods_of
+from soperator_pulumi.policy.value_tree import UNKNOWN, look
+from soperator_pulumi.policy.view import ResourceView
 
 __all__ = [
     "MARK_AS_SECRET",

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from soperator_pulumi.policy.definition import (
     MARK_AS_SECRET,
@@ -13,17 +13,21 @@ from soperator_pulumi.policy.definition import (
     ResourcePolicy,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import Path, ResourceView, listed, look, mapped, pods_of, texts_in
+from soperator_pulumi.policy.pod_view import pods_of
+from soperator_pulumi.policy.value_tree import Path, listed, look, mapped, texts_in
+from soperator_pulumi.policy.view import ResourceView
 
 _CONTENTS = (
     ("a private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"),
     ("credentials of a kubeconfig", r"""\bclient-key-data["']?\s*:"""),
     ("credentials of a kubeconfig", r"""kind["']?:\s*["']?Config\b""", r"\btoken:"),
-    ("a signed token", r"\beyJ[\w-]{8,2000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    ("credentials of a registry", r"""["']?auths["']?\s*:""", r"""["']?(auth|password)["']?\s*:\s*["']?[^\s"'{}]"""),
+    ("a signed token", r"(?<![\w-])eyJ[\w-]{8,2000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     ("a token of a forge", r"\b(gh[pousr]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|hf_\w{30,})"),
     ("an access key of a cloud", r"\b((AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35})\b"),
     ("a hash of a password", r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
     ("a password of Slurm's", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
+    ("a header with a credential", r"(?i)\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(basic|bearer) [\w+/=.~-]{8,}"),
     ("a password in an address", r"\b[a-z][a-z0-9+]{1,20}://[^\s:@/]{0,100}:(?!\$[({])[^\s:@/]{1,200}@\w"),
 )
 """Contents that are credentials: kinds, with patterns that are all there. Each takes linear time."""
@@ -37,8 +41,31 @@ _NAME = re.compile(
 )
 """Names of values that are credentials. A file `passwd` is none: it has the names of users. A `secret` names one."""
 
+_SETTING = re.compile(
+    r"""(?:^|[{,;])[^\S\n]*(?:export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?([^\s"',;}]+)""",
+    re.MULTILINE,
+)
+"""A line of a file of settings: `password = abc`, `"password": "abc"`."""
+
+_NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~].*|required|optional|sufficient|x+|\W+")
+"""Words and templates that stand where a password would."""
+
+_SHORTEST_COPY = 8
+"""Characters of a marked value whose copies count: a shorter one is elsewhere by chance."""
+
 _REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|(/[\w.-]+){2,}/?")
 """A variable, or a path of a file."""
+
+_MARKED = "a value that the program marks as secret"
+
+_NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
+"""Parts of an object that describe nothing to be made."""
+
+_STORAGE = ("PersistentVolume", "StorageClass")
+"""Kinds with settings of a driver: `volumeAttributes`, `parameters`, `mountOptions`."""
+
+_CALLS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+"""Parts of a container with commands and headers."""
 
 _OPTION = re.compile(r"--?[\w-]+")
 
@@ -69,8 +96,16 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for group in groups or (("files",) if resource.acts_as("ConfigFiles") else ()):
         for path, text in texts_in(look(resource.props, group), (group,)):
             plain = _decoded(text) if group == "binaryData" else text
-            if kind := kind_of(plain) or _named(str(path[-1]), plain):
+            if kind := kind_of(plain) or _named(str(path[-1]), plain) or _in_settings(plain):
                 yield path, kind
+            elif resource.is_secret(path):
+                yield path, _MARKED
+
+
+def _in_settings(text: str) -> str | None:
+    """Return the kind of a credential in the lines of a file."""
+    pairs = ((name, value) for name, value in _SETTING.findall(text) if not _NO_VALUE.fullmatch(value))
+    return next(filter(None, (_named(name, value) for name, value in pairs)), None)
 
 
 def _decoded(text: str) -> str:
@@ -85,10 +120,18 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
         for path, container in pod.containers():
             for index, variable in enumerate(listed(look(container, "env"))):
                 name, value = look(variable, "name"), look(variable, "value")
+                where = (*path, "env", index, "value")
                 if isinstance(value, str) and (kind := kind_of(value) or _named(str(name), value)):
-                    yield (*path, "env", index, "value"), kind
+                    yield where, kind
+                elif value is not None and resource.is_secret(where):
+                    yield where, _MARKED
             for group in ("command", "args"):
                 yield from _in_words((*path, group), listed(look(container, group)))
+            for group in _CALLS:
+                yield from _in_tree(look(container, group), (*path, group))
+        for path, text in texts_in(mapped(pod.annotations), (*pod.path[:-1], "metadata", "annotations")):
+            if kind := kind_of(text):
+                yield path, kind
 
 
 def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
@@ -118,15 +161,44 @@ def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials of custom resources and of charts: Kubernetes keeps them in plain, too."""
-    group = resource.type.partition(":")[2].partition("/")[0]
-    if not resource.is_kubernetes or "." not in group or group.endswith(".k8s.io"):
+    """Yield the credentials of custom resources, of charts and of storage: Kubernetes keeps them in plain, too."""
+    if not resource.is_custom and not (resource.is_kubernetes and resource.kind in _STORAGE):
         return
-    for part in ("spec", "values"):
-        for path, text in texts_in(look(resource.props, part), (part,)):
-            kind = kind_of(text) or _named(str(path[-1]), text)
-            if kind and not resource.is_secret(path):
+    for part, value in resource.props.items():
+        found = [] if part in _NOT_SPECIFIED or part.startswith("__") else _in_tree(value, (part,))
+        for path, kind in found:
+            if not resource.is_secret(path):
                 yield path, kind
+
+
+def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield credentials by their contents, by their keys, as `{name: ..., value: ...}`, and in lists of words."""
+    for where, text in texts_in(value, path):
+        if kind := kind_of(text) or _named(str(where[-1]), text):
+            yield where, kind
+    for where, part in _parts(value, path):
+        if isinstance(part, list):
+            yield from _in_words(where, part)
+        elif isinstance(text := look(part, "value"), str) and (kind := _of_pair(str(look(part, "name")), text)):
+            yield (*where, "value"), kind
+
+
+def _of_pair(name: str, value: str) -> str | None:
+    return kind_of(f"{name}: {value}") or _named(name, value)
+
+
+def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:
+    """Yield all mappings and lists of a tree."""
+    inner: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    else:
+        return
+    yield path, value
+    for key, each in inner:
+        yield from _parts(each, (*path, key))
 
 
 SECRETS_IN_SECRETS = ResourcePolicy(
@@ -154,6 +226,7 @@ def _marks(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
 
 def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     """Yield the credentials without a mark. In other objects of Kubernetes they violate `secrets-in-secrets`."""
+    yield from _copies(resource)
     is_secret = resource.is_kubernetes and resource.kind == "Secret"
     is_other_object = (resource.is_kubernetes and not is_secret) or resource.acts_as("ConfigFiles")
     if resource.secrets is None or is_other_object:
@@ -164,6 +237,16 @@ def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
         kind = "a value of a Secret" if is_secret else kind_of(text) or _named(str(path[-1]), text)
         if kind and not resource.is_secret(path):
             yield path, kind
+
+
+def _copies(resource: ResourceView) -> Iterator[tuple[Path, str]]:
+    """Yield the plain copies of texts that are marked as secret elsewhere in the same resource."""
+    texts = [*texts_in(resource.props)]
+    marks = resource.secrets or frozenset()
+    marked = {text for path, text in texts if (*resource.place, *path) in marks and len(text) >= _SHORTEST_COPY}
+    for path, text in texts:
+        if text in marked and not resource.is_secret(path):
+            yield path, "a copy of a value that is marked as secret"
 
 
 def _underscored(key: str) -> str:

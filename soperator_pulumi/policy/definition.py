@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.policy.levels import Environment, Levels, PolicyLevel, PolicySeverity
-from soperator_pulumi.policy.view import Path, ResourceView
+from soperator_pulumi.policy.value_tree import Path
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.base import Model
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from soperator_pulumi.policy.definition import MARK_AS_SECRET, Edit
-from soperator_pulumi.policy.view import Path, ResourceView
+from soperator_pulumi.policy.value_tree import Path
+from soperator_pulumi.policy.view import ResourceView
 
 
 def edited(resource: ResourceView, edits: Iterable[Edit]) -> ResourceView:

@@ -1,15 +1,19 @@
 """Policies on what is open: logins, egress, namespaces of users."""
 
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network, summarize_address_range
 from typing import Any
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import COMPONENT_LABEL, UNKNOWN, Path, ResourceView, listed, look, mapped
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
+from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL, PRIVATE
 
 _EVERYTHING = "opens every address, private ones with the public ones"
+
+_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+"""Annotation with the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
 
 _POPULATE = "jail-populate"
 """Component of the Job that copies a tarball from any address. It runs nothing of what it copies."""
@@ -28,7 +32,7 @@ def _open_service(resource: ResourceView) -> Iterator[Finding]:
     kind = look(resource.props, "spec", "type")
     if kind is UNKNOWN:
         yield not_known(resource, ("spec", "type"))
-    elif kind == "LoadBalancer":
+    elif kind == "LoadBalancer" or resource.is_patch:  # a patch leaves the type as it is
         yield from _open_balancer(resource)
     if listed(look(resource.props, "spec", "externalIPs")):
         yield Finding(resource, ("spec", "externalIPs"), "admits every address: no range holds for external addresses")
@@ -39,14 +43,19 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
     ranges = look(resource.props, *path)
     cidrs: list[tuple[Path, object]] = [((*path, index), cidr) for index, cidr in enumerate(listed(ranges))]
     for key, text in mapped(look(resource.props, "metadata", "annotations")).items():
-        if key.endswith("load-balancer-source-ranges"):
+        if key == _RANGES and not cidrs:  # the specification goes before
             where = ("metadata", "annotations", key)
             cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
     if ranges is UNKNOWN:
         yield not_known(resource, path)
-    elif not cidrs:
+    elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or _network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
     yield from _admitted(resource, path, cidrs)
+
+
+def _is_wanted(resource: ResourceView, ranges: object) -> bool:
+    """Return True where ranges must be given. A patch without a type and without ranges changes neither."""
+    return ranges is not None or look(resource.props, "spec", "type") == "LoadBalancer"
 
 
 def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
@@ -95,9 +104,10 @@ def _united(networks: Sequence[IPv4Network | IPv6Network]) -> list[IPv4Network |
 PUBLIC_LOGINS = ResourcePolicy(
     name="public-logins",
     description="Nothing admits the whole internet without a reason.",
-    violated_by="`login.allowed_sources` with `0.0.0.0/0`; a load balancer without `loadBalancerSourceRanges`; a "
-    "Service with `externalIPs`; a NetworkPolicy that admits every address, also by several ranges together",
-    cure="List the addresses of your users: login.allowed_sources.",
+    violated_by="`login.allowed_sources` or `rest.allowed_sources` with `0.0.0.0/0`; a load balancer without "
+    "`loadBalancerSourceRanges`; a Service with `externalIPs`; a NetworkPolicy that admits every address, also by "
+    "several ranges together",
+    cure="List the addresses of your users: login.allowed_sources, rest.allowed_sources.",
     levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("network", "security"),
@@ -109,7 +119,7 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
     if not (resource.is_kubernetes and resource.kind == "NetworkPolicy"):
         return
     selected = look(resource.props, "spec", "podSelector", "matchLabels", COMPONENT_LABEL)
-    if resource.is_ours and selected == _POPULATE:
+    if selected == _POPULATE and resource.is_made_by(CLUSTER_PART, suffix=f"-network-{_POPULATE}-egress"):
         return
     path = ("spec", "egress")
     rules = look(resource.props, *path)
@@ -127,17 +137,19 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
 
 def _opened(block: object) -> list[IPv4Network | IPv6Network]:
     """Return what a block opens: its range without its holes."""
-    network = _network(look(block, "cidr"))
-    left = [] if network is None else [network]
-    for hole in filter(None, map(_network, listed(look(block, "except")))):
-        left = [part for each in left for part in _without(each, hole)]
-    return left
-
-
-def _without(network: Any, hole: Any) -> list[IPv4Network | IPv6Network]:  # noqa: ANN401 networks of either version
-    if network.version != hole.version or not network.overlaps(hole):
-        return [network]
-    return [*network.address_exclude(hole)] if hole.subnet_of(network) else []
+    network: Any = _network(look(block, "cidr"))
+    if network is None:
+        return []
+    holes = [each for each in map(_network, listed(look(block, "except"))) if each and each.overlaps(network)]
+    left: list[IPv4Network | IPv6Network] = []
+    start = network[0]
+    for hole in _united(holes):  # in the order of their addresses
+        if start < hole[0]:
+            left += summarize_address_range(start, hole[0] - 1)
+        if hole[-1] >= network[-1]:
+            return left
+        start = hole[-1] + 1
+    return [*left, *summarize_address_range(start, network[-1])]
 
 
 def _is_everything(opened: Sequence[IPv4Network | IPv6Network]) -> bool:
@@ -171,10 +183,10 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
         return
     if (opened := _network(cidr)) is None:
         return  # a peer by its labels, or nothing that Kubernetes would take
-    closed = {str(hole) for hole in holes}
-    if opened.prefixlen == 0 and not closed.issuperset(_within(opened, (*PRIVATE, *LINK_LOCAL))):
+    left = _opened(block)
+    if opened.prefixlen == 0 and _reaches(left, (*PRIVATE, *LINK_LOCAL)):
         yield Finding(resource, path, _EVERYTHING)
-    elif not closed.issuperset(_within(opened, LINK_LOCAL)):
+    elif _reaches(left, LINK_LOCAL):
         yield Finding(resource, path, "opens link-local addresses, where clouds have their metadata services")
 
 
@@ -185,11 +197,9 @@ def _network(cidr: object) -> IPv4Network | IPv6Network | None:
         return None
 
 
-def _within(opened: IPv4Network | IPv6Network, ranges: Sequence[str]) -> set[str]:
-    """Return the ranges of which a part is open."""
-    return {
-        each for each in ranges if (range_ := ip_network(each)).version == opened.version and range_.overlaps(opened)
-    }
+def _reaches(opened: Sequence[IPv4Network | IPv6Network], ranges: Sequence[str]) -> bool:
+    """Return True where a part of one of the ranges is open."""
+    return any(part.overlaps(each) for each in map(ip_network, ranges) for part in opened)
 
 
 OPEN_EGRESS = ResourcePolicy(

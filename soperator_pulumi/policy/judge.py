@@ -15,7 +15,8 @@ from soperator_pulumi.policy.definition import (
 )
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.stack_rules import KEY, StackRules
-from soperator_pulumi.policy.view import Path, ResourceView, written
+from soperator_pulumi.policy.value_tree import Path, written
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.parse import parse
 
 
@@ -89,7 +90,7 @@ class Judge:
         self, policy: ResourcePolicy, resource: ResourceView, more: Mapping[str, Any] | None = None
     ) -> list[Edit]:
         """Return the changes that cure what a resource violates; none where an exception holds for it."""
-        if policy.remediate is None or self._rules.excuse(policy, resource.name) is not None:
+        if policy.remediate is None or self._rules.excuse(policy, resource) is not None:
             return []
         settings = self._settings(policy, more)
         return [
@@ -107,7 +108,7 @@ class Judge:
 
     def _judged(self, policy: AnyPolicy, findings: Iterable[Finding]) -> Iterator[Violation]:
         for finding in findings:
-            excuse = self._rules.excuse(policy, finding.resource.name if finding.resource else "")
+            excuse = self._rules.excuse(policy, finding.resource)
             if excuse is not None:
                 self._needed.add(excuse[0])
             else:
@@ -132,11 +133,11 @@ class Judge:
 
 def _message(policy: AnyPolicy, finding: Finding) -> str:
     resource = finding.resource
-    name = f"{resource.type.rpartition(':')[2]} {resource.name}" if resource else "the stack"
+    name = f"{resource.last_word} {resource.name}" if resource else "the stack"
     place = ", ".join(filter(None, [name, written(_path(finding))]))
     if not policy.exceptable:
         return f"{place}: {finding.text}.\n{policy.cure}"
-    only = f", resources: [{resource.name}]" if resource else ""
+    only = f", resources: [{resource.last_word}/{resource.name}]" if resource else ""
     excuse = f"{KEY}: {{exceptions: {{{policy.name}: {{reason: ...{only}}}}}}}"
     return f"{place}: {finding.text}.\n{policy.cure} Or give the reason in the stack's file: {excuse}"
 

@@ -1,10 +1,18 @@
 """Policy on data: claims, and the namespaces that hold them, outlive mistakes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.definition import (
+    Circumstances,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import UNKNOWN, Path, ResourceView, look
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look
+from soperator_pulumi.policy.view import ResourceView
 
 
 def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -51,4 +59,30 @@ KEPT_DATA = ResourcePolicy(
     severity=PolicySeverity.CRITICAL,
     tags=("data",),
     check=_kept,
+)
+
+
+def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    holding = {str(each.namespace) for each in resources if _claims(each) and each.namespace not in (None, UNKNOWN)}
+    for each in resources:
+        is_holder = each.is_kubernetes and each.kind == "Namespace" and not each.is_patch and not each.is_ours
+        if is_holder and look(each.props, "metadata", "name") in holding and not each.protect:
+            yield Finding(each, ("protect",), "got false, needs true: claims of this stack leave with their namespace")
+
+
+def _claims(resource: ResourceView) -> bool:
+    """Return True for a claim, and for a StatefulSet that makes claims of its own."""
+    templates = look(resource.props, "spec", "volumeClaimTemplates")
+    return resource.is_kubernetes and (resource.kind == "PersistentVolumeClaim" or bool(templates))
+
+
+KEPT_NAMESPACES = StackPolicy(
+    name="kept-namespaces",
+    description="A namespace that holds claims of the stack is protected: Kubernetes deletes them along with it.",
+    violated_by="a Namespace of the program without `protect` that has a PersistentVolumeClaim of the stack in it",
+    cure="Set protect and retain_on_delete on the namespace in the program.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.CRITICAL,
+    tags=("data",),
+    check=_holders,
 )

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Edit, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import PART_OF_LABEL, UNKNOWN, ResourceView, look, mapped
+from soperator_pulumi.policy.value_tree import UNKNOWN, look, mapped
+from soperator_pulumi.policy.view import PART_OF_LABEL, ResourceView
 
 _AUTONAMED = "pulumi.com/autonamed"
 
@@ -86,5 +87,9 @@ LABELS = ResourcePolicy(
 
 
 def _is_object(resource: ResourceView) -> bool:
-    is_chart = resource.type.startswith(("kubernetes:helm.sh", "kubernetes:yaml", "kubernetes:kustomize"))
-    return resource.is_kubernetes and not is_chart and not resource.is_patch and not resource.kind.endswith("List")
+    return (
+        resource.is_kubernetes
+        and not resource.is_chart
+        and not resource.is_patch
+        and not resource.kind.endswith("List")
+    )

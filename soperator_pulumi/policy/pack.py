@@ -32,7 +32,8 @@ from soperator_pulumi.policy.judge import Judge, Violation, in_order
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import KEY, stack_rules
-from soperator_pulumi.policy.view import UNKNOWN, Path, ResourceView, written
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, written
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 
 _UNKNOWNS = {

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import UNKNOWN, Path, PodView, ResourceView, listed, look, pods_of
+from soperator_pulumi.policy.pod_view import PodView, beside_pods, pods_of
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
+from soperator_pulumi.policy.view import ResourceView
 
 _DOCKER_HUB = "docker.io"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
@@ -28,7 +30,7 @@ class ImageSettings(PolicySettings):
         "edge",
         "nightly",
     )
-    """Tags that are no version."""
+    """Tags that are no version. One without a digit is none, either."""
 
 
 def _images(resource: ResourceView, _run: Circumstances, settings: ImageSettings) -> Iterator[Finding]:
@@ -39,6 +41,17 @@ def _images(resource: ResourceView, _run: Circumstances, settings: ImageSettings
                 yield not_known(resource, where)
             else:
                 yield from (Finding(resource, where, text) for text in _problems(str(image or ""), settings))
+    for where, image in beside_pods(resource):
+        if where[-1] == "image" and isinstance(image, str) and not resource.is_chart:
+            whole = _joined(look(resource.props, *where[:-1]), image)
+            yield from (Finding(resource, where, text) for text in _problems(whole, settings))
+
+
+def _joined(beside: object, image: str) -> str:
+    """Return the reference of an image whose parts are keys of their own, as in a NicClusterPolicy."""
+    repository, version = look(beside, "repository"), look(beside, "version")
+    named = f"{repository}/{image}" if isinstance(repository, str) and repository else image
+    return f"{named}:{version}" if isinstance(version, str) and version else named
 
 
 def _references(pod: PodView) -> Iterator[tuple[Path, object]]:
@@ -61,8 +74,9 @@ def _problems(image: str, settings: ImageSettings) -> Iterator[str]:
         yield "needs a digest after the @: sha256: and 64 hexadecimal digits"
     elif not digest and not tag:
         yield "needs a tag or a digest, has none: the registry decides which image runs"
-    elif not digest and tag in settings.moving_tags:
-        yield f'got the tag "{tag}", needs a version or a digest: the tag may name another image tomorrow'
+    elif not digest and (tag in settings.moving_tags or not any(map(str.isdigit, tag))):
+        got = f'got the tag "{tag}"' if tag in settings.moving_tags else "got a tag without a digit"
+        yield f"{got}, needs a version or a digest: the tag may name another image tomorrow"
     if settings.registries and not any(_is_from(repository, each) for each in settings.registries):
         yield f"is from another registry than {', '.join(settings.registries)}"
 
@@ -70,7 +84,7 @@ def _problems(image: str, settings: ImageSettings) -> Iterator[str]:
 def _is_from(repository: str, allowed: str) -> bool:
     first, slash, _ = repository.partition("/")
     has_registry = bool(slash) and (first == "localhost" or "." in first or ":" in first)
-    full = repository if has_registry else f"{_DOCKER_HUB}/{repository}"
+    full = repository if has_registry else f"{_DOCKER_HUB}/{'' if slash else 'library/'}{repository}"
     return f"{full}/".startswith(f"{allowed.rstrip('/')}/")
 
 

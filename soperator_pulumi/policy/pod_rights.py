@@ -7,8 +7,10 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Edit, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.pod_view import HOST_NAMESPACES, PodView, beside_pods, pods_of
 from soperator_pulumi.policy.stack_rules import Reason
-from soperator_pulumi.policy.view import HOST_NAMESPACES, UNKNOWN, Path, PodView, ResourceView, listed, look, pods_of
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
+from soperator_pulumi.policy.view import ResourceView
 
 _OF_ACCOUNT = "serviceAccountToken"
 _CONTEXT = "securityContext"
@@ -18,6 +20,30 @@ _POWERFUL = (
     *("SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "SYS_TIME", "SYSLOG"),
 )
 """Capabilities that lead to the machine, or to the pods of others."""
+
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+_SAFE_SYSCTLS = (
+    *("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports"),
+    *("net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout"),
+    *("net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time"),
+    *("net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem", UNKNOWN),
+)
+"""Sysctls of a pod alone: https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/#safe-and-unsafe-sysctls."""
+
+_SAFE_SELINUX = (None, "", "container_t", "container_init_t", "container_kvm_t", "container_engine_t", UNKNOWN)
+"""Types that Kubernetes' baseline allows: https://kubernetes.io/docs/concepts/security/pod-security-standards/."""
+
+_OF_PARTS = {
+    "Accounting": ("DAC_READ_SEARCH",),
+    "LoginNodes": ("DAC_READ_SEARCH", "SYS_ADMIN"),
+    "MetricsExporter": ("DAC_READ_SEARCH",),
+    "NodeSet": ("SYS_ADMIN",),
+    "RestApi": ("DAC_READ_SEARCH",),
+}
+"""Powerful capabilities of the clusters' own pods: they mount the jail; some read the hashes of users."""
+
+_MOUNTING = ("LoginNodes", "NodeSet")
 
 
 class PrivilegeSettings(PolicySettings):
@@ -36,20 +62,49 @@ def _privileged(resource: ResourceView, _run: Circumstances, settings: Privilege
         yield from _context(pod, (*pod.path, _CONTEXT), look(pod.spec, _CONTEXT))
         for path, container in pod.containers():
             context = look(container, _CONTEXT)
-            for name in ("privileged", "allowPrivilegeEscalation"):
-                yield from _is_false(resource, (*path, _CONTEXT, name), look(context, name))
-            yield from _capabilities(pod, (*path, _CONTEXT, "capabilities", "add"), context, settings.capabilities)
-            yield from _context(pod, (*path, _CONTEXT), context)
+            yield from _container(pod, (*path, _CONTEXT), context, settings)
+            yield from _host_ports(pod, (*path, "ports"), look(container, "ports"))
+        yield from _annotated(pod)
+    for path, value in beside_pods(resource):
+        if str(path[-1]).lower().endswith(_CONTEXT.lower()):
+            yield from _container(PodView(resource, path, {}, None), path, value, settings)
+
+
+def _container(pod: PodView, path: Path, context: object, settings: PrivilegeSettings) -> Iterator[Finding]:
+    for name in ("privileged", "allowPrivilegeEscalation"):
+        yield from _is_false(pod.resource, (*path, name), look(context, name))
+    yield from _capabilities(pod, (*path, "capabilities", "add"), context, settings.capabilities)
+    yield from _context(pod, path, context)
+
+
+def _host_ports(pod: PodView, path: Path, ports: object) -> Iterator[Finding]:
+    for index, port in enumerate(listed(ports)):
+        given = look(port, "hostPort")
+        if given is UNKNOWN:
+            yield not_known(pod.resource, (*path, index, "hostPort"))
+        elif given:
+            yield Finding(pod.resource, (*path, index, "hostPort"), "a port of the machine, past all NetworkPolicies")
+
+
+def _annotated(pod: PodView) -> Iterator[Finding]:
+    """Yield the profiles of AppArmor that annotations switch off: these hold where a container has no field."""
+    for key, value in mapped(pod.annotations).items():
+        if key.startswith(_APP_ARMOR) and str(value).lower() == "unconfined" and pod.part not in _MOUNTING:
+            where = (*pod.path[:-1], "metadata", "annotations", key)
+            yield Finding(pod.resource, where, 'got "unconfined", which opens the kernel to the pod')
 
 
 def _capabilities(pod: PodView, path: Path, context: object, allowed: Mapping[str, str]) -> Iterator[Finding]:
-    for index, capability in enumerate(listed(look(context, "capabilities", "add"))):
+    given = look(context, "capabilities", "add")
+    if given is UNKNOWN and context is not UNKNOWN:
+        yield not_known(pod.resource, path)
+    for index, capability in enumerate(listed(given)):
         name = str(capability).upper().removeprefix("CAP_")
         if capability is UNKNOWN:
             yield not_known(pod.resource, (*path, index))
         elif name == "ALL":
             yield Finding(pod.resource, path, 'got "ALL", needs the capabilities by name')
-        elif name in _POWERFUL and not pod.is_ours and name not in allowed:
+        elif name in _POWERFUL and name not in (*allowed, *_OF_PARTS.get(pod.part, ())):
             yield Finding(pod.resource, (*path, index), f"got {name}, which leads to the machine")
 
 
@@ -58,13 +113,24 @@ def _context(pod: PodView, path: Path, context: object) -> Iterator[Finding]:
     if context is UNKNOWN:
         return
     yield from _is_false(pod.resource, (*path, *_HOST_PROCESS), look(context, *_HOST_PROCESS))
-    unsafe = [("procMount", "Unmasked")]
-    if not pod.is_ours:  # slurmd sets jobs up, and confines them itself
-        unsafe += [("seccompProfile.type", "Unconfined"), ("appArmorProfile.type", "Unconfined")]
+    unsafe = [("procMount", "Unmasked"), ("seccompProfile.type", "Unconfined")]
+    if pod.part not in _MOUNTING:  # AppArmor's usual profile of containers refuses all mounts
+        unsafe.append(("appArmorProfile.type", "Unconfined"))
     for name, value in unsafe:
         where = name.split(".")
         if look(context, *where) == value:
             yield Finding(pod.resource, (*path, *where), f'got "{value}", which opens the kernel to the pod')
+    for index, sysctl in enumerate(listed(look(context, "sysctls"))):
+        if look(sysctl, "name") not in _SAFE_SYSCTLS:
+            yield Finding(
+                pod.resource, (*path, "sysctls", index), "a setting of the kernel that others of its machine share"
+            )
+    options = look(context, "seLinuxOptions")
+    for key in ("user", "role"):
+        if look(options, key):
+            yield Finding(pod.resource, (*path, "seLinuxOptions", key), "got a value, needs none: SELinux chooses it")
+    if look(options, "type") not in _SAFE_SELINUX:
+        yield Finding(pod.resource, (*path, "seLinuxOptions", "type"), "a type that confines no container")
 
 
 def _is_false(resource: ResourceView, path: Path, value: object) -> Iterator[Finding]:
@@ -77,8 +143,8 @@ def _is_false(resource: ResourceView, path: Path, value: object) -> Iterator[Fin
 PRIVILEGED_PODS = ResourcePolicy(
     name="privileged-pods",
     description="No container is privileged, and no pod has a namespace of its machine.",
-    violated_by="`privileged`, `allowPrivilegeEscalation`, the capability `ALL`; `hostNetwork`, `hostPID`, `hostIPC`; "
-    "in pods beside the clusters `SYS_ADMIN` and its like, and `Unconfined` profiles",
+    violated_by="`privileged`, `allowPrivilegeEscalation`, the capability `ALL`; `hostNetwork`, `hostPID`, `hostIPC`, "
+    "`hostPort`, sysctls of the machine, `Unconfined` profiles; in pods beside the clusters `SYS_ADMIN` and its like",
     cure="Give the container the capabilities that it needs.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
@@ -99,20 +165,21 @@ class HostPathSettings(PolicySettings):
 
 def _host_paths(resource: ResourceView, _run: Circumstances, settings: HostPathSettings) -> Iterator[Finding]:
     for pod in pods_of(resource):
-        for index, volume in enumerate(listed(look(pod.spec, "volumes"))):
+        volumes = look(pod.spec, "volumes")
+        if volumes is UNKNOWN:
+            yield not_known(resource, (*pod.path, "volumes"))
+        for index, volume in enumerate(listed(volumes)):
             where = (*pod.path, "volumes", index, "hostPath")
-            yield from _host_path(resource, where, look(volume, "hostPath"), _allowed(settings, ours=pod.is_ours))
+            yield from _host_path(resource, where, look(volume, "hostPath"), _allowed(settings, pod.part))
     if resource.is_kubernetes and resource.kind == "PersistentVolume":
         for source in ("hostPath", "local"):
             where = ("spec", source)
-            yield from _host_path(
-                resource, where, look(resource.props, *where), _allowed(settings, ours=resource.is_ours)
-            )
+            yield from _host_path(resource, where, look(resource.props, *where), _allowed(settings, ""))
 
 
-def _allowed(settings: HostPathSettings, *, ours: bool) -> Mapping[str, str]:
-    """Return the allowed paths. The default is for our pods alone."""
-    return settings.allowed if ours or "allowed" in settings.model_fields_set else {}
+def _allowed(settings: HostPathSettings, part: str) -> Mapping[str, str]:
+    """Return the allowed paths. The default is for the pods of a node set alone."""
+    return settings.allowed if part == "NodeSet" or "allowed" in settings.model_fields_set else {}
 
 
 def _host_path(resource: ResourceView, where: Path, source: object, allowed: Mapping[str, str]) -> Iterator[Finding]:

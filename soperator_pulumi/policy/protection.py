@@ -7,11 +7,19 @@ from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.pod_view import PodView, pods_of
 from soperator_pulumi.policy.selectors import selects
-from soperator_pulumi.policy.view import COMPONENT_LABEL, UNKNOWN, PodView, ResourceView, listed, look, pods_of
+from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, whole_number
+from soperator_pulumi.policy.view import ResourceView
 
-_NEVER_EVICTED = ("controller", "worker")
-"""Components whose eviction costs the queue its answers, or jobs their nodes."""
+_NEVER_EVICTED = ("Controller", "NodeSet")
+"""Parts whose eviction costs the queue its answers, or jobs their nodes."""
+
+
+_WHOLE = 100
+_ALL = 1 << 31
+"""More pods than a set may have."""
 
 
 class NetworkSettings(PolicySettings):
@@ -59,25 +67,36 @@ NETWORK_POLICIES = StackPolicy(
 
 
 def _budgeted(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    budgets = [each for each in _objects(resources, "PodDisruptionBudget") if _keeps_pods(each)]
+    budgets = _objects(resources, "PodDisruptionBudget")
     for pod in _all_pods(resources):
-        needs = pod.is_ours and pod.is_whole and look(pod.labels, COMPONENT_LABEL) in _NEVER_EVICTED
-        if needs and not any(_protects(budget, "selector", pod) for budget in budgets):
+        needs = pod.part in _NEVER_EVICTED and pod.is_whole
+        if needs and not any(_keeps(budget, pod) for budget in budgets):
             text = "no PodDisruptionBudget of this stack selects these pods and keeps one of them"
             yield Finding(pod.resource, pod.path, text)
     for each in resources:
-        if each.kind == "PodDisruptionBudget" and each.is_patch and _permits_all(each):
+        if each.kind == "PodDisruptionBudget" and each.is_patch and _permits_all(each, None):
             yield Finding(each, ("spec",), "permits the eviction of all pods")
 
 
-def _keeps_pods(budget: ResourceView) -> bool:
-    """Return False for a budget that selects no pod, or permits the eviction of all."""
-    return look(budget.props, "spec", "selector") is not None and not _permits_all(budget)
+def _keeps(budget: ResourceView, pod: PodView) -> bool:
+    """Return False for a budget that does not select the pods, or permits the eviction of all."""
+    if look(budget.props, "spec", "selector") is None or not _protects(budget, "selector", pod):
+        return False
+    return not _permits_all(budget, whole_number(look(pod.resource.props, "spec", "replicas")))
 
 
-def _permits_all(budget: ResourceView) -> bool:
-    spec = look(budget.props, "spec")
-    return look(spec, "maxUnavailable") == "100%" or look(spec, "minAvailable") in (0, "0", "0%")
+def _permits_all(budget: ResourceView, pods: int | None) -> bool:
+    """Return True for a budget that may leave none of so many pods. A percentage rounds up.
+
+    Source: https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
+    """
+    most, least = look(budget.props, "spec", "maxUnavailable"), look(budget.props, "spec", "minAvailable")
+    evicted = whole_number(most.removesuffix("%") if isinstance(most, str) else most)
+    if evicted is not None and isinstance(most, str) and most.endswith("%"):
+        evicted = _ALL if evicted >= _WHOLE else -(-evicted * (pods or 0) // _WHOLE)
+    if whole_number(least.removesuffix("%") if isinstance(least, str) else least) == 0:
+        return True
+    return evicted is not None and evicted >= max(1, _ALL if pods is None else pods)
 
 
 DISRUPTION_BUDGETS = StackPolicy(
@@ -94,12 +113,12 @@ DISRUPTION_BUDGETS = StackPolicy(
 
 
 def _objects(resources: Sequence[ResourceView], kind: str) -> list[ResourceView]:
-    """Return the objects of a kind. A patch of one protects nothing by itself."""
-    return [each for each in resources if each.is_kubernetes and each.kind == kind and not each.is_patch]
+    """Return the objects of a kind after their patches. A patch protects nothing by itself."""
+    return [each for each in patched(resources) if each.is_kubernetes and each.kind == kind]
 
 
 def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:
-    for resource in resources:
+    for resource in patched(resources):
         yield from pods_of(resource)
 
 

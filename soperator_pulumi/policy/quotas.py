@@ -8,7 +8,9 @@ from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import UNKNOWN, Path, PodView, ResourceView, look, mapped, pods_of, whole_number
+from soperator_pulumi.policy.pod_view import PodView, pods_of
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look, mapped, whole_number
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.types.quantity import amount
 from soperator_pulumi.spec.validation.base import whole
 
@@ -40,13 +42,15 @@ def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: Quota
         return
     objects: dict[tuple[str, ...], list[ResourceView]] = {}
     for resource in resources:
-        if resource.kind in _COUNTS or any(pods_of(resource)):
+        if not resource.is_chart and (resource.kind in _COUNTS or any(pods_of(resource))):
             yield from _unclear(resource, settings.resources)
             objects.setdefault(_object(resource), []).append(resource)
     used: dict[str, Decimal] = {}
-    for parts in objects.values():
+    scaled = _scaled(resources)
+    for key, parts in [(key, each) for key, found in objects.items() for each in _one_by_one(found)]:
         first, counts = parts[0], [_number(look(part.props, *_count_path(part))) for part in parts]
-        each = max(sum((_per_pod(pod, settings.resources) for pod in pods_of(part)), _NONE) for part in parts)
+        each = max(sum((_of_pods(pod, settings.resources) for pod in pods_of(part)), _NONE) for part in parts)
+        counts.append(scaled.get(key))
         if any(counts) and not each and all(part.is_patch for part in parts):
             yield Finding(first, _count_path(first), "a number of pods whose GPUs are not in this stack")
         pods = max((count for count in counts if count is not None), default=Decimal(1))
@@ -57,6 +61,34 @@ def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: Quota
         parts_of_total = ", ".join(f"{name} {count:f}" for name, count in sorted(used.items()))
         text = f"{total:f} GPUs, at most {settings.limit} are allowed in {run.environment} ({parts_of_total})"
         yield Finding(None, (), text)
+
+
+def _one_by_one(found: Sequence[ResourceView]) -> list[list[ResourceView]]:
+    """Return objects of one name, as of two Kubernetes clusters, each with the patches that may be on it."""
+    patches = [each for each in found if each.is_patch]
+    return [[each, *patches] for each in found if not each.is_patch] or [patches]
+
+
+def _scaled(resources: Sequence[ResourceView]) -> dict[tuple[str, ...], Decimal | None]:
+    """Return the most pods that a HorizontalPodAutoscaler gives the object that it scales."""
+    return {
+        (str(look(target, "kind")), str(each.namespace), str(look(target, "name"))): _number(most)
+        for each in resources
+        if each.is_kubernetes and each.kind == "HorizontalPodAutoscaler"
+        for target, most in [(look(each.props, "spec", "scaleTargetRef"), look(each.props, "spec", "maxReplicas"))]
+    }
+
+
+def _of_pods(pod: PodView, counted: Sequence[str]) -> Decimal:
+    """Return the GPUs of pods: of one, times the replicas that a custom resource has above its template."""
+    gpus = _per_pod(pod, counted)
+    if pod.resource.kind in _COUNTS:
+        return gpus
+    for depth in range(2, len(pod.path)):  # `spec.replicas` counts with those of workloads
+        for name in ("replicas", "parallelism"):
+            number = _number(look(pod.resource.props, *pod.path[:depth], name))
+            gpus *= Decimal(1) if number is None else number
+    return gpus
 
 
 def _object(resource: ResourceView) -> tuple[str, ...]:

@@ -28,9 +28,11 @@ from soperator_pulumi.policy.definition import AnyPolicy, Circumstances, Edit, R
 from soperator_pulumi.policy.edits import edited
 from soperator_pulumi.policy.judge import Judge, Violation
 from soperator_pulumi.policy.levels import PolicyLevel
+from soperator_pulumi.policy.manifest_groups import opened
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import stack_rules
-from soperator_pulumi.policy.view import STACK_TYPE, UNKNOWN, Path, ResourceView
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path
+from soperator_pulumi.policy.view import STACK_TYPE, ResourceView
 from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret
 
 __all__ = ["Judgement", "Violation", "judge"]
@@ -108,22 +110,37 @@ def _remediated(court: Judge, policy: ResourcePolicy, resource: ResourceView, do
 def views(deployment: Deployment, before: Deployment | None = None) -> list[ResourceView]:
     """Return the resources of a deployment as policies see them, the stack first."""
     former = {(each.type, each.name): each for each in before.recorded} if before else {}
-    urn = f"urn:pulumi:{STACK}::{PROJECT}::{STACK_TYPE}::{PROJECT}-{STACK}"
-    stack = ResourceView(type=STACK_TYPE, name=f"{PROJECT}-{STACK}", urn=urn, props={}, secrets=frozenset())
-    return [stack, *(_view(each, former.get((each.type, each.name))) for each in deployment.recorded)]
+    name = f"{PROJECT}-{STACK}"
+    stack = ResourceView(type=STACK_TYPE, name=name, urn=_urn("", STACK_TYPE, name), props={}, secrets=frozenset())
+    urns = {(STACK_TYPE, name): stack.urn}
+    found = [stack]
+    for each in deployment.recorded:
+        types, _, parent = each.request.parent.partition("::")[2].partition("::")[2].partition("::")
+        view = _view(each, former.get((each.type, each.name)), urns.get((types.rpartition("$")[2], parent), ""))
+        urns[each.type, each.name] = view.urn
+        found += opened(view)
+    return found
 
 
-def _view(recorded: Recorded, former: Recorded | None) -> ResourceView:
+def _urn(parent: str, type_: str, name: str) -> str:
+    """Return the URN that an engine gives. The SDK's mocks shorten the types of what stands above.
+
+    Source: https://www.pulumi.com/docs/iac/concepts/resources/names/#urns
+    """
+    above = parent.split("::")[2] if parent else STACK_TYPE
+    return f"urn:pulumi:{STACK}::{PROJECT}::{'' if above == STACK_TYPE else f'{above}$'}{type_}::{name}"
+
+
+def _view(recorded: Recorded, former: Recorded | None, parent: str) -> ResourceView:
     request = recorded.request
     marked: set[Path] = set()
     props = _plain(recorded.inputs, (), marked)
-    types = request.parent.split("::")[2] if request.parent else ""
     view = ResourceView(
         type=recorded.type,
         name=recorded.name,
-        urn=f"urn:pulumi:{STACK}::{PROJECT}::{f'{types}$' if types else ''}{recorded.type}::{recorded.name}",
+        urn=_urn(parent, recorded.type, recorded.name),
         props=props,
-        parent=request.parent,
+        parent=parent,
         protect=request.protect,
         retain_on_delete=request.retainOnDelete,
         dependencies=tuple(request.dependencies),

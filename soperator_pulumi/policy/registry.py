@@ -4,17 +4,29 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.policy.accounting_records import ACCOUNTING_DUMPS
+from soperator_pulumi.policy.alert_rules import ALERT_RULES
+from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
+from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
-from soperator_pulumi.policy.kept_data import KEPT_DATA
+from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
 from soperator_pulumi.policy.naming import LABELS, NAMES
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN, UNDRAINED_NODES
+from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
+from soperator_pulumi.policy.sizes import (
+    CANCELLED_JOBS,
+    CLUSTER_SCALE_DOWN,
+    DRAIN_POLICIES,
+    LOGIN_REPLICAS,
+    SCALE_DOWN,
+    UNDRAINED_NODES,
+)
 from soperator_pulumi.policy.upkeep import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 
 POLICIES: tuple[AnyPolicy, ...] = (
@@ -24,15 +36,21 @@ POLICIES: tuple[AnyPolicy, ...] = (
     HOST_PATHS,
     SERVICE_ACCOUNT_TOKENS,
     PINNED_IMAGES,
+    PINNED_CHARTS,
+    PRIVILEGED_NAMESPACES,
     SECRETS_IN_SECRETS,
     MARKED_SECRETS,
     KEPT_DATA,
+    KEPT_NAMESPACES,
+    ACCOUNTING_DUMPS,
     LOGIN_REPLICAS,
     DRAIN_POLICIES,
     CANCELLED_JOBS,
     SCALE_DOWN,
+    CLUSTER_SCALE_DOWN,
     UNDRAINED_NODES,
     PUBLIC_LOGINS,
+    ENCRYPTED_REST,
     OPEN_EGRESS,
     USER_NAMESPACES,
     NAMES,
@@ -40,6 +58,9 @@ POLICIES: tuple[AnyPolicy, ...] = (
     NETWORK_POLICIES,
     DISRUPTION_BUDGETS,
     GPU_QUOTA,
+    ALERT_RULES,
+    HEALTH_CHECKS,
+    LONG_CHECKS,
     UNUSED_EXCEPTIONS,
 )
 """All policies. The page on policies has them in a table."""

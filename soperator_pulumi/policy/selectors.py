@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from soperator_pulumi.policy.view import UNKNOWN, listed, look, mapped
+from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
 
 
 def selects(selector: object, labels: object) -> bool:

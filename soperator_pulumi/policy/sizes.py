@@ -16,16 +16,9 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.view import (
-    COMPONENT_LABEL,
-    UNKNOWN,
-    Path,
-    ResourceView,
-    look,
-    mapped,
-    snake_keys,
-    whole_number,
-)
+from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look, mapped, snake_keys, whole_number
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout, parse_drain
 from soperator_pulumi.spec.types.duration import Duration, duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
@@ -39,23 +32,21 @@ class LoginSettings(PolicySettings):
     """Least number of login pods. Default: 2."""
 
 
-def _logins(resource: ResourceView, _run: Circumstances, settings: LoginSettings) -> Iterator[Finding]:
-    is_login = resource.is_ours and look(resource.labels, COMPONENT_LABEL) == "login"
-    if not (is_login and resource.kind == "StatefulSet"):
-        return
+def _logins(resources: Sequence[ResourceView], _run: Circumstances, settings: LoginSettings) -> Iterator[Finding]:
     path = ("spec", "replicas")
-    given = look(resource.props, *path)
-    if given is None and resource.is_patch:
-        return
-    replicas = 1 if given is None else whole_number(given)
-    if replicas is None:
-        yield not_known(resource, path)
-    elif replicas < settings.minimum:
-        text = f"got {replicas}, needs {settings.minimum} or more: nobody logs in while the last one restarts"
-        yield Finding(resource, path, text)
+    for resource in patched(resources):
+        if not (resource.kind == "StatefulSet" and resource.is_made_by("LoginNodes")):
+            continue
+        given = look(resource.props, *path)
+        replicas = 1 if given is None else whole_number(given)
+        if replicas is None:
+            yield not_known(resource, path)
+        elif replicas < settings.minimum:
+            text = f"got {replicas}, needs {settings.minimum} or more: nobody logs in while the last one restarts"
+            yield Finding(resource, path, text)
 
 
-LOGIN_REPLICAS = ResourcePolicy(
+LOGIN_REPLICAS = StackPolicy(
     name="login-replicas",
     description="More than one login node is there for users.",
     violated_by="`login.replicas` below `minimum`",
@@ -127,8 +118,8 @@ class ScaleDownSettings(PolicySettings):
     """Settings of `scale-down`."""
 
     at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(25, percent=True)
-    """Nodes that a node set may lose in one deployment: a number, or a percentage of the set, but at least one.
-    Default: 25 %."""
+    """Nodes that a node set may lose in one deployment: a number, or a percentage of the set, which admits one
+    node at least. Default: 25 %."""
 
 
 def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDownSettings) -> Iterator[Finding]:
@@ -154,7 +145,7 @@ def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDown
 
 
 def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Share) -> Iterator[Finding]:
-    allowed = max(1, at_most.of(before))
+    allowed = _allowed(at_most, before)
     if before - now > allowed:
         text = f"{before - now} of {before} nodes would leave at once, at most {allowed} are allowed ({at_most})"
         yield Finding(resource, path, text)
@@ -174,6 +165,60 @@ SCALE_DOWN = ResourcePolicy(
 )
 
 
+def _allowed(at_most: Share, nodes: int) -> int:
+    """Return the nodes that may leave. A percentage that rounds down to none admits one: small sets scale, too."""
+    return max(1 if at_most.percent and at_most.amount else 0, at_most.of(nodes))
+
+
+def _losses(resources: Sequence[ResourceView], _run: Circumstances, settings: ScaleDownSettings) -> Iterator[Finding]:
+    sizes: dict[str, list[tuple[int, int]]] = {}
+    for resource in resources:
+        if resource.acts_as("NodeDrain"):
+            now, before = whole_number(resource.input("replicas")), whole_number(resource.input("replicas_before"))
+            # An engine shows a stack's policies the outputs of what stays as it is, which have no size before.
+            pairs = [] if now is None else [(now if before is None else before, now)]
+        elif resource.acts_as("RemovedNodeSets"):
+            removed = mapped(resource.input("removed")).values()
+            pairs = [(nodes, 0) for each in removed if (nodes := whole_number(each)) is not None]
+        else:
+            continue
+        sizes.setdefault(str(resource.namespace), []).extend(pairs)
+    for namespace, pairs in sizes.items():
+        before, left = sum(each for each, _ in pairs), sum(max(0, each - now) for each, now in pairs)
+        allowed = _allowed(settings.at_most, before)
+        if left > allowed:
+            text = f"{left} of {before} nodes would leave at once, at most {allowed} are allowed ({settings.at_most})"
+            yield Finding(None, ("namespace", namespace), text)
+
+
+class ClusterScaleDownSettings(ScaleDownSettings):
+    """Settings of `cluster-scale-down`."""
+
+    at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(25, percent=True)
+    """Nodes that a cluster may lose in one deployment: a number, or a percentage of all its nodes, which
+    admits one at least. Default: 25 %."""
+
+
+CLUSTER_SCALE_DOWN = StackPolicy(
+    name="cluster-scale-down",
+    description="A deployment takes few nodes at once from a cluster, whatever its node sets are.",
+    violated_by="several node sets that each lose what `scale-down` admits, together more than `at_most`; many small "
+    "node sets removed at once",
+    cure="Scale down in several deployments.",
+    levels=levels("disabled", "advisory", "advisory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs", "availability"),
+    settings=ClusterScaleDownSettings,
+    check=_losses,
+)
+
+
+_SCALED = ("spec", "scaleTargetRef")
+"""Place where an autoscaler, a HorizontalPodAutoscaler or a ScaledObject, names what it scales."""
+
+_STRATEGY = ("spec", "updateStrategy", "type")
+
+
 def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     drains = {
         (str(each.namespace), str(each.input("node_set"))): each.input("replicas")
@@ -182,9 +227,15 @@ def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings
     }
     path = ("spec", "replicas")
     for resource in resources:
+        scaled = (str(resource.namespace), str(look(resource.props, *_SCALED, "name")))
+        if resource.is_kubernetes and scaled in drains:
+            yield Finding(
+                resource, _SCALED, "scales the StatefulSet of a node set: no NodeDrain frees its nodes of jobs"
+            )
         key = (str(resource.namespace), str(look(resource.props, "metadata", "name")))
         if not (resource.is_kubernetes and resource.kind == "StatefulSet" and key in drains):
             continue
+        yield from _restarts(resource)
         given = look(resource.props, *path)
         if UNKNOWN in (given, drains[key]):
             yield not_known(resource, path)
@@ -194,10 +245,20 @@ def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings
             yield Finding(resource, path, f"got {now}, needs {freed}: its NodeDrain has freed no more nodes of jobs")
 
 
+def _restarts(resource: ResourceView) -> Iterator[Finding]:
+    given = look(resource.props, *_STRATEGY)
+    is_kept = resource.is_patch and given is None
+    if given is UNKNOWN:
+        yield not_known(resource, _STRATEGY)
+    elif given != "OnDelete" and not is_kept:
+        yield Finding(resource, _STRATEGY, 'needs "OnDelete": Kubernetes would recreate pods with running jobs')
+
+
 UNDRAINED_NODES = StackPolicy(
     name="undrained-nodes",
-    description="A node set has the replicas that its NodeDrain has freed nodes for.",
-    violated_by="a transformation or a patch that lowers the `replicas` of a node set's StatefulSet",
+    description="Nodes leave a node set, and are recreated, when a drain has freed them of jobs.",
+    violated_by="a transformation or a patch that lowers the `replicas` of a node set's StatefulSet, or changes its "
+    "`updateStrategy`; an autoscaler that scales it",
     cure="Set node_sets[].replicas: then the NodeDrain drains the nodes first.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,

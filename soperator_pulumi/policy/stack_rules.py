@@ -1,9 +1,9 @@
 """Configuration of the policies in a stack's file, `soperator:policy`: environment, exceptions and settings."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.policy.definition import AnyPolicy, PolicySettings
 from soperator_pulumi.policy.levels import Environment, PolicyLevel
+from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.base import Model, refused
 from soperator_pulumi.spec.validation.messages import shown
 from soperator_pulumi.spec.validation.parse import parse
@@ -35,8 +36,9 @@ class ExceptionSpec(Model):
 
     reason: Reason
     """Reason of the exception, for whoever reads the stack next."""
-    resources: tuple[str, ...] = ()
-    """Names of resources in the program, `*` standing for any text. Default: all resources."""
+    resources: Annotated[tuple[str, ...], Field(min_length=1)] = ()
+    """Resources in the program, by `Kind/name` or by URN, `*` standing for any text; a name alone is any kind's.
+    Default: all resources."""
 
 
 class PolicySpec(Model):
@@ -69,8 +71,8 @@ class StackRules:
         """Return the settings of a policy in this stack."""
         return self.settings.get(policy.name, policy.settings())
 
-    def excuse(self, policy: AnyPolicy, resource: str) -> tuple[str, str] | None:
-        """Return the exception that holds for a resource of this name, and its reason; None without one.
+    def excuse(self, policy: AnyPolicy, resource: ResourceView | None) -> tuple[str, str] | None:
+        """Return the exception that holds for a resource, or for the stack, and its reason; None without one.
 
         An exception is a policy's name, and with `resources` the pattern that matches: `names.resources[0]`.
         """
@@ -79,7 +81,9 @@ class StackRules:
             return None
         if not exception.resources:
             return policy.name, exception.reason
-        matching = (index for index, pattern in enumerate(exception.resources) if fnmatchcase(resource, pattern))
+        matching = (
+            index for index, pattern in enumerate(exception.resources) if resource and _is_of(pattern, resource)
+        )
         index = next(matching, None)
         return None if index is None else (_of_pattern(policy.name, index), exception.reason)
 
@@ -90,6 +94,21 @@ class StackRules:
             for name, exception in self.exceptions.items()
             for written in [_of_pattern(name, index) for index in range(len(exception.resources))] or [name]
         ]
+
+
+def _is_of(pattern: str, resource: ResourceView) -> bool:
+    """Return True for a pattern of a resource's name, of its kind and name, or of its URN."""
+    names = [resource.name]
+    if "/" in pattern:
+        names.append(f"{resource.last_word}/{resource.name}")
+    if pattern.startswith("urn:"):
+        names.append(resource.urn)
+    first, *others = map(re.escape, pattern.split("*"))
+    # The first place of a part is as good as any later one: no way back, so linear for each part.
+    expression = (
+        first + "".join(f"(?>.*?{each})" for each in others[:-1]) + "".join(f".*{each}" for each in others[-1:])
+    )
+    return any(re.fullmatch(expression, each, re.DOTALL) for each in names)
 
 
 def stack_rules(data: object, stack: str, policies: Sequence[AnyPolicy]) -> StackRules:

@@ -4,9 +4,9 @@ Since 23.11 `scontrol reconfigure` restarts slurmctld and every slurmd from the 
 (scontrol(1)), so every change takes effect by it "unless otherwise noted" (slurm.conf(5) of 24.11). The table holds the
 notes, and measurements with 24.11.5: a running and a pending job, the change, a reconfigure; then both jobs are still
 there, the running one can be cancelled and leaves no process, and a new one runs. That held for KillWait, MaxNodeCount
-(raised), NodeSet, Nodes of a partition, SelectTypeParameters, ProctrackType, TaskPlugin, JobAcctGatherType and
-cgroup.conf (both ways of `slurm.constrain`), PriorityType, PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize
-and SlurmctldParameters.
+(raised), NodeSet, Nodes of a partition, SelectTypeParameters, ProctrackType, TaskPlugin, JobAcctGatherType,
+cgroup.conf (both ways of `slurm.constrain`, and of ConstrainDevices), GresTypes (added and removed), PriorityType,
+PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize and SlurmctldParameters.
 """
 
 import re
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from soperator_pulumi.render.layout import ACCOUNTING_CLUSTER_ID
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS
 
 _PAIR = re.compile(r'\s*(?P<key>\w+)\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
@@ -99,6 +100,8 @@ class Change:
     """Reason, as the end of a sentence. Empty for a reload."""
     partition: str | None = None
     """With LOSES_JOBS: the partition whose jobs are lost. None: those of all partitions."""
+    generic_resources: frozenset[str] = frozenset()
+    """With LOSES_JOBS: generic resources on whose nodes running jobs lose them. Empty: jobs are lost themselves."""
 
 
 _EVERY_DAEMON = "slurmctld and every slurmd must restart at the same time, which ends jobs"
@@ -107,6 +110,10 @@ PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "ClusterName": (Effect.IMPOSSIBLE, 'slurmctld ends with "CLUSTER NAME MISMATCH" (measured): make a new cluster'),
     "SelectType": (Effect.IMPOSSIBLE, "slurmctld cannot read the jobs of another plugin (slurm.conf(5))"),
     "StateSaveLocation": (Effect.IMPOSSIBLE, "slurmctld would start without nodes and jobs (measured)"),
+    "AccountingStorageType": (
+        Effect.RESTART,
+        "slurmctld takes the cluster's id from the database; jobs stay, those that ended before have no record",
+    ),
     "CommunicationParameters": (Effect.RESTART, "a reconfigure keeps the sockets on which slurmctld listens"),
     "SlurmctldPort": (Effect.LOSES_JOBS, f"the slurmctld that runs keeps its old port (measured): {_EVERY_DAEMON}"),
     "SlurmdPort": (Effect.LOSES_JOBS, f"a slurmd that runs keeps its old port (scontrol(1)): {_EVERY_DAEMON}"),
@@ -117,6 +124,13 @@ PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "SwitchType": (Effect.LOSES_JOBS, "records of all jobs may be lost (slurm.conf(5))"),
 }
 """Parameters of slurm.conf whose change takes more than a reconfigure, with the reason."""
+
+_RELOAD = (Effect.RELOAD, "")
+
+_FILE_EFFECTS: Mapping[str, tuple[Effect, str]] = {
+    ACCOUNTING_CLUSTER_ID: (Effect.RESTART, "slurmctld takes the confirmed id as it starts; jobs stay"),
+}
+"""Files whose change takes more than a reconfigure, unless they go."""
 
 _LOWERED: Mapping[str, tuple[int, str]] = {
     "MaxNodeCount": (0, "nodes that no longer fit vanish with their jobs (measured)"),
@@ -135,7 +149,7 @@ def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...
     found = [
         *_conf_changes(old.get("slurm.conf", ""), new.get("slurm.conf", "")),
         *(
-            Change(name, Effect.RELOAD, "")
+            Change(name, *(_FILE_EFFECTS.get(name, _RELOAD) if name in new else _RELOAD))
             for name in sorted((old.keys() | new.keys()) - {"slurm.conf"})
             if old.get(name) != new.get(name)
         ),
@@ -158,8 +172,18 @@ def _parameter_change(name: str, before: str | None, after: str | None) -> Chang
         default, reason = _LOWERED[name]
         if _number(after, default) < _number(before, default):
             return Change(name, Effect.LOSES_JOBS, reason)
-    effect, reason = PARAMETER_EFFECTS.get(name, (Effect.RELOAD, ""))
+    if name == "GresTypes" and (gone := _words(before) - _words(after)):
+        reason = (
+            f"without {', '.join(sorted(gone))} every job opens all GPUs of its node, those of other jobs as well "
+            "(measured). Deploy replicas: 0 for the node sets with GPUs first, which drains them"
+        )
+        return Change(name, Effect.LOSES_JOBS, reason, generic_resources=gone)
+    effect, reason = PARAMETER_EFFECTS.get(name, _RELOAD)
     return Change(name, effect, reason)
+
+
+def _words(value: str | None) -> frozenset[str]:
+    return frozenset(filter(None, (value or "").split(",")))
 
 
 def _number(value: str | None, default: int) -> int:

@@ -8,6 +8,73 @@ CONTROLLER_HOST = "controller-0"
 SLURMCTLD_PORT = 6817
 SLURMD_PORT = 6818
 
+ACCOUNTING_HOST = "accounting-0"
+"""Host name of slurmdbd's pod."""
+
+SLURMDBD_PORT = 6819
+
+SLURM_OF_SPEC = "SLURM_OF_SPEC"
+"""Variable with `slurm.version`, in containers of daemons that convert what is stored."""
+
+ACCOUNTING_CLUSTER_ID = "accounting-cluster-id"
+"""File beside slurm.conf with the confirmed id of the cluster in the accounting database, for slurmctld's start."""
+
+SLURMDBD_DIR = "/run/slurmdbd"
+"""Directory in memory of slurmdbd's container, with its files in the mode that it demands."""
+
+JWT_KEY = "jwt.key"
+"""Name of the key that signs tokens, in the directory of each daemon that checks them."""
+
+REST_PORT = 6820
+REST_UID = 64033
+"""uid and gid of slurmrestd in its image: neither root nor SlurmUser, which slurmrestd refuses to be."""
+
+REST_SOCKET = "/run/rest/slurmrestd.sock"
+"""Socket of slurmrestd, in memory that it shares with the proxy alone."""
+
+REST_CONF_DIR = "/etc/rest"
+REST_TLS_DIR = "/etc/rest-tls"
+REST_HEALTH_PORT = 6821
+"""Port of the proxy for probes alone: no flood of clients keeps the kubelet from it."""
+
+REST_HEALTH_PATH = "/healthz"
+REST_THREADS = 20
+"""Threads of slurmrestd, slurmrestd(8)'s default, and so the requests that it answers at the same time."""
+
+METRICS_PORT = 9341
+METRICS_PATH = "/metrics"
+ACCOUNT_DIR = "/run/kubernetes"
+"""Directory of the service account's token in the exporter's container."""
+
+EXPORTER_UID = 64035
+"""uid and gid of the exporter of metrics in its image: a user without any right in Slurm."""
+
+DATABASE_HOST = "database"
+"""Service of the cluster's own MariaDB."""
+
+DATABASE_PORT = 3306
+
+DATABASE_AUTHORITY = "/etc/database-authority/ca.crt"
+"""Certificate of the authority of a database elsewhere, in slurmdbd's container."""
+
+DATABASE_NAME = "slurm_acct_db"
+DATABASE_USER = "slurm"
+
+MYSQL_UID = 64032
+"""uid and gid of mysql in the image of the database."""
+
+DATABASE_CLAIM = "database"
+DATABASE_DIR = "/var/lib/mysql"
+"""Mount point of the database's volume."""
+
+DUMP_COMPONENT = "accounting-dump"
+"""CronJob of dumps of the database, and component of its pods."""
+
+DUMP_CONTAINER = "dump"
+DUMPS_CLAIM = "accounting-dumps"
+DUMPS_DIR = "/var/lib/dumps"
+"""Mount point of the volume with the dumps."""
+
 SRUN_PORTS = (60001, 63000)
 """First and last port of srun on login and worker nodes, for its tasks' output. A NetworkPolicy opens this range. One
 srun takes a few ports: a login node has room for several hundred."""
@@ -31,6 +98,9 @@ TEMPORARY_DIR = absolute_path.TEMPORARY
 
 JAIL_DIR = "/jail"
 """Mount point of the jail's volume in worker and login containers."""
+
+ACTIVE_TREE = f"{JAIL_DIR}/active"
+"""Link to the tree that new jobs enter, on the jail's volume."""
 
 HOMES_IN_JAIL = "home"
 """Directory of the jail's volume with the homes."""
@@ -61,6 +131,50 @@ JAIL_OWN = f"{RUN_DIR}/jail-own"
 
 JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
 """View of a job at /sys/fs/cgroup, where a worker's container has the machine's cgroups."""
+
+NODE_GRES = f"{RUN_DIR}/gres.conf"
+"""Generic resources of one node, written by its pod from the devices that it has, and included by gres.conf."""
+
+JOB_FILES = f"{RUN_DIR}/job-files"
+"""Directory of a worker that every job on it sees at the same path, read-only."""
+
+HEALTH_CHECK = "/usr/lib/soperator/health/health-check"
+"""Program of the quick checks, in the worker's image."""
+
+HEALTH_SETTINGS = "/etc/soperator/health"
+"""Directory of a worker's container with the settings of the quick checks."""
+
+HOOKS_FILE = "job_hooks.json"
+"""File of the hooks' settings, beside those of node sets, whose names have no underscore."""
+
+JOB_PROLOG = "/usr/lib/soperator/health/job-prolog"
+JOB_EPILOG = "/usr/lib/soperator/health/job-epilog"
+"""Programs that run the hooks of jobs, in the worker's image."""
+
+GPU_JOBS = "/var/lib/soperator/gpu-jobs"
+"""Directory of a worker's container with the machine's files that name the job of each GPU."""
+
+LONG_CHECK = "/usr/lib/soperator/health/long-check"
+"""Program of the long checks, in the worker's image."""
+
+LONG_CHECK_SETTINGS = "/etc/soperator/long-checks"
+"""Directory of a long check's container with the settings of the long checks."""
+
+LONG_CHECK_REPORTS = "/run/long-checks"
+"""Directory of the exporter's container with the reports of the long checks."""
+
+NOT_VERIFIED = "health: not verified"
+"""Reason of the drain of a new node until long checks have passed (`images/health/long_checks/newcomers.py`)."""
+
+HEALTH_USER = "soperator-health"
+HEALTH_UID = 64034
+"""uid and gid of the user whose jobs the long checks are: a user without any right."""
+
+HEALTH_FOLDER = f"{HOMES_DIR}/{HEALTH_USER}"
+"""Directory with the reports of the long checks, and the outputs of their jobs."""
+
+DRIVER = f"{RUN_DIR}/driver"
+"""Tree of the GPU driver of a worker's container, made at its start, for the views of jobs."""
 
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """Program that makes the view of a tree for sshd."""

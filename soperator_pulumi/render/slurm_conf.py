@@ -6,7 +6,12 @@ No line depends on the number of nodes, so scaling changes no file.
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.gres import gres_types, job_defaults
+from soperator_pulumi.render.job_hooks import hook_flags, hook_parameters
 from soperator_pulumi.render.layout import HEADER, lines
+from soperator_pulumi.render.node_health import health_parameters
+from soperator_pulumi.render.slurmdbd_conf import QUEUED_MESSAGES, accounting_lines
+from soperator_pulumi.render.tokens import token_lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
@@ -51,15 +56,18 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
 MPI: Mapping[str, str] = {"24.11": "pmix", "26.05": "pmi2"}
 """Plugin, by version, with which srun starts all ranks of an MPI program. Debian's 26.05 has no pmix."""
 
+_QUEUE = "records of some 20,000 jobs wait for a slurmdbd that is down; beyond, slurmctld discards records"
+
 
 def slurm_conf(spec: ClusterSpec) -> str:
     """Return slurm.conf."""
     extra = dict(spec.slurm.extra)
     merged = _merged(spec, extra)
     mpi = (MPI[spec.slurm.version], "srun ./program is one MPI program of all tasks; with none, each would be alone")
+    queue = {"MaxDBDMsgs": (str(QUEUED_MESSAGES), _QUEUE)} if spec.accounting else {}
     defaults = [
         line
-        for name, (value, reason) in {**DEFAULTS, "MpiDefault": mpi}.items()
+        for name, (value, reason) in {**DEFAULTS, "MpiDefault": mpi, **queue}.items()
         if name not in extra
         for line in (f"# {reason}", f"{name}={value}")
     ]
@@ -84,7 +92,8 @@ def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
     if node_set not in spec.node_sets:
         raise ValueError(f"{node_set.name} is not a node set of {spec.name}")
     features = ",".join((node_set.name, *node_set.features))
-    return f"Feature={features} CPUs={node_set.cpus} RealMemory={node_set.memory_mib}"
+    gres = f" Gres={node_set.gpus.gres}" if node_set.gpus else ""
+    return f"Feature={features} CPUs={node_set.cpus} RealMemory={node_set.memory_mib}{gres}"
 
 
 def quoted(value: str) -> str:
@@ -102,23 +111,26 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
         "SlurmUser": "slurm",
         "AuthType": "auth/munge",
         "CredType": "cred/munge",
+        **token_lines(spec.rest, layout.RUN_DIR),
         **merged,
         "StateSaveLocation": layout.STATE_DIR,
         "SlurmdSpoolDir": layout.SPOOL_DIR,
         "SlurmctldPidFile": f"{layout.RUN_DIR}/slurmctld.pid",
         "SlurmdPidFile": f"{layout.RUN_DIR}/slurmd.pid",
         "DisableRootJobs": "YES",
-        "AccountingStorageType": "accounting_storage/none",
-        "TopologyPlugin": "topology/default",
+        **accounting_lines(spec),
         "SelectType": "select/cons_tres",
         **_CONSTRAIN[spec.slurm.constrain],
+        **health_parameters(spec.health),
+        **hook_parameters(spec),
+        **({"GresTypes": ",".join(kinds)} if (kinds := gres_types(spec)) else {}),
     }
     return [f"{name}={value}" for name, value in settings.items()]
 
 
 def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
     """Return the lists with entries of ours, and remove them from `extra`."""
-    ours = dict(_MERGED)
+    ours = {**_MERGED, **hook_flags(spec)}
     if any(_is_smaller(node_set) for node_set in spec.node_sets):
         # Slurm schedules by the spec. The machine may be smaller.
         ours["SlurmdParameters"] = "config_overrides"
@@ -136,21 +148,28 @@ def _is_smaller(node_set: NodeSetSpec) -> bool:
 
 
 def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> str:
-    """Return a partition's line. A job that requests no memory gets a share by CPU; without it, all."""
+    """Return a partition's line."""
     members = [node_set for node_set in node_sets if partition.name in node_set.partitions]
-    share = min(max(1, node_set.memory_mib // node_set.cpus) for node_set in members)
     options = {
         "Nodes": ",".join(node_set.name for node_set in members),
         "Default": "YES" if partition.default else "NO",
         "State": "UP",
         "MaxTime": "INFINITE",
-        **(
-            {}
-            if partition.options.keys() & {"DefMemPerCPU", "DefMemPerNode", "DefMemPerGPU"}
-            else {"DefMemPerCPU": str(share)}
-        ),
+        **_shares(partition, members),
         **partition.options,
     }
     return " ".join(
         [f"PartitionName={partition.name}", *(f"{name}={quoted(value)}" for name, value in options.items())]
     )
+
+
+def _shares(partition: PartitionSpec, members: list[NodeSetSpec]) -> dict[str, str]:
+    """Return the shares of a node for jobs that request none: by GPU, else by CPU. Without them a job gets all memory.
+
+    One setting of memory in the partition's options replaces all of ours.
+    """
+    by_cpu = min(max(1, node_set.memory_mib // node_set.cpus) for node_set in members)
+    shares = {"DefMemPerCPU": str(by_cpu), **job_defaults(members)}
+    if partition.options.keys() & {"DefMemPerCPU", "DefMemPerNode", "DefMemPerGPU"}:
+        return {name: value for name, value in shares.items() if not name.startswith("DefMem")}
+    return shares

@@ -1,7 +1,8 @@
 """All files of /etc/slurm."""
 
+from soperator_pulumi.render.gres import gres_types
 from soperator_pulumi.render.jail import job_submit_lua, plugstack_conf
-from soperator_pulumi.render.layout import HEADER, lines
+from soperator_pulumi.render.layout import ACCOUNTING_CLUSTER_ID, HEADER, NODE_GRES, lines
 from soperator_pulumi.render.slurm_conf import slurm_conf
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.slurm import Constrain
@@ -15,7 +16,15 @@ def slurm_files(spec: ClusterSpec) -> dict[str, str]:
         "gres.conf": gres_conf(spec),
         "plugstack.conf": plugstack_conf(spec),
         "job_submit.lua": job_submit_lua(spec),
+        **_confirmed_id(spec),
     }
+
+
+def _confirmed_id(spec: ClusterSpec) -> dict[str, str]:
+    """Return the file with the cluster's confirmed id: in force with slurm.conf, so also where a new one needs it."""
+    if spec.accounting is None or spec.accounting.cluster_id is None:
+        return {}
+    return {ACCOUNTING_CLUSTER_ID: f"{spec.accounting.cluster_id}\n"}
 
 
 def cgroup_conf(spec: ClusterSpec) -> str:
@@ -30,12 +39,24 @@ def cgroup_conf(spec: ClusterSpec) -> str:
         "EnableControllers=yes",
         "ConstrainCores=yes",
         "ConstrainRAMSpace=yes",
-        "# There are no GPUs to keep from a job, and with cgroup v1 it would leave the pod's own devices cgroup.",
-        "ConstrainDevices=no",
+        *_constrain_devices(spec),
     )
 
 
+def _constrain_devices(spec: ClusterSpec) -> list[str]:
+    if gres_types(spec):
+        return ["# A job opens its own GPUs and no others.", "ConstrainDevices=yes"]
+    return [
+        "# There are no GPUs to keep from a job, and with cgroup v1 it would leave the pod's own devices cgroup.",
+        "ConstrainDevices=no",
+    ]
+
+
 def gres_conf(spec: ClusterSpec) -> str:
-    """Return gres.conf: without GPUs in node sets, slurmd looks for none."""
-    del spec  # the same for every cluster so far
-    return lines(HEADER, "AutoDetect=off")
+    """Return gres.conf: each node's own, which its pod writes from the devices that it has.
+
+    slurmd reads it where slurm.conf has GresTypes, and finds an absolute path on its own machine. AutoDetect would find
+    the machine's GPUs, not the pod's.
+    """
+    own = [f"Include {NODE_GRES}"] if gres_types(spec) else []
+    return lines(HEADER, "AutoDetect=off", *own)

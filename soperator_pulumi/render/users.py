@@ -12,10 +12,12 @@ _LAST_CHANGE = 19_000
 
 
 def passwd(spec: ClusterSpec) -> str:
-    """Return passwd: SlurmUser, which every client looks up, and the users."""
-    slurm = layout.SLURM_UID
+    """Return passwd: SlurmUser, which every client looks up, the user of long checks, and the users."""
+    slurm, health = layout.SLURM_UID, layout.HEALTH_UID
+    checks = f"{layout.HEALTH_USER}:x:{health}:{health}::{layout.HEALTH_FOLDER}:/usr/sbin/nologin"
     return lines(
         f"slurm:x:{slurm}:{slurm}::/nonexistent:/usr/sbin/nologin",
+        *([checks] if spec.health.long_checks else []),
         *(
             f"{user.name}:x:{user.uid}:{user.gid}::/home/{user.name}:{user.shell}"
             for user in sorted(spec.users, key=lambda user: user.uid)
@@ -30,6 +32,7 @@ def group(spec: ClusterSpec) -> str:
     rows += [(user.gid, user.name, []) for user in spec.users if user.gid not in declared]
     return lines(
         f"slurm:x:{layout.SLURM_UID}:",
+        *([f"{layout.HEALTH_USER}:x:{layout.HEALTH_UID}:"] if spec.health.long_checks else []),
         *(f"{name}:x:{gid}:{','.join(sorted(members))}" for gid, name, members in sorted(rows)),
     )
 
@@ -37,7 +40,8 @@ def group(spec: ClusterSpec) -> str:
 def shadow(spec: ClusterSpec) -> str:
     """Return shadow, without passwords and expiry. It holds no secret."""
     users = sorted(spec.users, key=lambda user: user.uid)
-    return lines(*(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in ("slurm", *(user.name for user in users))))
+    ours = ["slurm", *([layout.HEALTH_USER] if spec.health.long_checks else [])]
+    return lines(*(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in (*ours, *(user.name for user in users))))
 
 
 def user_files(spec: ClusterSpec) -> dict[str, str]:

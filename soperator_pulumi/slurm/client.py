@@ -79,20 +79,22 @@ class SlurmClient(Protocol):
         """
         ...
 
-    def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
+    def requeue(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
         """Requeue jobs, and return those that Slurm refused to requeue, each with Slurm's message.
 
-        Jobs that hold no node any more are left alone.
+        Jobs that hold no node any more are left alone; where `nodes` are named, so are those that hold none of them, as
+        a job that was requeued may run elsewhere by now.
 
         Raises:
             NotRunningError: slurmctld stopped answering; some jobs may be requeued.
         """
         ...
 
-    def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
+    def cancel(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
         """Cancel jobs, and return those that Slurm refused to cancel, each with Slurm's message.
 
-        Jobs that hold no node any more are left alone.
+        Jobs that hold no node any more are left alone; where `nodes` are named, so are those that hold none of them, as
+        a job that was requeued may run elsewhere by now.
 
         Raises:
             NotRunningError: slurmctld stopped answering; some jobs may be cancelled.

@@ -36,6 +36,8 @@ class Node:
     """Reason of a drain or of DOWN, without its author and time; empty where none was given."""
     weight: int = 1
     """Slurm fills nodes of lower weight first."""
+    generic_resources: frozenset[str] = frozenset()
+    """Names of its generic resources, such as `gpu`."""
 
     @property
     def joined(self) -> bool:

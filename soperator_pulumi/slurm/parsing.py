@@ -1,7 +1,8 @@
 """The JSON of `scontrol` and `squeue` (Slurm 24.11 and 26.05) as values."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from soperator_pulumi.errors import SlurmError
@@ -55,7 +56,15 @@ def _node(node: dict[str, Any]) -> Node:
         features=frozenset(_words(node.get("active_features") or node.get("features") or ())),
         reason="" if reason == NO_REASON else reason,
         weight=_count(node.get("weight")) or 1,
+        generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
     )
+
+
+def _names_of(gres: str) -> Iterator[str]:
+    """Yield the names in a node's `Gres`: of `gpu:h100:8(S:0-1),shard:h100:16` they are gpu and shard."""
+    for each in re.sub(r"\([^)]*\)", "", gres).split(","):
+        if name := each.partition(":")[0].strip():
+            yield name
 
 
 def _job(job: dict[str, Any]) -> Job:

@@ -92,30 +92,29 @@ class ScontrolClient:
             left = frozenset[str]().union(*(error.left for error in refused))
             raise NodesNotDeletedError("\n".join(map(str, refused)), left)
 
-    def requeue(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Requeue jobs."""
+    def requeue(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
+        """Requeue jobs: where `nodes` are named, only those that still hold one of them."""
         failures: dict[int, str] = {}
-        active = self._active(job_ids)
+        active = self._active(job_ids, nodes)
         for some in _parted(list(active), "%2C"):
             # Without "Incomplete" a job that has just ended would run again.
             command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
             failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
         return failures
 
-    def cancel(self, job_ids: Collection[int]) -> dict[int, str]:
-        """Cancel jobs."""
+    def cancel(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
+        """Cancel jobs: where `nodes` are named, only those that still hold one of them."""
         failures: dict[int, str] = {}
-        active = self._active(job_ids)
+        active = self._active(job_ids, nodes)
         for some in _parted(list(active), "&command="):  # the separator of words in an exec's request
             failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
         return failures
 
-    def _active(self, job_ids: Collection[int]) -> dict[str, int]:
-        """Return the jobs that hold nodes now: ids, by the names that commands take."""
+    def _active(self, job_ids: Collection[int], nodes: Collection[str] | None) -> dict[str, int]:
+        """Return the jobs that hold nodes, or one of `nodes`, now: ids, by the names that commands take."""
         wanted = frozenset(job_ids)
-        return (
-            {job.reference: job.job_id for job in self.jobs() if job.job_id in wanted and job.active} if wanted else {}
-        )
+        active = [job for job in self.jobs() if job.job_id in wanted and job.active] if wanted else []
+        return {job.reference: job.job_id for job in active if nodes is None or job.node_names & frozenset(nodes)}
 
     def _nodes(self) -> str:
         return self._read(["scontrol", "show", "nodes", "--json"])

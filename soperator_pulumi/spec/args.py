@@ -1,7 +1,7 @@
-"""Description of a cluster as typed dictionaries, for editors, type checkers, and the schema of other languages.
+"""Descriptions of a cluster and of a platform as typed dictionaries.
 
-`make docs` writes this module from the models beside it, which check the values. A value that may be an Output is a
-`pulumi.Input` here and a `Maybe` there.
+They are for editors, type checkers, and the schema of other languages. `make docs` writes this module from the models
+beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,8 @@ class SlurmArgs(TypedDict, total=False):
     """Settings of Slurm for the whole cluster."""
 
     version: str
-    """Version of Slurm in the images. Only `24.11`. Default: 24.11."""
+    """Version of Slurm in the images. A later one upgrades a running cluster; an earlier one is refused there. Only
+    `24.11`, `26.05`. Default: 24.11."""
     constrain: str
     """Enforcement of the CPUs and memory of jobs. Default: by cgroups; without them workers do not start. One of
     `cgroup`, `none`."""
@@ -104,6 +105,33 @@ class LoginArgs(ScheduledArgs, total=False):
     memory."""
 
 
+class GpusArgs(TypedDict, total=False):
+    """GPUs of each node of a node set. Each pod requests them; Slurm schedules them as the GRES `gpu`."""
+
+    count: int
+    """Whole GPUs of a node. Default: none, for a node of MIG instances alone."""
+    type: str
+    """Slurm's type of the whole GPUs, such as `h100`, for `--gpus=h100:2`. Default: none; users name a number alone."""
+    resource: str
+    """Extended resource of one whole GPU, as its device plugin names it: of `nvidia.com/` or `amd.com/`. Default:
+    nvidia.com/gpu."""
+    mig: Mapping[str, int]
+    """MIG instances of a node by profile, such as `1g.10gb: 7`. They are resources of the device plugin's strategy
+    `mixed` (`nvidia.com/mig-1g.10gb`), and types of GPUs in Slurm: `--gpus=1g.10gb:1`."""
+    shards_per_gpu: int
+    """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation from each other. Default: none."""
+
+
+class RdmaArgs(TypedDict):
+    """RDMA devices of each node of a node set: InfiniBand, RoCE or EFA."""
+
+    resource: str
+    """Extended resource, as its device plugin names it: `rdma/hca_shared_devices_a`, `nvidia.com/hostdev`,
+    `vpc.amazonaws.com/efa`."""
+    count: NotRequired[int]
+    """Number of the resource that each pod requests. Default: one."""
+
+
 class DrainArgs(TypedDict, total=False):
     """Drain of nodes before their pods are deleted."""
 
@@ -143,6 +171,18 @@ class RollingUpdateArgs(TypedDict, total=False):
 class NodeSetArgs(ScheduledArgs):
     """Equal worker pods. Pod, host and Slurm node are `<name>-<ordinal>`."""
 
+    gpus: NotRequired[GpusArgs]
+    """GPUs. Default: none."""
+    rdma: NotRequired[RdmaArgs]
+    """RDMA devices. Jobs may then lock memory. Default: none."""
+    extra_resources: NotRequired[Mapping[str, int]]
+    """Further extended resources of a pod and their numbers. Slurm does not schedule them: all jobs of a node share
+    them."""
+    runtime_class: NotRequired[str]
+    """Name of an existing RuntimeClass, such as `nvidia`, where the machines' default runtime adds no driver. Default:
+    the machines' default runtime."""
+    huge_pages: NotRequired[Mapping[str, str]]
+    """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
     name: str
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: NotRequired[int]
@@ -156,14 +196,21 @@ class NodeSetArgs(ScheduledArgs):
     features: NotRequired[Sequence[str]]
     """Slurm features of the nodes besides the node set's name, for `--constraint`."""
     pod_resources: NotRequired[PodResourcesArgs]
-    """Resources of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
+    """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
     Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    environment: NotRequired[Mapping[str, str]]
+    """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
+    has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
+    nccl_topology: NotRequired[str]
+    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find by
+    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL looks
+    for itself."""
     max_processes: NotRequired[int]
     """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
     together). Default: 256 a CPU, at least 4096."""
     lock_memory: NotRequired[bool]
     """Let jobs lock all of their memory (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with the capability
-    SYS_RESOURCE, and gives it up before slurmd starts. Default: false."""
+    SYS_RESOURCE, and gives it up before slurmd starts. Default: where the nodes have `rdma`."""
     ready_timeout_seconds: NotRequired[int]
     """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine of
     most clouds."""
@@ -203,6 +250,9 @@ class UserArgs(TypedDict):
     """Names of more groups, each declared in the cluster's `groups`."""
     ssh_keys: NotRequired[Sequence[str]]
     """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    accounts: NotRequired[Sequence[str]]
+    """Accounts in the accounting database, the first one for jobs that name none. Default:
+    accounting.default_account."""
     shell: NotRequired[str]
     """Login shell. Default: /bin/bash."""
 
@@ -235,17 +285,23 @@ class JailSourceArgs(TypedDict, total=False):
     """A tarball of a root filesystem."""
 
 
-class VolumeArgs(TypedDict, total=False):
-    """A PersistentVolumeClaim: a new one, or an existing one."""
+class JailVolumeArgs(TypedDict, total=False):
+    """The shared volume (ReadWriteMany) with the jail's trees and the users' home directories."""
 
     size_gib: int
-    """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
+    """Size in GiB. Default: 100."""
     storage_class: pulumi.Input[str]
     """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
     existing_claim: pulumi.Input[str]
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    accept: Mapping[str, str]
+    """Findings of the storage's probe to accept, each with the reason. Default: none, so that a volume on which a jail
+    cannot live is refused before it is filled. One of `hard_links`, `case`, `characters`, `unlink_open`,
+    `replace_open`, `execution`, `flock`, `record_locks`, `shared_locks`, `shared_map`, `hard_link_limit`,
+    `symlink_links`, `name_length`, `fifos_and_sockets`, `user_attributes`, `access_lists`, `flush_latency`,
+    `file_creation`."""
 
 
 class SubmountArgs(TypedDict):
@@ -309,7 +365,7 @@ class JailArgs(TypedDict, total=False):
     changes: str
     """Treatment of users' changes of the old tree in a switch. Default: list the changes, and do not switch. One of
     `refuse`, `carry_over`, `leave_behind`."""
-    storage: VolumeArgs
+    storage: JailVolumeArgs
     """The shared volume (ReadWriteMany) with the trees and, outside of them, the home directories."""
     submounts: Sequence[SubmountArgs]
     """Other volumes inside the jail."""
@@ -322,6 +378,403 @@ class JailArgs(TypedDict, total=False):
     app_armor: str
     """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting.
     Machines with AppArmor need "unconfined". Only `unconfined`."""
+
+
+class DatabaseVolumeArgs(TypedDict, total=False):
+    """The volume (ReadWriteOnce) with the data of MariaDB."""
+
+    size_gib: int
+    """Size in GiB. Default: 20, room for some ten million jobs."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
+    existing_claim: pulumi.Input[str]
+    """Name of an existing claim in the namespace, which has its own size and class."""
+    static_volume: pulumi.Input[str]
+    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+
+
+class DatabasePasswordArgs(TypedDict):
+    """A Secret that holds the password of slurmdbd's user of the database."""
+
+    secret: pulumi.Input[str]
+    """Name of the Secret."""
+    key: NotRequired[str]
+    """Key in the Secret's data. Default: password."""
+
+
+class OwnDatabaseArgs(ScheduledArgs, total=False):
+    """A MariaDB in the cluster's namespace."""
+
+    storage: DatabaseVolumeArgs
+    """The volume (ReadWriteOnce) with its data, kept in a `destroy` as those of `storage` are."""
+    password: DatabasePasswordArgs
+    """Password of slurmdbd's user. Default: generated."""
+    password_version: int
+    """Number of the generated password: with another number another one is generated, and takes the place of the former
+    one without a lost record. Default: 1."""
+    pod_resources: PodResourcesArgs
+    """Resources of MariaDB's container. Half of its memory limit is the buffer pool of InnoDB. Default: a quarter of a
+    CPU and 1 GiB, at most 4 GiB of memory."""
+
+
+class OperatorDatabaseArgs(TypedDict, total=False):
+    """A MariaDB resource of mariadb-operator, which the platform installs, with Database, User and Grant."""
+
+    size_gib: int
+    """Size of its volume in GiB. Default: 20."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of its volume. Default: the Kubernetes cluster's default class."""
+    replicas: int
+    """Pods of MariaDB: more than one replicate with Galera. Default: 1."""
+    max_connections: int
+    """Connections of slurmdbd's user; the operator's own default, 10, is too few. Default: 100."""
+    pod_resources: PodResourcesArgs
+    """Resources of MariaDB's container. Half of its memory limit is the buffer pool of InnoDB. Default: a quarter of a
+    CPU and 1 GiB, at most 4 GiB of memory."""
+
+
+class DatabaseAuthorityArgs(TypedDict):
+    """A Secret that holds the certificate of the authority that signs the database's own."""
+
+    secret: pulumi.Input[str]
+    """Name of the Secret."""
+    key: NotRequired[str]
+    """Key in the Secret's data. Default: ca.crt."""
+
+
+class ExternalDatabaseArgs(TypedDict):
+    """A MariaDB or MySQL elsewhere, with a database and a user for slurmdbd."""
+
+    host: pulumi.Input[str]
+    """Host name or address of the database."""
+    port: NotRequired[int]
+    """Port of the database. Default: 3306."""
+    database: NotRequired[str]
+    """Database of slurmdbd, on which its user has all privileges. Default: slurm_acct_db."""
+    user: NotRequired[str]
+    """User of slurmdbd. Default: slurm."""
+    password: DatabasePasswordArgs
+    """Password of the user."""
+    authority: NotRequired[DatabaseAuthorityArgs]
+    """Authority of its certificate: slurmdbd then refuses a connection without TLS, but does not verify the certificate
+    (Slurm has no setting for that). Default: no TLS."""
+
+
+class DatabaseArgs(TypedDict, total=False):
+    """The database of accounting: at most one of its keys. Default: a MariaDB of the cluster's own."""
+
+    own: OwnDatabaseArgs
+    """A MariaDB in the cluster's namespace, from our own image."""
+    mariadb_operator: OperatorDatabaseArgs
+    """A MariaDB of mariadb-operator in the cluster's namespace."""
+    external: ExternalDatabaseArgs
+    """A MariaDB or MySQL elsewhere."""
+
+
+class PurgeArgs(TypedDict, total=False):
+    """Ages at which slurmdbd deletes records, by their kind. Default: never."""
+
+    jobs: str
+    """Age of jobs."""
+    steps: str
+    """Age of steps."""
+    events: str
+    """Age of events of nodes."""
+    reservations: str
+    """Age of reservations."""
+    suspends: str
+    """Age of suspensions of jobs."""
+    transactions: str
+    """Age of changes of accounts, users and limits."""
+    usage: str
+    """Age of the sums of usage, from which sreport answers."""
+
+
+class DumpVolumeArgs(TypedDict, total=False):
+    """The volume (ReadWriteOnce) with the dumps."""
+
+    size_gib: int
+    """Size in GiB. Default: 20. A compressed dump takes a tenth of the database."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
+    existing_claim: pulumi.Input[str]
+    """Name of an existing claim in the namespace, which has its own size and class."""
+    static_volume: pulumi.Input[str]
+    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+
+
+class DumpArgs(ScheduledArgs, total=False):
+    """Dumps of the database by a CronJob."""
+
+    schedule: str
+    """Schedule of cron, in UTC. Default: each day at 01:30."""
+    keep: int
+    """Number of dumps to keep. An old one is removed once a new one is complete and has been checked. Default: 14."""
+    storage: DumpVolumeArgs
+    """The volume (ReadWriteOnce) with the dumps, kept in a `destroy` as those of `storage` are."""
+    pod_resources: PodResourcesArgs
+    """Resources of the container that dumps. Default: a tenth of a CPU and 128 MiB, at most 1 GiB of memory."""
+
+
+class SlurmdbdArgs(ScheduledArgs, total=False):
+    """The pod that runs slurmdbd."""
+
+    pod_resources: PodResourcesArgs
+    """Resources of slurmdbd's container. Default: a tenth of a CPU and 256 MiB, at most 2 GiB of memory."""
+
+
+class AccountingArgs(TypedDict, total=False):
+    """Accounting by slurmdbd."""
+
+    database: DatabaseArgs
+    """The database. Default: a MariaDB of the cluster's own."""
+    enforce: Sequence[str]
+    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none, jobs of everybody run
+    and are recorded. One of `associations`, `limits`, `qos`, `safe`, `wckeys`."""
+    store: Sequence[str]
+    """Parts of jobs to record besides their resources (AccountingStoreFlags). Default: none. One of `job_script`,
+    `job_env`, `job_comment`, `job_extra`."""
+    default_account: str
+    """Account of users for whom neither the spec nor an administrator names another one. Default: "default"."""
+    unknown_users: str
+    """Treatment of users that were added inside the jail. Default: add. One of `add`, `refuse`."""
+    purge: PurgeArgs
+    """Ages at which records are deleted. Default: never."""
+    dump: DumpArgs
+    """Dumps of the cluster's own database to a volume, by a schedule. Default: none."""
+    cluster_id: int
+    """Id of this cluster in a database that has records of its jobs already, as slurmctld names it when it ends with
+    CLUSTER ID MISMATCH. It confirms that the records are this cluster's, after a restore for example. Default:
+    slurmctld does not start on such a database."""
+    slurmdbd: SlurmdbdArgs
+    """The pod that runs slurmdbd."""
+
+
+class CheckArgs(TypedDict, total=False):
+    """Changes of one check. What is left out keeps the check's default (docs/health-checks.md)."""
+
+    enabled: bool
+    """Run the check. Default: true."""
+    limit: float
+    """Limit of the value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    action: str
+    """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
+    undrain: str
+    """End of a drain by the check. `auto`: the check passes again. `verify`: the check passes, then somebody undrains
+    the node after a longer test. `never`: somebody undrains the node."""
+    failures: int
+    """Rounds in a row that fail before the action."""
+    passes: int
+    """Rounds in a row that pass before the drain ends."""
+    every: str
+    """Time between two rounds of the check, at least `health.interval`."""
+    node_use: Sequence[str]
+    """Use of the node while the check counts: `idle`, `busy`, or both."""
+
+
+class HealthProgramArgs(TypedDict):
+    """A check of your own, beside ours: the check `program`. It runs as root outside of the jail."""
+
+    script: str
+    """Script for /bin/sh in the worker's container. Status 0: healthy. Any other: failed, and the first line that it
+    prints is the value in the reason. Do not start programs of the jail or of users in it: they would run as root."""
+    timeout: NotRequired[str]
+    """Time until the script is killed, which is a failure. Default: 5s."""
+
+
+class LongCheckArgs(TypedDict, total=False):
+    """A long check. What is left out keeps the check's default (docs/long-checks.md)."""
+
+    enabled: bool
+    """Run the check. Default: true."""
+    schedule: str
+    """Schedule of cron, in UTC, of runs. Each checks idle nodes that are due. Default: each quarter of an hour."""
+    every: str
+    """Time until a node that passed is checked again. Default: 1d."""
+    nodes_per_run: int
+    """Nodes that one run takes at most. Default: 32."""
+    group: int
+    """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
+    limit: float
+    """Lowest value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    action: str
+    """Consequence of a failure: `log` or `drain`. One of `log`, `drain`, `drain_and_replace`. Default: drain."""
+    undrain: str
+    """End of a drain by the check. `auto`: a later run finds the node healthy. `never`: somebody undrains the node. One
+    of `auto`, `verify`, `never`. Default: auto."""
+    time_limit: str
+    """Time limit of a job. One that takes longer has failed. Default: the check's own."""
+    start_within: str
+    """Time that a job may wait in the queue, after which it is cancelled. Default: 5m."""
+    nice: int
+    """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
+    partition: str
+    """Partition of the jobs. Default: the cluster's default one."""
+    qos: str
+    """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
+    reservation: str
+    """Reservation of the jobs, open to the user `soperator-health`: its nodes alone are checked. Default: none."""
+    arguments: Mapping[str, float]
+    """Sizes in MiB, times in seconds, or a level of the program, by the names of its defaults."""
+
+
+class HealthArgs(TypedDict, total=False):
+    """Quick checks of the nodes. A node that fails one takes no further job; running jobs end as usual."""
+
+    enabled: bool
+    """Run the checks. With false, drains of earlier checks stay until you undrain their nodes. Default: true."""
+    interval: str
+    """Time between two rounds on a node (HealthCheckInterval). Default: 1m."""
+    node_states: Sequence[str]
+    """Nodes on which rounds start (HealthCheckNodeState). Without drained nodes, no node undrains itself. One of `ANY`,
+    `ALLOC`, `IDLE`, `MIXED`, `NONDRAINED_IDLE`."""
+    spread: bool
+    """Spread the rounds of all nodes over the interval, in place of one moment for all (HealthCheckNodeState=CYCLE).
+    Default: true."""
+    timeout: str
+    """Time of a round in all. A program of a check has half of it; one that takes longer is a failure. Default: 10s."""
+    checks: Mapping[str, CheckArgs]
+    """Changes of checks by their names (docs/health-checks.md). One of `gpu_tool`, `gpu_query`, `gpu_count`,
+    `gpu_model`, `gpu_xid`, `gpu_recovery`, `gpu_ecc_uncorrected`, `gpu_ecc_corrected`, `gpu_remap_failed`,
+    `gpu_remap_pending`, `gpu_slowdown`, `gpu_temperature`, `gpu_memory_temperature`, `gpu_pcie_width`,
+    `gpu_pcie_generation`, `gpu_pcie_replays`, `gpu_processes`, `gpu_memory_used`, `nvlink_fabric`, `nvlink_links`,
+    `nvlink_errors`, `gpu_peer_access`, `network_ports`, `network_port_lost`, `network_rate`, `network_symbol_errors`,
+    `network_flaps`, `network_receive_errors`, `memory_available`, `memory_uncorrected`, `memory_corrected`, `volumes`,
+    `volume_space`, `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `clock`,
+    `kernel_network`, `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
+    program: HealthProgramArgs
+    """A check of your own. Default: none."""
+    long_checks: Mapping[str, LongCheckArgs]
+    """Long checks, by their names (docs/long-checks.md): jobs on idle nodes. Default: none. One of `ring_bandwidth`,
+    `memory_bandwidth`, `storage_bandwidth`, `tcp_bandwidth`, `rdma_bandwidth`, `nccl_bandwidth`, `nccl_pairs`,
+    `gpu_diagnostics`."""
+    verify_new_nodes: bool
+    """Keep new nodes drained until each long check of one node has passed there once. Default: false."""
+
+
+class HookScriptArgs(TypedDict):
+    """A script of your own. It runs as root in the worker's container, outside of the jail."""
+
+    script: str
+    """Script for /bin/sh, with the variables of slurmd's Prolog and Epilog (SLURM_JOB_ID, SLURM_JOB_UID, and so on).
+    Status 0: done. Any other: failed, and the first line that it prints is the reason. Do not start programs of the
+    jail or of users in it: they would run as root."""
+    action: NotRequired[str]
+    """Consequence of a failure: `log`, `drain`, or before a job `requeue`. Default: drain."""
+    timeout: NotRequired[str]
+    """Time until the script is killed, which is a failure. Default: 30s."""
+
+
+class OurHookArgs(TypedDict, total=False):
+    """Changes of a hook of ours. What is left out keeps the hook's default (docs/job-hooks.md)."""
+
+    enabled: bool
+    """Run the hook."""
+    action: str
+    """Consequence of a failure: `log`, `drain`, or before a job `requeue`."""
+    timeout: str
+    """Time until it counts as failed."""
+
+
+class HooksArgs(TypedDict, total=False):
+    """Hooks of jobs: ours, and scripts in the order of their names."""
+
+    prolog: Mapping[str, HookScriptArgs]
+    """Scripts before a job's first step on a node, by their names, after our hooks."""
+    epilog: Mapping[str, HookScriptArgs]
+    """Scripts after a job's last step on a node, by their names, before our hooks."""
+    ours: Mapping[str, OurHookArgs]
+    """Changes of our hooks, by their names (docs/job-hooks.md). One of `gpus_unused_before`, `map_gpus`, `unmap_gpus`,
+    `gpus_unused_after`, `processes_ended`, `drop_page_cache`."""
+    job_mapping: str
+    """Directory of the machines with a file for each GPU that names its job, which dcgm-exporter reads: the
+    `job_mapping` of the platform's GPU operator. Pods of node sets with GPUs mount it. Default: none."""
+
+
+class RestTlsArgs(TypedDict):
+    """The certificate of the REST API."""
+
+    secret: pulumi.Input[str]
+    """Name of a Secret of the type kubernetes.io/tls in the cluster's namespace: `tls.crt` with the whole chain, and
+    `tls.key`."""
+
+
+class RestLimitsArgs(TypedDict, total=False):
+    """Limits of the REST API, kept by the proxy before slurmrestd, in each of its pods."""
+
+    body_kib: int
+    """Size of a request's body in KiB: larger ones are refused with 413. Default: 1024."""
+    connections: int
+    """Connections of all clients together: more wait. Default: 100."""
+    connections_per_client: int
+    """Connections of one address: more are closed. Default: 20."""
+    requests_per_client: int
+    """Requests of one address in 10 seconds: more are refused with 429. Default: 200."""
+    request_seconds: int
+    """Time for a whole request to arrive, after which it is refused with 408. Default: 10."""
+
+
+class RestArgs(ScheduledArgs, total=False):
+    """The pods that run slurmrestd, and access to them."""
+
+    replicas: int
+    """Number of pods. Default: 1."""
+    service: str
+    """Access to the API. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
+    `LoadBalancer`."""
+    service_annotations: Mapping[str, str]
+    """Annotations of the Service, for the platform's load balancers."""
+    allowed_sources: Sequence[str]
+    """Addresses that may connect. Default: none."""
+    allowed_namespaces: Sequence[str]
+    """Namespaces whose pods may connect; the cluster's own name opens it for jobs and sessions. Default: none, so that
+    only `kubectl port-forward` reaches it."""
+    tls: RestTlsArgs
+    """Certificate. Default: none, tokens and jobs pass unencrypted."""
+    max_token_lifetime: str
+    """Longest life of a token that a user may ask for. Default: 1d."""
+    key_version: int
+    """Number of the key that signs tokens. Another number makes another key (or reads your changed Secret again), and
+    every token of before is refused. Default: 1."""
+    limits: RestLimitsArgs
+    """Limits by which no client harms another."""
+    pod_resources: PodResourcesArgs
+    """Resources of slurmrestd's container. Default: a tenth of a CPU and 128 MiB, at most 1 GiB of memory."""
+
+
+class AlertsArgs(TypedDict, total=False):
+    """Alert rules and recorded series of the cluster (docs/monitoring.md), as a PrometheusRule."""
+
+    labels: Mapping[str, str]
+    """Further labels of the PrometheusRule, where a Prometheus of yours takes rules with certain labels alone."""
+    runbooks: str
+    """Address of your copy of docs/runbooks.md: alerts then have a link to it (`runbook_url`)."""
+
+
+class MetricsArgs(ScheduledArgs, total=False):
+    """The pod that asks Slurm for its metrics in the background, and serves them to Prometheus."""
+
+    interval: str
+    """Time between two rounds, of three requests to slurmctld each, however many scrapes there are. Default: 30s."""
+    allowed_namespaces: Sequence[str]
+    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as
+    `platform.kube_prometheus_stack` has it."""
+    pod_monitor: bool
+    """Create a PodMonitor, by which Prometheus' operator finds the pod. Without it, the pod has the annotations
+    `prometheus.io/scrape`, `port` and `path` alone. Default: false."""
+    events: bool
+    """Publish drains by health checks, and their ends, as events on the pods of the nodes. The exporter's pod then has
+    a service account, which may create events in the cluster's namespace and nothing else. Default: false."""
+    node_conditions: bool
+    """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod
+    then has a service account that may list all nodes of Kubernetes and change their status: rights on the whole
+    Kubernetes. Default: false."""
+    alerts: AlertsArgs
+    """Alert rules, for Prometheus' operator, which must be there. Default: none; `{}` for all."""
+    dashboards: bool
+    """Dashboards for Grafana, as ConfigMaps. Default: false."""
+    pod_resources: PodResourcesArgs
+    """Resources of the exporter's container. Default: a twentieth of a CPU and 64 MiB, at most 256 MiB of memory."""
 
 
 class NetworkArgs(TypedDict, total=False):
@@ -338,6 +791,19 @@ class NetworkArgs(TypedDict, total=False):
     api_servers: Sequence[str]
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
     namespace `default` at each deployment. Give ranges where they change."""
+
+
+class VolumeArgs(TypedDict, total=False):
+    """A PersistentVolumeClaim: a new one, or an existing one."""
+
+    size_gib: int
+    """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
+    existing_claim: pulumi.Input[str]
+    """Name of an existing claim in the namespace, which has its own size and class."""
+    static_volume: pulumi.Input[str]
+    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
 
 
 class StorageArgs(TypedDict, total=False):
@@ -359,6 +825,14 @@ class ImagesArgs(TypedDict):
     """slurmd and the client programs."""
     login: pulumi.Input[str]
     """sshd and the client programs."""
+    accounting: NotRequired[pulumi.Input[str]]
+    """slurmdbd and the client programs. Required with accounting."""
+    database: NotRequired[pulumi.Input[str]]
+    """MariaDB. Required with a database of the cluster's own."""
+    rest: NotRequired[pulumi.Input[str]]
+    """slurmrestd and the proxy before it. Required with rest."""
+    exporter: NotRequired[pulumi.Input[str]]
+    """The exporter of metrics. Required with metrics."""
     munge: pulumi.Input[str]
     """munged, beside each of the others."""
     jail_tools: pulumi.Input[str]
@@ -381,6 +855,15 @@ class SecretRefArgs(TypedDict):
     """Key in the Secret's data. Default: munge.key, or ssh_host_ed25519_key."""
 
 
+class JwtKeyRefArgs(TypedDict):
+    """A Secret that holds the key which signs tokens of the REST API: at least 32 bytes."""
+
+    secret: pulumi.Input[str]
+    """Name of the Secret."""
+    key: NotRequired[str]
+    """Key in the Secret's data. Default: jwt.key."""
+
+
 class SecretsArgs(TypedDict, total=False):
     """Sources of the cluster's keys."""
 
@@ -388,6 +871,34 @@ class SecretsArgs(TypedDict, total=False):
     """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random bytes."""
     ssh_host_key: SecretRefArgs
     """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""
+    jwt_key: JwtKeyRefArgs
+    """Key that signs tokens of the REST API (HS256). Default: generated, 32 random bytes."""
+
+
+class ProvidedArgs(TypedDict, total=False):
+    """Offers of a platform, which are defaults of a cluster."""
+
+    gpu_resource: str
+    """Resource of whole GPUs. Default of `gpus.resource` of node sets."""
+    rdma_resources: Sequence[str]
+    """Resources of RDMA devices. A single one is the default of `rdma.resource` of node sets."""
+    runtime_class: str
+    """RuntimeClass of pods with GPUs. Default of `runtime_class` of node sets with GPUs of the vendor of
+    `gpu_resource`."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of the shared volume. Default of `jail.storage.storage_class`."""
+    static_volume: pulumi.Input[str]
+    """PersistentVolume of the shared volume. Default of `jail.storage.static_volume`."""
+    existing_claim: pulumi.Input[str]
+    """Claim of the shared volume, in the cluster's namespace. Default of `jail.storage.existing_claim`."""
+    size_gib: int
+    """Size of the shared volume in GiB. Default of `jail.storage.size_gib`."""
+    kube_prometheus_stack: bool
+    """The platform brings the kinds of Prometheus' operator: `metrics.pod_monitor` and `metrics.alerts` do not need
+    them before. Default: false."""
+    mariadb_operator: bool
+    """The platform brings the kinds of MariaDB's operator: `accounting.database.mariadb_operator` does not need them
+    before. Default: false."""
 
 
 class ClusterArgs(TypedDict, total=False):
@@ -425,6 +936,17 @@ class ClusterArgs(TypedDict, total=False):
     """Groups of users. A user's own group needs no entry."""
     jail: JailArgs
     """The root filesystem of all sessions and jobs, on one volume with the homes."""
+    accounting: AccountingArgs | str
+    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd, and a MariaDB of
+    the cluster's own."""
+    health: HealthArgs
+    """Quick checks of the nodes."""
+    hooks: HooksArgs
+    """Hooks of jobs, before their first step on a node and after their last one. Default: none."""
+    rest: RestArgs
+    """The REST API. Default: none."""
+    metrics: MetricsArgs
+    """Metrics of Slurm for Prometheus, with alert rules and dashboards. Default: none."""
     network: NetworkArgs
     """Network destinations of jobs and sessions."""
     storage: StorageArgs
@@ -433,3 +955,441 @@ class ClusterArgs(TypedDict, total=False):
     """Container images."""
     secrets: SecretsArgs
     """Secrets with keys of your own. Default: generated keys."""
+
+
+class ChartSourceArgs(TypedDict, total=False):
+    """Place of charts: exactly one of repository, oci and folder."""
+
+    repository: str
+    """Address of a chart repository."""
+    oci: str
+    """Folder of a registry with the charts by their names. Helm's login of this machine applies."""
+    folder: str
+    """Folder with the charts as `helm pull` saves them (`gpu-operator-v26.7.0.tgz`), or unpacked by their names."""
+
+
+class CertManagerArgs(TypedDict, total=False):
+    """cert-manager. No other part needs it."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    highly_available: bool
+    """Run two replicas of the controller and of the CA injector, and three of the webhook. Default: false."""
+
+
+class ApiServerAddressArgs(TypedDict):
+    """Address of the Kubernetes API that works without kube-proxy."""
+
+    host: str
+    """Name or address."""
+    port: NotRequired[int]
+    """Port. Default: 6443."""
+
+
+class CiliumArgs(TypedDict, total=False):
+    """Cilium. A Kubernetes that has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius) takes exists: true."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    mode: str
+    """Relation to the network of the Kubernetes. Required unless exists: a wrong one cuts every pod off. One of `own`,
+    `chained`, `eks_chained`, `eks`, `gke`, `aks`."""
+    cni_config_map: str
+    """ConfigMap in Cilium's namespace with the conflist (key `cni-config`) that ends with `cilium-cni`, for mode
+    chained."""
+    pod_cidr: str
+    """Addresses of pods. Required in mode gke, where they are routed natively; in mode own, the pool of Cilium."""
+    kube_proxy_replacement: ApiServerAddressArgs
+    """Replace kube-proxy, which must be off. Default: keep kube-proxy."""
+    hubble: bool
+    """Show flows by Hubble's relay: `hubble observe --verdict DROPPED` names the policy's victim. Default: true."""
+    monitors: bool
+    """Have Prometheus scrape Cilium. Default: where the platform has kube_prometheus_stack."""
+
+
+class MetricsVolumeArgs(TypedDict, total=False):
+    """Volume of Prometheus."""
+
+    size_gib: int
+    """Size in GiB. Default: 100, about a month of a hundred machines."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of block storage (ReadWriteOnce), never of the shared NFS. Default: the default class of the
+    Kubernetes."""
+
+
+class GrafanaArgs(TypedDict, total=False):
+    """Grafana."""
+
+    enabled: bool
+    """Install Grafana. With false, dashboards still become ConfigMaps, for a Grafana of yours. Default: true."""
+    admin_secret: str
+    """Secret in the namespace with the keys `admin-user` and `admin-password`. Default: a generated password in the
+    Secret `grafana-admin`."""
+
+
+class KubePrometheusStackArgs(TypedDict, total=False):
+    """Prometheus, its operator, Alertmanager, Grafana, kube-state-metrics and node-exporter."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    definitions_version: str
+    """Version of the chart `prometheus-operator-crds`, to go with another `version`. Default: the tested one."""
+    retention: str
+    """Time for which Prometheus keeps samples. Default: 30d."""
+    volume: MetricsVolumeArgs
+    """Volume of Prometheus. With null, samples end with the pod."""
+    managed_control_plane: bool
+    """The provider runs etcd, scheduler and controller manager, so that nobody can scrape them. Default: on EKS, GKE,
+    AKS and Nebius."""
+    kube_proxy: bool
+    """Scrape kube-proxy. Default: unless the control plane is managed, or Cilium replaces it."""
+    grafana: GrafanaArgs
+    """Grafana."""
+
+
+class MariadbOperatorArgs(TypedDict, total=False):
+    """MariaDB's operator. It runs no database by itself."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    highly_available: bool
+    """Run three replicas of the operator. Databases run without it, too. Default: false."""
+    monitors: bool
+    """Have Prometheus scrape the operator. Default: where the platform has kube_prometheus_stack."""
+
+
+class GpuOperatorArgs(TypedDict, total=False):
+    """NVIDIA's GPU Operator. A changed driver never reaches a machine by itself: docs/platform.md has the procedure."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    driver: str
+    """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, or else operator. One of `operator`,
+    `machine_image`."""
+    driver_version: str
+    """Version of the driver that the operator loads. Default: the chart's."""
+    rdma: bool
+    """Load the module by which network adapters reach GPU memory (GPUDirect RDMA). Default: false."""
+    gdrcopy: bool
+    """Load GDRCopy, by which CPUs reach GPU memory: NCCL's small messages. Default: false."""
+    mig_strategy: str
+    """Names of the resources of MIG devices. One of `single`, `mixed`. Default: single."""
+    runtime_class: str
+    """RuntimeClass of pods with GPUs, which the operator creates. Default: nvidia."""
+    job_mapping: str
+    """Directory of a machine with a file for each GPU that names its job, for the label `hpc_job` of DCGM's metrics.
+    Default: that of dcgm-exporter's documentation."""
+    tolerations: Sequence[TolerationArgs]
+    """Taints of machines with GPUs, besides `nvidia.com/gpu`."""
+    install_dir: str
+    """Directory of toolkit and driver on the machines. Default: the chart's; `/home/kubernetes/bin/nvidia` on GKE."""
+    node_feature_discovery: bool
+    """Install Node Feature Discovery, which labels machines. False where the Kubernetes has one. Default: true."""
+    resource: str
+    """Resource of whole GPUs, which node sets ask for. Default: nvidia.com/gpu."""
+
+
+class SelectedDevicesArgs(TypedDict, total=False):
+    """Network adapters, by what they are. All criteria that are given hold."""
+
+    vendors: Sequence[str]
+    """PCI vendors. Default: 15b3, Mellanox."""
+    device_ids: Sequence[str]
+    """PCI devices. Default: any of the vendor."""
+    interfaces: Sequence[str]
+    """Interfaces on the machines. Default: any."""
+
+
+class SharedRdmaPoolArgs(TypedDict):
+    """RDMA adapters that the pods of a machine share: the resource `rdma/<name>`."""
+
+    name: str
+    """Last part of the resource's name."""
+    pods: NotRequired[int]
+    """Pods of a machine that may use them at once. Default: 63, the plugin's own example."""
+    devices: NotRequired[SelectedDevicesArgs]
+    """The adapters."""
+
+
+class HostDevicePoolArgs(TypedDict):
+    """Adapters or virtual functions that one pod has to itself: the resource `nvidia.com/<name>`."""
+
+    name: str
+    """Last part of the resource's name."""
+    rdma: NotRequired[bool]
+    """Only devices with RDMA. Default: true."""
+    devices: NotRequired[SelectedDevicesArgs]
+    """The adapters."""
+
+
+class IpPoolArgs(TypedDict):
+    """Addresses of secondary networks, in blocks for each machine (NVIDIA IPAM)."""
+
+    name: str
+    """Name of the IPPool."""
+    subnet: str
+    """All addresses."""
+    addresses_per_node: NotRequired[int]
+    """Addresses of a machine's block. Default: 64."""
+    gateway: NotRequired[str]
+    """Address of the gateway. Default: none."""
+
+
+class SecondaryNetworkArgs(TypedDict):
+    """A network beside the pod network, as a NetworkAttachmentDefinition."""
+
+    name: str
+    """Name of the network, which pods name in the annotation `k8s.v1.cni.cncf.io/networks`."""
+    kind: str
+    """Way by which a pod reaches it. One of `host_device`, `macvlan`, `ipoib`."""
+    namespace: NotRequired[str]
+    """Namespace of the pods. Default: default."""
+    pool: NotRequired[str]
+    """Pool of the adapters. Required with kind host_device."""
+    interface: NotRequired[str]
+    """Interface of the machines. Required with kinds macvlan and ipoib."""
+    ip_pool: NotRequired[str]
+    """Pool of the addresses, one of ip_pools. Default: no address."""
+
+
+class NetworkOperatorArgs(TypedDict, total=False):
+    """NVIDIA's Network Operator, and the one NicClusterPolicy of the Kubernetes."""
+
+    exists: bool
+    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
+    depend. Default: false."""
+    keep: bool
+    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    which hands it over. Default: false."""
+    version: str
+    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    source: ChartSourceArgs
+    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    namespace: str
+    """Namespace of the chart. Default: the usual one of the project."""
+    create_namespace: bool
+    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    values: Mapping[str, Any]
+    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    unchecked_values: Mapping[str, Any]
+    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    timeout: str
+    """Time until all pods of the chart are ready. Default: 15m."""
+    images: str
+    """Folder of the images of drivers, device plugins and networks that the NicClusterPolicy names, for a mirror. The
+    image of the operator itself is a value of the chart. Default: nvcr.io/nvidia/mellanox."""
+    ofed_driver: str
+    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver of the machines' image."""
+    shared_rdma: Sequence[SharedRdmaPoolArgs]
+    """RDMA adapters that pods share: the simplest for one worker on a machine."""
+    host_devices: Sequence[HostDevicePoolArgs]
+    """Adapters and virtual functions for one pod each."""
+    ip_pools: Sequence[IpPoolArgs]
+    """Addresses of secondary networks."""
+    networks: Sequence[SecondaryNetworkArgs]
+    """Secondary networks. One is enough to install Multus beside the pod network."""
+    node_selector: Mapping[str, str]
+    """Labels of the machines. Default: all machines with an adapter."""
+    tolerations: Sequence[TolerationArgs]
+    """Taints of the machines, besides `nvidia.com/gpu`."""
+    node_feature_discovery: bool
+    """Install Node Feature Discovery. Default: unless the platform has a GPU Operator, which installs it."""
+
+
+class CsiStorageClassArgs(TypedDict):
+    """A StorageClass to create."""
+
+    system: str
+    """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
+    `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
+    driver: NotRequired[str]
+    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    parameters: NotRequired[Mapping[str, str]]
+    """Parameters of the class, over the table's in docs/storage.md."""
+    mount_options: NotRequired[Sequence[str]]
+    """Options of the mounts. Default: the table's."""
+
+
+class ObjectReferenceArgs(TypedDict):
+    """An object of a namespace."""
+
+    namespace: str
+    """Namespace of the object."""
+    name: str
+    """Name of the object."""
+
+
+class CsiVolumeArgs(TypedDict):
+    """A PersistentVolume of a CSI driver, on storage that exists."""
+
+    system: str
+    """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
+    `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
+    handle: str
+    """Name of the storage for its driver (volumeHandle), such as a file system's id."""
+    driver: NotRequired[str]
+    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    attributes: NotRequired[Mapping[str, str]]
+    """Attributes for the driver (volumeAttributes)."""
+    node_stage_secret: NotRequired[ObjectReferenceArgs]
+    """Secret with which a machine attaches the volume: CephFS."""
+    node_publish_secret: NotRequired[ObjectReferenceArgs]
+    """Secret with which a machine mounts the volume: JuiceFS, VAST, WEKA."""
+    mount_options: NotRequired[Sequence[str]]
+    """Options of the mount. Default: the table's in docs/storage.md."""
+
+
+class NfsVolumeArgs(TypedDict):
+    """A PersistentVolume on a directory of an NFS server."""
+
+    server: str
+    """Name or address of the server. The kubelet resolves no names of Services of the cluster, csi-driver-nfs does."""
+    path: str
+    """Exported directory, with no_root_squash."""
+    csi: NotRequired[bool]
+    """Mount by csi-driver-nfs, which must be there. Default: false, the kubelet mounts it with the machines' own client
+    (nfs-common, nfs-utils)."""
+    mount_options: NotRequired[Sequence[str]]
+    """Options of the mount. Default: nfsvers=4.2, hard, noatime, nconnect=8."""
+
+
+class SharedStorageArgs(TypedDict, total=False):
+    """Shared storage: exactly one of existing_claim, existing_class, storage_class, volume, nfs and host_path."""
+
+    name: str
+    """Name of the StorageClass or of the PersistentVolume that is created. Default: slurm-shared."""
+    existing_claim: str
+    """A claim that exists in the cluster's namespace."""
+    existing_class: str
+    """A StorageClass that exists."""
+    storage_class: CsiStorageClassArgs
+    """A StorageClass to create."""
+    volume: CsiVolumeArgs
+    """A PersistentVolume to create on storage that exists."""
+    nfs: NfsVolumeArgs
+    """A PersistentVolume to create on an NFS server's directory."""
+    host_path: str
+    """A directory of the machine: for one machine, or where all machines mount the same file system there."""
+    size_gib: int
+    """Size of a volume or of a claim in GiB. Most systems do not enforce it. Default: 100."""
+    claim: ObjectReferenceArgs
+    """A claim to create of it, for submounts. Its namespace must exist: a cluster in it takes create_namespace: false.
+    Default: none, as clusters create the jail's."""
+    keep: bool
+    """Protect what is created, and keep it in a `destroy`. Default: true; data is always retained by Kubernetes."""
+
+
+class PlatformArgs(TypedDict, total=False):
+    """The platform of one Kubernetes. A part that is left out is neither installed nor checked."""
+
+    kubernetes: str
+    """Kind of the Kubernetes. One of `generic`, `eks`, `gke`, `aks`, `nebius`. Default: generic."""
+    source: ChartSourceArgs
+    """Place of all charts, such as a mirror without a way to the internet. Default: the projects' own."""
+    cert_manager: CertManagerArgs
+    """cert-manager."""
+    cilium: CiliumArgs
+    """Cilium. Only for a Kubernetes without a network, or in a mode on top of its network."""
+    kube_prometheus_stack: KubePrometheusStackArgs
+    """Prometheus, Alertmanager, Grafana and exporters."""
+    mariadb_operator: MariadbOperatorArgs
+    """MariaDB's operator."""
+    gpu_operator: GpuOperatorArgs
+    """NVIDIA's GPU Operator."""
+    network_operator: NetworkOperatorArgs
+    """NVIDIA's Network Operator."""
+    storage_class: pulumi.Input[str]
+    """StorageClass of the shared volume of jails (ReadWriteMany) that exists. Default: none, and clusters name
+    theirs."""
+    shared_storage: SharedStorageArgs
+    """Shared volume of jails (ReadWriteMany) with its class or its volume. Default: none, and clusters name theirs."""

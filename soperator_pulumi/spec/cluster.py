@@ -1,19 +1,44 @@
 """Spec of the whole cluster, and the rules between its fields."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import Field, StrictBool, model_validator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec import drain, jail, login, node_set, partition, scheduling, storage, submount, user
+from soperator_pulumi.spec import (
+    accounting,
+    devices,
+    drain,
+    jail,
+    job_hooks,
+    login,
+    long_checks,
+    metrics,
+    node_health,
+    node_set,
+    partition,
+    rest,
+    scheduling,
+    storage,
+    submount,
+    user,
+)
+from soperator_pulumi.spec.accounting import Accounting, AccountingSpec, OwnDatabaseSpec, SlurmdbdSpec
+from soperator_pulumi.spec.accounting_dump import DumpSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
+from soperator_pulumi.spec.job_hooks import HooksSpec
 from soperator_pulumi.spec.login import LoginSpec
+from soperator_pulumi.spec.metrics import MetricsSpec
 from soperator_pulumi.spec.network import NetworkSpec
+from soperator_pulumi.spec.node_health import HealthSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
+from soperator_pulumi.spec.platform.provided import ProvidedSpec, with_defaults_of_platform
+from soperator_pulumi.spec.rest import RestSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
-from soperator_pulumi.spec.slurm import ControllerSpec, SlurmSpec
+from soperator_pulumi.spec.slurm import Constrain, ControllerSpec, SlurmSpec
+from soperator_pulumi.spec.slurm_parameters import version_problems
 from soperator_pulumi.spec.storage import StorageSpec
 from soperator_pulumi.spec.types import quantity
 from soperator_pulumi.spec.types.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
@@ -21,6 +46,18 @@ from soperator_pulumi.spec.user import GroupSpec, UserSpec
 from soperator_pulumi.spec.validation.base import Model, broken_rules
 from soperator_pulumi.spec.validation.parse import parse
 from soperator_pulumi.spec.validation.partial import known
+
+_Role = (
+    ControllerSpec
+    | LoginSpec
+    | NodeSetSpec
+    | PopulateSpec
+    | OwnDatabaseSpec
+    | SlurmdbdSpec
+    | DumpSpec
+    | RestSpec
+    | MetricsSpec
+)
 
 _OUR_PREFIXES = ("app.kubernetes.io/", "soperator-pulumi/", "pulumi.com/")
 
@@ -60,6 +97,17 @@ class ClusterSpec(Model):
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
     """The root filesystem of all sessions and jobs, on one volume with the homes."""
+    accounting: Accounting = AccountingSpec()
+    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd, and a MariaDB of
+    the cluster's own."""
+    health: HealthSpec = HealthSpec()
+    """Quick checks of the nodes."""
+    hooks: HooksSpec | None = None
+    """Hooks of jobs, before their first step on a node and after their last one. Default: none."""
+    rest: RestSpec | None = None
+    """The REST API. Default: none."""
+    metrics: MetricsSpec | None = None
+    """Metrics of Slurm for Prometheus, with alert rules and dashboards. Default: none."""
     network: NetworkSpec = NetworkSpec()
     """Network destinations of jobs and sessions."""
     storage: StorageSpec = StorageSpec()
@@ -68,6 +116,9 @@ class ClusterSpec(Model):
     """Container images."""
     secrets: SecretsSpec = SecretsSpec()
     """Secrets with keys of your own. Default: generated keys."""
+    platform: ProvidedSpec = ProvidedSpec()
+    """Offers of the platform, which are defaults of the node sets and of the jail's volume. Default: those of the
+    stack's platform, or of the component that `SlurmCluster(platform=...)` is given."""
 
     @property
     def all_partitions(self) -> tuple[PartitionSpec, ...]:
@@ -102,7 +153,8 @@ def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec
     Raises:
         SpecError: All problems at once.
     """
-    return parse(ClusterSpec, data, where, "a cluster", rule_problems)
+    described = with_defaults_of_platform(data) if isinstance(data, Mapping) else data
+    return parse(ClusterSpec, described, where, "a cluster", rule_problems)
 
 
 def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
@@ -114,14 +166,21 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from user.problems(spec.users, spec.groups)
     yield from login.problems(spec.login)
     yield from storage.problems(spec.storage, spec.jail.storage)
+    yield from accounting.problems(spec.accounting, spec.images, spec.users)
+    yield from rest.problems(spec.rest, has_image=spec.images.rest is not None)
+    yield from metrics.problems(spec.metrics, spec.slurm.extra, has_image=spec.images.exporter is not None)
     yield from jail.problems(spec.jail, spec.images)
     yield from submount.problems(spec.jail.submounts)
     yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, spec.storage.state)
+    yield from submount.driver_problems(spec.jail.submounts, spec.node_sets)
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
-    roles: list[tuple[str, ControllerSpec | LoginSpec | NodeSetSpec | PopulateSpec]] = [
+    roles: list[tuple[str, _Role]] = [
         ("controller", spec.controller),
         ("login", spec.login),
         ("jail.populate", spec.jail.populate),
+        *accounting.roles(spec.accounting),
+        *([("rest", spec.rest)] if known(spec.rest) and spec.rest is not None else []),
+        *([("metrics", spec.metrics)] if known(spec.metrics) and spec.metrics is not None else []),
         *((f"node_sets[{index}]", each) for index, each in enumerate(spec.node_sets)),
     ]
     for path, role in roles:
@@ -129,7 +188,28 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
     for index, each in enumerate(spec.node_sets):
         yield from drain.problems(each.drain, f"node_sets[{index}].drain.")
+        constrained = spec.slurm.constrain is not Constrain.NONE
+        yield from devices.problems(each, f"node_sets[{index}]", constrained=constrained)
+    yield from node_health.problems(spec.health)
+    if known(spec.health) and known(spec.health.long_checks):
+        checks = spec.health.long_checks
+        yield from long_checks.long_problems(checks, has_accounting=spec.accounting is not None)
+        if known(spec.health.verify_new_nodes):
+            verify = spec.health.verify_new_nodes
+            yield from long_checks.newcomer_problems(checks, spec.node_sets, verify_new_nodes=verify)
+    yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
+    yield from node_set.environment_problems(spec.node_sets)
+    yield from _version_problems(spec)
     yield from _object_problems(spec)
+
+
+def _version_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    """Yield the problems of settings of Slurm that the spec's version does not have."""
+    if not known(spec.slurm):
+        return
+    yield from version_problems(spec.slurm.extra, spec.slurm.version, "slurm.extra")
+    for index, each in enumerate(spec.partitions):
+        yield from version_problems(each.options, spec.slurm.version, f"partitions[{index}].options")
 
 
 def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:

@@ -36,6 +36,14 @@ class ImagesSpec(Model):
     """slurmd and the client programs."""
     login: Maybe[ImageReference]
     """sshd and the client programs."""
+    accounting: Maybe[ImageReference] | None = None
+    """slurmdbd and the client programs. Required with accounting."""
+    database: Maybe[ImageReference] | None = None
+    """MariaDB. Required with a database of the cluster's own."""
+    rest: Maybe[ImageReference] | None = None
+    """slurmrestd and the proxy before it. Required with rest."""
+    exporter: Maybe[ImageReference] | None = None
+    """The exporter of metrics. Required with metrics."""
     munge: Maybe[ImageReference]
     """munged, beside each of the others."""
     jail_tools: Maybe[ImageReference]

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.devices import Devices
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.types.names import SlurmName
 from soperator_pulumi.spec.types.quantity import PodResources
@@ -19,6 +21,10 @@ from soperator_pulumi.spec.validation.partial import known
 MIB_PER_GIB = 1024
 
 _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
+
+NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
+NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
+"""Topology file of NCCL in jobs, and the variable by which NCCL finds it (NCCL's manual, Environment Variables)."""
 
 MAX_NAME = 52
 """Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
@@ -40,7 +46,7 @@ NodeSetName = Annotated[
 ]
 
 
-class NodeSetSpec(Scheduled):
+class NodeSetSpec(Scheduled, Devices):
     """Equal worker pods. Pod, host and Slurm node are `<name>-<ordinal>`."""
 
     name: NodeSetName
@@ -56,14 +62,21 @@ class NodeSetSpec(Scheduled):
     features: tuple[SlurmName, ...] = ()
     """Slurm features of the nodes besides the node set's name, for `--constraint`."""
     pod_resources: PodResources | None = None
-    """Resources of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
+    """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
     Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    environment: Environment = Field(default_factory=dict)
+    """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
+    has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
+    nccl_topology: NcclTopology | None = None
+    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find by
+    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL looks
+    for itself."""
     max_processes: Annotated[int, whole(64, 4_194_304)] | None = None
     """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
     together). Default: 256 a CPU, at least 4096."""
-    lock_memory: StrictBool = False
+    lock_memory: StrictBool | None = None
     """Let jobs lock all of their memory (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with the capability
-    SYS_RESOURCE, and gives it up before slurmd starts."""
+    SYS_RESOURCE, and gives it up before slurmd starts. Default: where the nodes have `rdma`."""
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
     """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine of
     most clouds."""
@@ -76,6 +89,17 @@ class NodeSetSpec(Scheduled):
     """Drain of nodes before their pods are deleted."""
     rolling_update: RollingUpdateSpec = RollingUpdateSpec()
     """Recreation of nodes whose pods have changed."""
+
+    @property
+    def locks_memory(self) -> bool:
+        """Let jobs lock memory."""
+        return self.rdma is not None if self.lock_memory is None else self.lock_memory
+
+    @property
+    def job_environment(self) -> dict[str, str]:
+        """Variables of jobs that have no value of their own for them."""
+        topology = {} if self.nccl_topology is None else {NCCL_TOPOLOGY_VARIABLE: NCCL_TOPOLOGY_PATH}
+        return {**self.environment, **topology}
 
     @property
     def process_limit(self) -> int:
@@ -108,6 +132,16 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
     for index, node_set in enumerate(node_sets):
         yield from _clashes_with_others(node_set, f"node_sets[{index}]", first_with)
     yield from _too_many(node_sets, max_nodes)
+
+
+def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield variables of jobs that somebody else sets as well."""
+    for index, node_set in enumerate(node_sets):
+        if not known(node_set.environment, node_set.nccl_topology):
+            continue
+        path = f"node_sets[{index}].environment"
+        if node_set.nccl_topology is not None and NCCL_TOPOLOGY_VARIABLE in node_set.environment:
+            yield Problem(f"{path}.{NCCL_TOPOLOGY_VARIABLE}", "nccl_topology sets it as well. Remove one.")
 
 
 def _name_problems(name: str, path: str) -> Iterator[Problem]:

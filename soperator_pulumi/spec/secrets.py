@@ -34,6 +34,13 @@ class SshHostKeyRef(SecretRef):
     """Key in the Secret's data. Default: ssh_host_ed25519_key."""
 
 
+class JwtKeyRef(SecretRef):
+    """A Secret that holds the key which signs tokens of the REST API: at least 32 bytes."""
+
+    key: SecretKey = "jwt.key"
+    """Key in the Secret's data. Default: jwt.key."""
+
+
 class SecretsSpec(Model):
     """Sources of the cluster's keys."""
 
@@ -41,3 +48,5 @@ class SecretsSpec(Model):
     """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random bytes."""
     ssh_host_key: SshHostKeyRef | None = None
     """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""
+    jwt_key: JwtKeyRef | None = None
+    """Key that signs tokens of the REST API (HS256). Default: generated, 32 random bytes."""

@@ -27,8 +27,8 @@ class Constrain(StrEnum):
 class SlurmSpec(Model):
     """Settings of Slurm for the whole cluster."""
 
-    version: Literal["24.11"] = "24.11"
-    """Version of Slurm in the images."""
+    version: Literal["24.11", "26.05"] = "24.11"
+    """Version of Slurm in the images. A later one upgrades a running cluster; an earlier one is refused there."""
     constrain: Constrain = Constrain.CGROUP
     """Enforcement of the CPUs and memory of jobs. Default: by cgroups; without them workers do not start."""
     max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096

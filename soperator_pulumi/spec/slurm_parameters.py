@@ -1,11 +1,14 @@
-"""Parameters of slurm.conf in Slurm 24.11, and those that a spec may not set.
+"""Parameters of slurm.conf in Slurm 24.11 and 26.05, and those that a spec may not set.
 
-Listed are parameters that slurm.conf(5) of 24.11.5 documents and its parser takes (`slurm_conf_options` and
+Listed are parameters that slurm.conf(5) of 24.11.5 or 26.05.3 documents and its parser takes (`slurm_conf_options` and
 `_parse_partitionname` in src/common/read_config.c), with the parser's types. Slurm ignores the case of names; the
 spelling is Slurm's.
 """
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
+
+from soperator_pulumi.errors import Problem
 
 
 class Kind(Enum):
@@ -21,6 +24,21 @@ def _table(numbers: str, booleans: str, texts: str, times: str = "") -> dict[str
     groups = ((Kind.NUMBER, numbers), (Kind.BOOLEAN, booleans), (Kind.TEXT, texts), (Kind.TIME, times))
     return {name: kind for kind, names in groups for name in names.split()}
 
+
+_SINCE_26_05 = _table(
+    numbers="EpilogTimeout HealthCheckTimeout PrologTimeout",
+    booleans="",
+    texts="""
+    CertgenParameters CertgenType CliFilterParameters HttpParserType JobCompPassScript LicenseParameters
+    MetricsAuthUsers MetricsParameters MetricsType NamespaceType PowerAction SlurmctldHttpAuthParameters
+    SlurmdHttpAuthParameters UrlParserType
+    """,
+)
+
+_UNTIL_24_11 = _table(numbers="", booleans="", texts="FrontendName JobContainerType")
+"""JobContainerType became NamespaceType. 26.05 takes the old name with a warning."""
+
+_PARTITION_OPTIONS_SINCE_26_05 = _table(numbers="", booleans="", texts="Exclusive Topology")
 
 PARAMETERS = _table(
     numbers="""
@@ -43,9 +61,9 @@ PARAMETERS = _table(
     BackupController BcastExclude BcastParameters BurstBufferType CliFilterPlugins ClusterName
     CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors CredType DataParserParameters
     DebugFlags DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters
-    FrontendName GpuFreqDef GresTypes HashPlugin HealthCheckNodeState HealthCheckProgram Include
+    GpuFreqDef GresTypes HashPlugin HealthCheckNodeState HealthCheckProgram Include
     InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc
-    JobCompParams JobCompPass JobCompType JobCompUser JobContainerType JobSubmitPlugins LaunchParameters Licenses
+    JobCompParams JobCompPass JobCompType JobCompUser JobSubmitPlugins LaunchParameters Licenses
     LogTimeFormat MCSParameters MCSPlugin MailDomain MailProg MpiDefault MpiParams NodeFeaturesPlugins NodeName
     NodeSet PartitionName PlugStackConfig PluginDir PrEpParameters PrEpPlugins PreemptExemptTime PreemptMode
     PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife PriorityFlags PriorityMaxAge
@@ -61,23 +79,49 @@ PARAMETERS = _table(
     TaskEpilog TaskPlugin TaskPluginParam TaskProlog TmpFS TopologyParam TopologyPlugin UnkillableStepProgram
     X11Parameters
     """,
-)
-"""Parameters of slurm.conf, with their kinds."""
+) | (_SINCE_26_05 | _UNTIL_24_11)
+"""Parameters of slurm.conf in either version, with their kinds."""
 
-PARTITION_OPTIONS = _table(
-    numbers="""
+PARTITION_OPTIONS = (
+    _table(
+        numbers="""
     DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU
     MaxMemPerNode MaxNodes MinNodes PriorityJobFactor PriorityTier ResumeTimeout SuspendTimeout
     """,
-    booleans="Default DisableRootJobs ExclusiveTopo ExclusiveUser Hidden LLN PowerDownOnIdle ReqResv RootOnly",
-    texts="""
+        booleans="Default DisableRootJobs ExclusiveTopo ExclusiveUser Hidden LLN PowerDownOnIdle ReqResv RootOnly",
+        texts="""
     AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DenyAccounts DenyQos Nodes
     OverSubscribe OverTimeLimit PartitionName PreemptMode QOS SelectTypeParameters Shared State SuspendTime
     TRESBillingWeights
     """,
-    times="DefaultTime MaxTime",
+        times="DefaultTime MaxTime",
+    )
+    | _PARTITION_OPTIONS_SINCE_26_05
 )
-"""Options of a PartitionName line, with their kinds."""
+"""Options of a PartitionName line in either version, with their kinds."""
+
+VERSIONS = ("24.11", "26.05")
+"""Versions of Slurm, the oldest first."""
+
+_ONLY_IN = {
+    **dict.fromkeys((*_SINCE_26_05, *_PARTITION_OPTIONS_SINCE_26_05), "26.05"),
+    **dict.fromkeys(_UNTIL_24_11, "24.11"),
+}
+"""Version of the names that one version alone has."""
+
+
+def newer_names(settings: Mapping[str, object], version: str) -> list[str]:
+    """Return the names that a version has and an older one does not."""
+    return [name for name in settings if _ONLY_IN.get(name) == version] if version != VERSIONS[0] else []
+
+
+def version_problems(settings: Mapping[str, object], version: str, path: str) -> Iterator[Problem]:
+    """Yield the problems of settings that another version has."""
+    for name in settings:
+        only = _ONLY_IN.get(name, version)
+        if only != version:
+            text = f'Slurm {version} has no such setting, and {only} has. Remove it, or set slurm.version to "{only}".'
+            yield Problem(f"{path}.{name}", text)
 
 
 def _reasons(names_by_reason: dict[str, str]) -> dict[str, str]:
@@ -91,6 +135,9 @@ _X11 = "is not supported: for X11 forwarding slurmd runs xauth as the user outsi
 OWNED_PARAMETERS = _reasons(
     {
         'is ours: set the cluster\'s "name"': "ClusterName",
+        "is ours: set health, and a check of your own as health.program": """
+        HealthCheckInterval HealthCheckNodeState HealthCheckProgram
+        """,
         "is ours: set slurm.max_nodes": "MaxNodeCount",
         "is ours: it is rendered from node_sets and partitions": """
         DownNodes FrontendName NodeName NodeSet PartitionName
@@ -111,28 +158,34 @@ OWNED_PARAMETERS = _reasons(
             "plugstack.conf and run jobs outside the jail (measured)"
         ): "PlugStackConfig",
         (
-            "must not be set: slurmd runs it as the user outside the jail, on the node's own root. TaskProlog runs "
-            "inside, Epilog runs as root"
+            "must not be set: slurmd runs it as the user outside the jail, on the node's own root. Epilog runs as root"
         ): "TaskEpilog",
+        (
+            "must not be set: slurmstepd starts itself in the jail to run it, where its libraries are not, and every "
+            "task ends with TaskProlog failed status=127 (measured). For variables, set node_sets[].environment"
+        ): "TaskProlog",
         _X11: "X11Parameters",
         "is ours: the daemons know each other by the munge key; set secrets.munge_key for one of your own": """
         AuthAltParameters AuthAltTypes AuthInfo AuthType CredType
         """,
         "is ours: jobs never run as root": "DisableRootJobs",
-        "is not supported yet: there is no accounting database": """
-        AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost
-        AccountingStorageParameters AccountingStoragePort AccountingStorageType AccountingStorageUser
+        "is ours: set accounting": """
+        AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost AccountingStorageParameters
+        AccountingStoragePort AccountingStorageType AccountingStorageUser
         """,
+        "is ours: set accounting.enforce": "AccountingStorageEnforce",
+        "is ours: set accounting.store": "AccountingStoreFlags",
+        "is ours: it has the GPUs of node_sets[].gpus": "AccountingStorageTRES",
         "must not be set: slurm.conf is readable for everybody, so it can hold no secret": """
-        AccountingStoragePass JobCompPass
+        AccountingStoragePass JobCompPass JobCompPassScript
         """,
-        "is not supported yet: there are no GPUs in node_sets": "GresTypes",
+        "is ours: set node_sets[].gpus": "GresTypes",
         "is not supported yet: it needs a file of its own beside slurm.conf": """
-        BurstBufferType JobContainerType NodeFeaturesPlugins TopologyPlugin
+        BurstBufferType JobContainerType NamespaceType NodeFeaturesPlugins TopologyPlugin
         """,
         _POWER: """
-        ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendExcStates
-        SuspendProgram SuspendRate SuspendTime SuspendTimeout
+        PowerAction ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts
+        SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout
         """,
         "must not be set: a pod cannot reboot; delete it instead": "RebootProgram",
     }
@@ -154,6 +207,7 @@ OWNED_PARTITION_OPTIONS = _reasons(
         "is ours: set the partition's default": "Default",
         "is ours: jobs never run as root": "DisableRootJobs",
         "is the old name of OverSubscribe: use that": "Shared",
+        "is not supported yet: it names a topology of a file of its own": "Topology",
         _POWER: "PowerDownOnIdle ResumeTimeout SuspendTime SuspendTimeout",
     }
 )

@@ -54,7 +54,7 @@ def settings_problems(
         elif name not in spelling:
             near = get_close_matches(name, spelling, n=1, cutoff=0.75)
             hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for its settings."
-            found.append(Problem(key, f"Slurm 24.11 has no such setting. {hint}"))
+            found.append(Problem(key, f"Slurm has no such setting. {hint}"))
         elif name in seen:
             found.append(Problem(key, f'is "{seen[name]}" again: Slurm ignores case. Remove one.'))
         else:

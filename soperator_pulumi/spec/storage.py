@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.storage_findings import AcceptReason, StorageProperty
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.validation.base import Model, whole
@@ -33,6 +34,9 @@ class JailVolume(VolumeSpec):
 
     size_gib: Annotated[int, whole(1, MAX_GIB)] = 100
     """Size in GiB. Default: 100."""
+    accept: dict[StorageProperty, AcceptReason] = Field(default_factory=dict)
+    """Findings of the storage's probe to accept, each with the reason. Default: none, so that a volume on which a jail
+    cannot live is refused before it is filled."""
 
 
 class StateVolume(VolumeSpec):

@@ -142,6 +142,25 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
             return
 
 
+DRIVER_PLACE = "/usr/local/nvidia"
+"""Place of a node's GPU driver in jobs."""
+
+
+def driver_problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield submounts that the driver of the nodes would hide from jobs."""
+    if not any(known(each.gpus) and each.gpus is not None for each in node_sets):
+        return
+    for index, submount in enumerate(submounts):
+        path = submount.path
+        of_jobs = not known(submount.roles) or SubmountRole.WORKER in submount.roles
+        if of_jobs and known(path) and (path == DRIVER_PLACE or holds(DRIVER_PLACE, path)):
+            yield Problem(
+                f"jail.submounts[{index}].path",
+                f'got "{path}", where jobs see the GPU driver of their node, which would hide it. Choose a place of '
+                'its own, such as "/usr/local/cuda".',
+            )
+
+
 def _role_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
     roles = submount.roles
     if not known(roles):

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.types.names import SlurmAccount
 from soperator_pulumi.spec.types.ssh_key import SshPublicKey
 from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
@@ -14,7 +15,14 @@ _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
 """Ids of people by Debian's policy (9.2.2): from 1000. 65534 is nobody, 65535 and 4294967295 are -1 of 16 and 32 bits,
 4294967294 is nobody elsewhere."""
 
-_TAKEN_IDS = {64030: "slurm", 64031: "munge"}
+_TAKEN_IDS = {
+    64030: "slurm",
+    64031: "munge",
+    64032: "mysql",
+    64033: "slurmrest",
+    64034: "soperator-health",
+    64035: "slurmexport",
+}
 """Ids of our own in all images; 64030 is Debian's for slurm."""
 
 
@@ -78,6 +86,9 @@ class UserSpec(Model):
     """Names of more groups, each declared in the cluster's `groups`."""
     ssh_keys: tuple[SshPublicKey, ...] = ()
     """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    accounts: tuple[SlurmAccount, ...] = ()
+    """Accounts in the accounting database, the first one for jobs that name none. Default:
+    accounting.default_account."""
     shell: Shell = "/bin/bash"
     """Login shell."""
 
@@ -141,10 +152,10 @@ def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) 
 
 SYSTEM_NAMES = frozenset(
     """
-    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm list
-    lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow slurm
-    src sshd staff sudo sync sys systemd-journal systemd-network systemd-timesync tape tty users utmp uucp video voice
-    www-data
+    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm
+    list lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow
+    slurm slurmexport slurmrest soperator-health src sshd staff sudo sync sys systemd-journal systemd-network
+    systemd-timesync tape tty users utmp uucp video voice www-data
     """.split()  # noqa: SIM905 one name a line would be a screen of nothing
 )
 """Users and groups of Debian 13's base-passwd and of the packages in the images, which hide those of a spec. One set,

@@ -11,6 +11,7 @@
 #include "../enter_view.h"
 #include "../tree.h"
 #include "../view.h"
+#include "../view_driver.h"
 #include "harness.h"
 #include "world.h"
 
@@ -344,4 +345,110 @@ TEST(a_place_that_a_read_only_tree_lacks_is_named)
     CONFIGURE("bind=/home");
     CHECK(enter() == -1);
     CHECK_SAYS(failure.text, "/proc: Read-only file system");
+}
+
+/* A driver as a worker lays it out at its start; `cache` holds one library. */
+static void make_driver(const char *cache, size_t size)
+{
+    FILE *file;
+
+    CHECK(mkdir(JAIL_DRIVER, 0755) == 0 && mkdir(JAIL_DRIVER "/usr", 0755) == 0 && mkdir(JAIL_DRIVER "/etc", 0755) == 0);
+    CHECK(mkdir(JAIL_DRIVER "/usr/local", 0755) == 0 && mkdir(JAIL_DRIVER "/usr/local/nvidia", 0755) == 0);
+    world_write(JAIL_DRIVER "/usr/local/nvidia/tool", "#!/bin/sh\n");
+    CHECK((file = fopen(JAIL_DRIVER "/etc/ld.so.cache", "w")) && fwrite(cache, 1, size, file) == size);
+    CHECK(fclose(file) == 0);
+}
+
+#define EMPTY_CACHE "glibc-ld.so.cache1.1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" /* and a last zero */
+
+TEST(a_driver_is_shown_read_only_and_its_programs_can_be_executed)
+{
+    world_make();
+    make_driver(EMPTY_CACHE, sizeof(EMPTY_CACHE));
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/usr/local/nvidia/tool", "#!/bin/sh"));
+    CHECK((flags_of("/usr/local/nvidia") & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_RDONLY)) ==
+          (ST_NOSUID | ST_NODEV | ST_RDONLY));
+    CHECK(access("/usr/local/nvidia/etc", F_OK) == -1 && access("/run/slurm", F_OK) == -1);
+    CHECK(access("/etc/ld.so.cache", F_OK) == -1); /* a tree without one gets none */
+    DONE();
+}
+
+TEST(a_bind_above_the_place_of_the_driver_does_not_hide_it)
+{
+    world_make();
+    make_driver(EMPTY_CACHE, sizeof(EMPTY_CACHE));
+    CHECK(mount("software", "/usr/local", "tmpfs", 0, NULL) == 0);
+    world_write("/usr/local/software", "of the site");
+    CONFIGURE("bind=/usr/local");
+    enter_or_say();
+    CHECK(world_holds("/usr/local/software", "of the site"));
+    CHECK(world_holds("/usr/local/nvidia/tool", "#!/bin/sh"));
+    DONE();
+}
+
+TEST(without_a_driver_a_view_has_no_place_for_one)
+{
+    world_make();
+    world_write(TREE_PATH "/etc/ld.so.cache", "of the tree");
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(access("/usr", F_OK) == -1 && access("/run/ld.so.cache", F_OK) == -1);
+    CHECK(world_holds("/etc/ld.so.cache", "of the tree"));
+    DONE();
+}
+
+TEST(a_library_cache_in_a_view_is_made_of_that_of_the_tree_which_stays_as_it_is)
+{
+    static const char CACHE[] = EMPTY_CACHE;
+    FILE *file;
+
+    world_make();
+    make_driver(CACHE, sizeof(CACHE));
+    CHECK((file = fopen(TREE_PATH "/etc/ld.so.cache", "w")) && fwrite(CACHE, 1, sizeof(CACHE), file) == sizeof(CACHE));
+    CHECK(fclose(file) == 0 && chmod(TREE_PATH "/etc/ld.so.cache", 0644) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/etc/ld.so.cache", "glibc-ld.so.cache1.1") && (flags_of("/etc/ld.so.cache") & ST_RDONLY));
+    CHECK(truncate("/etc/ld.so.cache", 0) == -1 && errno == EROFS);
+    CHECK(umount2("/etc/ld.so.cache", MNT_DETACH) == 0 && world_holds("/etc/ld.so.cache", "glibc-ld.so.cache1.1"));
+    DONE();
+}
+
+TEST(a_library_cache_that_is_not_understood_stays_as_it_is)
+{
+    world_make();
+    make_driver(EMPTY_CACHE, sizeof(EMPTY_CACHE));
+    world_write(TREE_PATH "/etc/ld.so.cache", "of another C library");
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/etc/ld.so.cache", "of another C library"));
+    DONE();
+}
+
+TEST(a_folder_in_place_of_a_library_cache_stays_as_it_is)
+{
+    struct stat status;
+
+    world_make();
+    make_driver(EMPTY_CACHE, sizeof(EMPTY_CACHE));
+    CHECK(mkdir(TREE_PATH "/etc/ld.so.cache", 0755) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(stat("/etc/ld.so.cache", &status) == 0 && S_ISDIR(status.st_mode));
+    DONE();
+}
+
+TEST(what_is_mounted_inside_of_a_mount_in_proc_is_there_too)
+{
+    world_make();
+    CHECK(mount("driver", "/proc/bus", "tmpfs", 0, NULL) == 0); /* as the hook does at /proc/driver/nvidia */
+    world_write("/proc/bus/params", "of the tmpfs");
+    world_write("/run/params", "ModifyDeviceFiles: 0");
+    CHECK(mount("/run/params", "/proc/bus/params", NULL, MS_BIND, NULL) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/proc/bus/params", "ModifyDeviceFiles: 0"));
+    DONE();
 }

@@ -1,4 +1,4 @@
-"""What the jail costs: for each srun, and to fill against the programs that one would copy a tree with."""
+"""Cost of the jail: for each srun, and to fill against the programs that one would copy a tree with."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a scale-down costs: calls and time against one call a node, the planner, and whom it meets at work."""
+"""Cost of a scale-down: calls and time against one call a node, the planner, and whom it meets at work."""
 
 import json
 import statistics

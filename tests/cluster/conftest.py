@@ -12,7 +12,7 @@ from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
 FEW_PROCESSES = 100
-"""What a user may have on the nodes of the node set `big`."""
+"""Share of a user on the nodes of the node set `big`."""
 
 
 @pytest.fixture(scope="session")

@@ -18,10 +18,10 @@ OF_USERS = {"reach_the_munge_socket"}
 BY_USERS = sorted(attempts.ATTEMPTS.keys() - OF_USERS)
 
 PROGRAM = "python3 -m attempts"
-"""How the attempts are made from alice's home."""
+"""Program of the attempts, in alice's home."""
 
 REFUSALS = {"EPERM", "EACCES", "EROFS", "ENOSYS", "ECONNREFUSED"}
-"""What a refusal looks like. Any other error may be the attempt's own fault, and would prove nothing."""
+"""Form of a refusal. Any other error may be the attempt's own fault, and would prove nothing."""
 
 
 def words(name: str) -> str:

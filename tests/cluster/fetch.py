@@ -2,9 +2,10 @@
 
 import sys
 
-from tests.cluster import busybox, container_registry, go_code, root_trees
+from tests.cluster import busybox, chart_folder, container_registry, go_code, monitoring, root_trees
 from tests.cluster.programs import program
 from tools import console
+from tools.engine.local.helm import helm_binary
 from tools.kube import binaries
 
 
@@ -13,6 +14,9 @@ def main() -> None:
     busybox.archive()
     program("rsync")
     binaries.build(container_registry.BINARY)
+    helm_binary.built()
+    chart_folder.chart_folder()
+    monitoring.make()
     go_code.make()
     for tree in (root_trees.BOOKWORM, root_trees.FORKY):
         assert tree.tarball.is_file()

@@ -1,4 +1,4 @@
-"""What a user does who takes all that there is, as programs of the jail, in words without a single quote."""
+"""Acts of a user who takes all that there is, as programs of the jail, in words without a single quote."""
 
 LEAVE = """
 import ctypes, os, subprocess

@@ -1,4 +1,4 @@
-"""What is in a built image, read from its layers as a runtime would unpack them."""
+"""Files of a built image, read from its layers as a runtime would unpack them."""
 
 import gzip
 import json

@@ -31,12 +31,12 @@ EYE = "eye"
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a pod."""
+    """Fate of a pod."""
 
     code: int
     log: str
     message: str
-    """Its last words, which Kubernetes keeps."""
+    """Last words of the pod, which Kubernetes keeps."""
 
 
 @dataclass
@@ -143,6 +143,6 @@ def volume(claim: str) -> dict[str, Any]:
 
 def last_numbers(ended: Ended) -> dict[str, float]:
     """Return the numbers of files, bytes and seconds with which a populate ends."""
-    (line,) = (line for line in ended.log.splitlines() if line.startswith("{"))
+    line = next(line for line in reversed(ended.log.splitlines()) if line.startswith("{"))
     numbers: dict[str, float] = json.loads(line)
     return numbers

@@ -24,7 +24,7 @@ from tools.kube import EmbeddedKubernetes, archives
 from tools.kube.debs import tool
 
 PACKAGES = ("openssh-client", "procps", "python3", "rsync")
-"""What tests run in a jail, beside the essential packages."""
+"""Packages that tests run in a jail, beside the essential packages."""
 
 _VERSION = 1
 """Counted up when this module makes other trees of the same inputs."""

@@ -11,15 +11,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from kubernetes.client.exceptions import ApiException
 
-from tests import warm_python
+from tests import left_behind, warm_python
 from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
@@ -30,21 +28,25 @@ from tools.kube.debs import Tool, tool
 from tools.ssh import Login
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
-"""What a pod asks for in tests: several clusters share a machine of two cores."""
+"""Resources of a pod in tests: several clusters share a machine of two cores."""
 
 JAIL = root_trees.BOOKWORM
-"""What logins and jobs see where they need a system: small, and another release than the daemons' images."""
+"""Tree of logins and jobs where they need a system: small, and another release than the daemons' images."""
 
 SMALLEST_JAIL = root_trees.BUSYBOX
-"""What they see in most clusters of one test: populated at once. It has no bash."""
+"""Tree of logins and jobs in most clusters of one test: populated at once. It has no bash."""
 
 QUICK = {"SchedulerParameters": "batch_sched_delay=0,bf_interval=1"}
 """Parameters of Slurm with which a job starts when it can; by default it may wait for 3 s, or 30 s for another job."""
 
 
+VERSION = os.environ.get("SLURM_VERSION", images.DEFAULT_SLURM)
+"""Version of Slurm in test clusters. `make soak` runs the cluster tests with each."""
+
+
 def bring_images(kubernetes: Kubernetes) -> None:
     """Bring to the cluster what the pods of test clusters are made of."""
-    kubernetes.load_images()
+    kubernetes.load_images(VERSION)
     if kubernetes.target.embedded:
         for tree in (JAIL, SMALLEST_JAIL):
             tree.bring_to(kubernetes.target.embedded)
@@ -56,18 +58,7 @@ NOWHERE = "127.0.0.1:1/soperator/none:none"
 
 def unique(name: str) -> str:
     """Return a name for a cluster, and so for its namespace, that no other run uses at the same time."""
-    return f"{name}-{secrets.token_hex(3)}"
-
-
-def throw_away(kubernetes: Kubernetes, namespace: str) -> None:
-    """Delete a namespace and kill what runs in it, and wait for nothing."""
-    try:
-        kubernetes.core.delete_namespace(namespace)
-    except ApiException as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-    # No new pods come in a namespace that is being deleted.
-    kubernetes.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
+    return left_behind.record(f"{name}-{secrets.token_hex(3)}")
 
 
 def a_cluster(**changes: object) -> dict[str, Any]:
@@ -81,6 +72,8 @@ def a_cluster(**changes: object) -> dict[str, Any]:
         "users": [{"name": "alice", "uid": 2001, "shell": "/bin/sh"}],
         "jail": a_jail(),
         "storage": {"keep": False, "state": {"size_gib": 1}},
+        "accounting": "none",
+        "health": {"enabled": False},
         **copy.deepcopy(changes),
     }
 
@@ -106,6 +99,8 @@ class Slurm:
     """For keys, ssh configuration and the engine's state."""
     cluster: dict[str, Any] = field(default_factory=a_cluster)
     """The configuration that the next `up` deploys."""
+    platform: dict[str, Any] = field(default_factory=dict)
+    """The platform of the stack, where it has one."""
     _door: "subprocess.Popen[str] | None" = field(default=None, init=False, repr=False)
     _door_port: str = field(default="", init=False, repr=False)
 
@@ -234,6 +229,11 @@ class Slurm:
         words = self.scontrol("show", "job", str(job_id), "--oneliner").split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
+    def jobs(self) -> list[dict[str, str]]:
+        """Return what `scontrol show job` says of all jobs, by its words."""
+        lines = self.scontrol("show", "job", "--oneliner").splitlines()
+        return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
+
     def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 240) -> dict[str, str]:
         """Wait until a job is in a state, and return what Slurm reports of it."""
         wait_until(
@@ -258,7 +258,7 @@ class Slurm:
             self._door.communicate()
             self._door = None
         if self.cluster.get("create_namespace", True):
-            throw_away(self.kubernetes, self.namespace)
+            self.kubernetes.throw_away(self.namespace)
         shutil.rmtree(self._state, ignore_errors=True)
 
     def _by_door(self) -> list[str]:
@@ -287,14 +287,17 @@ class Slurm:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"soperator:defaults": {}, "soperator:cluster": self._completed()}
+        platform = {"soperator:platform": self.platform} if self.platform else {}
+        return {"soperator:defaults": {}, **platform, "soperator:cluster": self._completed()}
 
     def _completed(self) -> dict[str, Any]:
         users = [
             {**user, "ssh_keys": [*user.get("ssh_keys", []), self._public_key(user["name"])]}
             for user in self.cluster.get("users", [])
         ]
-        return {"images": images.references(), **self.cluster, "users": users}
+        slurm = {"version": VERSION, **self.cluster.get("slurm", {})}
+        ours = images.references(slurm=images.version_of({"slurm": slurm}))
+        return {"images": ours, **self.cluster, "slurm": slurm, "users": users}
 
     def _public_key(self, user: str) -> str:
         return self._identity(user).with_suffix(".pub").read_text().strip()

@@ -1,4 +1,4 @@
-"""What an admin has drained stays drained, with the admin's words, whatever a deployment does.
+"""Drains of an admin stay, with the admin's words, whatever a deployment does.
 
 The cluster of three workers is left as it was.
 """

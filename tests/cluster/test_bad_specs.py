@@ -1,10 +1,10 @@
-"""What a person mistypes: one message with all problems by path, nothing applied, no traceback."""
+"""Mistyped specs: one message with all problems by path, nothing applied, no traceback."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_node_set, throw_away, unique
+from tests.cluster.slurm import Slurm, a_node_set, unique
 from tests.conftest import Kubernetes
 from tools.engine import DeployError
 
@@ -50,7 +50,7 @@ def a_namespace(kubernetes: Kubernetes) -> Iterator[str]:
     name = unique("prepared")
     kubernetes.run("create", "namespace", name)
     yield name
-    throw_away(kubernetes, name)
+    kubernetes.throw_away(name)
 
 
 def test_an_own_secret_that_is_not_there_is_told_before_anything_is_applied(

@@ -1,12 +1,13 @@
-"""What is wrong around the cluster is told in words, with what to do."""
+"""Faults around the cluster, reported with the next step."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jail_testing.file_systems import in_memory_with, mounted
 
-from tests.cluster.slurm import NOWHERE, Slurm, a_node_set
+from tests.cluster.slurm import NOWHERE, VERSION, Slurm, a_jail, a_node_set
 from tools import images
 from tools.engine import DeployError
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.cluster
 def test_an_image_that_cannot_be_pulled_is_named(
     new_slurm: Callable[..., Slurm], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    references = {**images.references(), "worker": NOWHERE}
+    references = {**images.references(slurm=VERSION), "worker": NOWHERE}
     slurm = new_slurm(images=references, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
 
     with pytest.raises(DeployError) as failure:
@@ -33,6 +34,29 @@ def test_nodes_that_fit_on_no_machine_are_told_with_the_schedulers_reason(new_sl
 
     with pytest.raises(DeployError, match=r"Insufficient cpu"):
         slurm.up()
+
+
+def test_storage_on_which_no_jail_can_live_is_refused_before_it_is_filled(
+    new_slurm: Callable[..., Slurm], tmp_path: Path
+) -> None:
+    slurm = new_slurm(jail=a_jail(storage={}))
+    with mounted(in_memory_with("size=4G,noexec"), tmp_path) as folder:
+        shared = {"name": slurm.namespace, "host_path": str(folder), "size_gib": 1, "keep": False}
+        slurm.platform = {"shared_storage": shared}
+
+        slurm.deployer().preview()  # finds no volume that it would have to look for
+        with pytest.raises(DeployError) as failure:
+            slurm.up()
+
+        left = [*folder.iterdir()]
+    slurm.kubernetes.run("delete", "persistentvolume", slurm.namespace, "--wait=false")
+
+    said = str(failure.value)
+    assert "the claim's storage cannot hold a jail. Nothing was filled." in said
+    assert "execution: found Operation not permitted (EPERM)" in said
+    assert "Remove noexec from the mountOptions" in said
+    assert "jail.storage.accept" in said
+    assert left == []
 
 
 @pytest.mark.parametrize("content", [None, "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:9'}}]"])

@@ -1,4 +1,4 @@
-"""What is given to a jail runs in any: Slurm's clients and our Python, in an older, a newer and next to no Debian."""
+"""Programs given to a jail run in any: Slurm's clients and our Python, in an older, a newer and next to no Debian."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.root_trees import BOOKWORM, BUSYBOX, FORKY
-from tests.cluster.slurm import throw_away, unique
+from tests.cluster.slurm import unique
 from tests.conftest import Kubernetes
 from tools import images
 
@@ -20,7 +20,7 @@ TREES = {"bookworm": BOOKWORM, "forky": FORKY, "busybox": BUSYBOX}
 TOOLS = "/.jail-tools"
 ALICE = 2001
 FOREIGN = "LD_LIBRARY_PATH=/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib/aarch64-linux-gnu:/usr/lib"
-"""What many set: the libraries of the tree come before those that a RUNPATH names."""
+"""Setting of many users: the libraries of the tree come before those that a RUNPATH names."""
 
 SQUEUE = "/opt/slurm/bin/squeue"
 
@@ -72,7 +72,7 @@ def namespace(kubernetes: Kubernetes, built_images: None) -> Iterator[str]:
     kubernetes.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     kubernetes.run("wait", "-n", NAMESPACE, "pod", "--all", "--for=condition=Ready", "--timeout=90s")
     yield NAMESPACE
-    throw_away(kubernetes, NAMESPACE)
+    kubernetes.throw_away(NAMESPACE)
 
 
 @pytest.fixture(params=TREES)

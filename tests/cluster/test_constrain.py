@@ -130,7 +130,7 @@ def test_all_jobs_of_a_node_have_the_memory_of_its_pod(constrained: Slurm) -> No
 
 def test_a_job_whose_memory_is_out_is_ended_by_its_slurmstepd(constrained: Slurm) -> None:
     """Files stay in memory when the kernel has killed all of the job's processes; slurmstepd is not among them."""
-    program = "echo 0 > /proc/self/oom_score_adj; head -c 4G /dev/zero > /dev/shm/fill; exec sleep 600"
+    program = "echo 0 > /proc/self/oom_score_adj; head -c 4G /dev/zero > /dev/shm/fill; exec sleep 5"
     said = constrained.ssh(f"timeout 120 srun --mem=200M sh -c '{program}'", user="greedy", check=False)
 
     assert "Out Of Memory" in said.stderr

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.slurm import NOWHERE, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import NOWHERE, VERSION, Slurm, a_cluster, a_node_set, unique
 from tests.cluster.workers import NO_TIME, drain, in_service, job_on, nodes, pods, started_up
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -60,7 +60,7 @@ def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_delet
 def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_without_more_ado(
     new_slurm: Callable[..., Slurm],
 ) -> None:
-    missing = {**images.references(), "worker": NOWHERE}
+    missing = {**images.references(slurm=VERSION), "worker": NOWHERE}
     slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
     with pytest.raises(DeployError, match=NOWHERE):
         slurm.up()
@@ -73,7 +73,7 @@ def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_with
 def test_a_first_deployment_whose_controllers_image_does_not_exist_is_destroyed_without_more_ado(
     new_slurm: Callable[..., Slurm],
 ) -> None:
-    slurm = new_slurm(images={**images.references(), "controller": NOWHERE})
+    slurm = new_slurm(images={**images.references(slurm=VERSION), "controller": NOWHERE})
     with started_up(slurm):
         wait_until(lambda: "controller-0" in pods(slurm, "controller"), "the controller's pod is there")
 

@@ -48,15 +48,15 @@ def left_over(box: Machine) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Ended:
-    """What was seen of a cluster that was started, had pods, and was ended."""
+    """Observations of a cluster that was started, had pods, and was ended."""
 
     before: dict[str, object]
     during: dict[str, object]
     after: dict[str, object]
     said: str
-    """What `down` printed."""
+    """Output of `down`."""
     cgroups: dict[str, bool]
-    """Whether Slurm's cgroups at the top, of before and of meanwhile, are there afterwards."""
+    """Presence of Slurm's cgroups at the top afterwards, of before and of meanwhile."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What breaks in an embedded Kubernetes that runs is mended by the next `up`: on a machine beside this one."""
+"""Faults of an embedded Kubernetes that runs, fixed by the next `up`: on a machine beside this one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How the containers of our images behave under the security contexts of a cluster, with no Slurm around them."""
+"""Containers of our images under the security contexts of a cluster, with no Slurm around them."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from tests.cluster.slurm import throw_away, unique
+from tests.cluster.slurm import unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import images
@@ -42,7 +42,7 @@ def namespace(kubernetes: Kubernetes, built_images: None) -> Iterator[str]:
     kubernetes.run("apply", "-f", "-", stdin=manifest)
     kubernetes.run("wait", "-n", NAMESPACE, "pod", "--all", "--for=condition=Ready", "--timeout=90s")
     yield NAMESPACE
-    throw_away(kubernetes, NAMESPACE)
+    kubernetes.throw_away(NAMESPACE)
 
 
 def test_a_first_login_makes_a_home_that_is_closed_to_others(kubernetes: Kubernetes, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""What is in the images, file by file."""
+"""Images, file by file."""
 
 import re
 import tarfile

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.cluster.slurm import Slurm
+from tests.cluster.slurm import VERSION, Slurm
+from tools.images.recipe import SUITES
 
 pytestmark = pytest.mark.cluster
 
 RELEASE = "grep ^VERSION_CODENAME= /etc/os-release"
 OF_THE_JAIL = "VERSION_CODENAME=bookworm\n"
-OF_THE_DAEMONS = "VERSION_CODENAME=trixie\n"
+OF_THE_DAEMONS = f"VERSION_CODENAME={SUITES[VERSION]}\n"
 
 
 def batch_output(slurm: Slurm, command: str, *, options: str = "") -> str:

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.cluster
 OF_ROOT_IN_ITS_OWN = {
     # The tree and the container are the admin shell's own: there is nothing to be kept from it.
     "add_a_user_to_the_jail", "become_another_user", "become_root", "change_a_program_of_the_jail",
-    "change_the_names_of_hosts", "give_a_file_away", "join_another_group", "read_memory_by_system_call",
+    "change_the_driver_of_gpus", "change_the_names_of_hosts", "change_where_libraries_are_found",
+    "give_a_file_away", "join_another_group", "read_memory_by_system_call",
     "read_the_environment_of_another_process", "read_the_memory_of_another_process",
     "read_the_passwords_of_the_jail", "see_the_files_of_another_process", "see_the_folder_of_another_process",
     "see_the_root_of_another_process", "see_the_root_of_the_first_process", "see_who_else_is_there",

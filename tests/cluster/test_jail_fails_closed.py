@@ -19,7 +19,7 @@ from tools.engine import DeployError
 pytestmark = pytest.mark.cluster
 
 MARKER = "/home/alice/ran"
-"""What every program of the user makes first. A worker has /home too, so it would appear wherever the program runs."""
+"""First file of every program of the user. A worker has /home too, so it would appear wherever the program runs."""
 
 PROGRAMS = (f"/usr/bin/touch {MARKER}.0", "/home/alice/script", f"/home/alice/busybox touch {MARKER}.2")
 """Of the jail, a script in the home, and a static program in the home, which needs nothing of any root."""

@@ -21,7 +21,7 @@ TARGETS = {
     "device": "ln -s /dev/zero",
     "pipe": "mkfifo",
 }
-"""What a user puts where Slurm expects a file, by its name in the folder; names end in the number of a task."""
+"""Objects that a user puts where Slurm expects a file, by its name in the folder; names end in the number of a task."""
 
 SMALL = "-n1 --overcommit --mem=1"
 

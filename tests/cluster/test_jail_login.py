@@ -192,7 +192,7 @@ def test_the_users_agent_is_forwarded(slurm: Slurm) -> None:
 
 
 def test_sessions_and_their_sshd_have_no_right_to_mount(slurm: Slurm) -> None:
-    """What prepares the trees has it; sshd and all that comes of it has lost it for good."""
+    """The process that prepares the trees has it; sshd and all that comes of it has lost it for good."""
     look = "grep -E 'CapBnd|NoNewPrivs' /proc/$p/status 2>/dev/null || true"  # a session may have ended meanwhile
     script = f"for p in $(pgrep -x sshd; pgrep sshd-session); do {look}; done"
     bounds = slurm.exec("login-0", "sshd", "sh", "-c", script)

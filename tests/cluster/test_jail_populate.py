@@ -1,23 +1,26 @@
 """Filling a tree: killed at any moment and run again, it is whole in the end and never called complete before."""
 
+import json
 import os
 import random
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from jail_testing.file_systems import in_memory_with, mounted
 
 from tests.cluster.populating import POPULATE, TREE, VERIFY, Ended, Populating, last_numbers, volume
-from tests.cluster.slurm import throw_away, unique
+from tests.cluster.slurm import unique
 from tests.conftest import Kubernetes
 from tools.console import say
 
 pytestmark = pytest.mark.cluster
 
 KILLS = 50 if os.environ.get("SOAK") else 2
-"""How often a populate is killed, in all."""
+"""Kills of a populate, in all."""
 
 EVERYTHING = (
     f"cd /claim/trees/{TREE} && "
@@ -36,7 +39,7 @@ def populating(kubernetes: Kubernetes, built_images: None) -> Iterator[Populatin
     namespace = unique("populate")
     kubernetes.run("create", "namespace", namespace)
     yield Populating(kubernetes, namespace)
-    throw_away(kubernetes, namespace)
+    kubernetes.throw_away(namespace)
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,38 @@ def test_verification_names_all_that_was_spoilt(populating: Populating, undistur
         assert path in verified.log
         assert path in verified.message
     assert "usr/bin/cut" not in verified.log
+
+
+def test_a_claim_that_can_hold_a_jail_is_probed_once_and_found_good(
+    populating: Populating, undisturbed: Undisturbed
+) -> None:
+    report = "\n".join(line for line in undisturbed.filled.log.splitlines() if line.startswith("storage:"))
+
+    assert re.search(r"^storage: \w+: \d\d of \d\d properties as needed", report, re.MULTILINE)
+    assert "refused" not in report
+    recorded = json.loads(populating.look(undisturbed.claim, "cat /claim/meta/storage.json"))["storage"]
+    (printed,) = (json.loads(line) for line in undisturbed.filled.log.splitlines() if line.startswith('{"storage"'))
+    assert {row["level"] for row in recorded["findings"]} <= {"ok", "noted", "warning"}
+    assert printed["storage"]["findings"] == recorded["findings"]
+    assert "storage-probe" not in populating.look(undisturbed.claim, "ls -A /claim")
+
+
+def test_a_directory_of_the_machine_on_which_nothing_may_start_is_refused_before_it_is_filled(
+    populating: Populating, tmp_path: Path
+) -> None:
+    """A view of a job has no noexec of the volume, so a user may accept it."""
+    with mounted(in_memory_with("size=4G,noexec"), tmp_path) as folder:
+        claim = {"hostPath": {"path": str(folder)}}
+
+        refused = populating.run(claim, POPULATE)
+        left = sorted(each.name for each in folder.iterdir())
+        accepted = populating.run(claim, [*POPULATE, "--accept", "execution=jobs need it not"])
+
+    assert refused.code == 78
+    assert "refused  execution: found " in refused.message
+    assert "Remove noexec from the mountOptions" in refused.message
+    assert left == []
+    assert accepted.code == 0, accepted.log
 
 
 @pytest.mark.parametrize(("spare_mib", "words"), [(-100, "MiB free"), (4, "No space left on device")])

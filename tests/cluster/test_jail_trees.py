@@ -1,6 +1,5 @@
 """Jails of other systems, none with Slurm inside: a newer Debian from a tarball, busybox alone."""
 
-import secrets
 import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +25,7 @@ def tarball_url(kubernetes: Kubernetes, built_images: None) -> Iterator[str]:
     assert kubernetes.target.embedded, "the tarball's folder is served from the machine of the embedded Kubernetes"
     if busybox.IMAGE not in kubernetes.target.embedded.images():
         kubernetes.target.embedded.import_image(busybox.archive())
-    tarball, namespace = FORKY.tarball, f"files-{secrets.token_hex(3)}"
+    tarball, namespace = FORKY.tarball, unique("files")
     kubernetes.run("create", "namespace", namespace)
     core: Any = kubernetes.core  # the models say that every field may be None
     mount = {"name": "files", "mountPath": "/files", "readOnly": True}

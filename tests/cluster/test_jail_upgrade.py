@@ -30,19 +30,19 @@ done
 
 @dataclass
 class Life:
-    """What was seen before, between and after."""
+    """Observations before, between and after."""
 
     refused: str = ""
-    """What `up` said while the changes of users were to be kept."""
+    """Output of `up` while the changes of users were to be kept."""
     active: list[str] = field(default_factory=list)
     """The active tree: at first, after the upgrade, after the rollback."""
     steps: list[set[str]] = field(default_factory=list)
-    """What the steps of the job saw meanwhile."""
+    """Output of the job's steps meanwhile."""
     session: list[str] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
     jobs: list[str] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
-    """What a new job sees of what root had added."""
+    """Output of a new job about files that root had added."""
     job_state: str = ""
     conflict: str = ""
     after_conflict: str = ""

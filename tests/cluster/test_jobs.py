@@ -1,4 +1,4 @@
-"""What researchers do: log in, run, submit, look."""
+"""Work of researchers: log in, run, submit, look."""
 
 import pytest
 

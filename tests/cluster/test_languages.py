@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.lifecycle.resource import PACKAGE
-from soperator_pulumi.plugin.cluster_types import INPUTS, TOKEN
+from soperator_pulumi.plugin.cluster_types import CLUSTER, INPUTS
 from soperator_pulumi.plugin.property_types import ListOf, ObjectType, PropertyType
 from tests import warm_python
 from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
@@ -94,7 +94,7 @@ class Program(Slurm):
         (folder / "cluster.json").write_text(json.dumps(described))
         (folder / "__main__.py").write_text(PYTHON if self.in_python else REMOTE)
         if self.runs_on == "pulumi" and not self.in_python:
-            resource = {"type": TOKEN, "properties": described["other"]}
+            resource = {"type": CLUSTER.token, "properties": described["other"]}
             outputs = {LOGIN_HOST_KEY: "${hpc.loginHostPublicKey}"}
             project |= {"runtime": "yaml", "resources": {"hpc": resource}, "outputs": outputs}
         (folder / "Pulumi.yaml").write_text(json.dumps(project))

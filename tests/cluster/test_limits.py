@@ -1,4 +1,4 @@
-"""What a user can use up on a node, and what is left of it when the user's last job there has ended."""
+"""Resources that a user can use up on a node, and the rest of that use when the user's last job there has ended."""
 
 from collections.abc import Callable
 

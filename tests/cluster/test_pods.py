@@ -27,6 +27,18 @@ def delete_and_await_return(slurm: Slurm, pod: str) -> None:
     wait_until(is_back, what=f"pod {pod} is back and ready", timeout_seconds=120)
 
 
+def kill_sandboxes(slurm: Slurm) -> set[str]:
+    """Kill that process of each pod which holds its namespaces, and return the sandboxes."""
+    embedded = slurm.kubernetes.target.embedded
+    assert embedded, "sandboxes are killed on the machine of the embedded Kubernetes"
+    ours = f'labels."io.kubernetes.pod.namespace"=="{slurm.namespace}",labels."io.cri-containerd.kind"==sandbox'
+    running = {line.split()[0] for line in embedded.ctr("tasks", "list").splitlines() if "RUNNING" in line}
+    sandboxes = running & set(embedded.ctr("containers", "list", "--quiet", ours).split())
+    for sandbox in sandboxes:
+        embedded.ctr("tasks", "kill", "--signal", "SIGKILL", sandbox)
+    return sandboxes
+
+
 @contextmanager
 def drained(slurm: Slurm, node: str, reason: str) -> Iterator[None]:
     slurm.scontrol("update", f"nodename={node}", "state=drain", f"reason={reason}")
@@ -65,3 +77,28 @@ def test_the_login_node_keeps_its_host_key(slurm: Slurm) -> None:
     delete_and_await_return(slurm, "login-0")
 
     assert slurm.ssh("hostname").stdout.strip() == "login-0"
+
+
+def started_containers(slurm: Slurm) -> dict[str, set[str]]:
+    """Return the daemons' containers of each pod that is ready, by the pod's UID."""
+    pods = slurm.api.list_namespaced_pod(slurm.namespace, field_selector="status.phase=Running").items
+    return {
+        pod.metadata.uid: {container.container_id for container in pod.status.container_statuses}
+        for pod in pods
+        if all(container.ready for container in pod.status.container_statuses)
+    }
+
+
+def test_pods_whose_sandboxes_were_killed_come_back_in_place(slurm: Slurm) -> None:
+    """Containers that prepare a pod run a second time, and find files of their own."""
+    job = slurm.submit("hostname", options="--hold -N2 -o held.%j")
+    before = started_containers(slurm)
+    assert kill_sandboxes(slurm)
+
+    def are_back() -> bool:
+        now = started_containers(slurm)
+        return all(pod in now and not now[pod] & before[pod] for pod in before)
+
+    wait_until(are_back, what="each pod that was ready is ready with other containers")
+    slurm.scontrol("release", str(job))
+    slurm.wait_for_job(job, "COMPLETED")

@@ -19,10 +19,13 @@ TIMEOUT_SECONDS = 1200
 PATCH = """--type merge --patch '{"spec": {"maxUnavailable": 1}}'"""
 """A change by hand."""
 
-# /sys shows the network of whoever mounted it; the machine's cgroups stay.
-OWN_NETWORK = (
+# /sys shows the network of whoever mounted it; the machine's cgroups stay. A kubelet removes the sockets of another one
+# in /var/lib/kubelet, a folder that cannot be chosen.
+OWN_MACHINE = (
     "mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys && mount --rbind /mnt /sys/fs/cgroup && "
-    "umount -l /mnt && ip link set lo up"
+    "umount -l /mnt && ip link set lo up && mkdir -p $XDG_STATE_HOME/.upper $XDG_STATE_HOME/.work && "
+    "mount -t overlay overlay /var/lib "
+    "-o lowerdir=/var/lib,upperdir=$XDG_STATE_HOME/.upper,workdir=$XDG_STATE_HOME/.work"
 )
 
 
@@ -39,7 +42,7 @@ def a_folder() -> "tempfile.TemporaryDirectory[str]":
 
 def on_a_machine_of_its_own(commands: str, home: str) -> subprocess.CompletedProcess[str]:
     """Run commands as one bash session, with no network but loopback and no cluster."""
-    script = f"{OWN_NETWORK}; cd {paths.ROOT}; set -eux; {commands}"
+    script = f"{OWN_MACHINE}; cd {paths.ROOT}; set -eux; {commands}"
     environment = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "CONTEXT"}}
     return subprocess.run(
         ["unshare", "--net", "--mount", "bash", "-c", script],
@@ -66,7 +69,7 @@ def test_the_quick_start_does_what_it_says() -> None:
 
 @pytest.fixture(scope="module")
 def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
-    """What one sees who does everything else, on one machine, that the pages say and that goes wrong or is repeated."""
+    """Other commands of the pages on one machine, those that go wrong or are repeated."""
     pages = [(paths.ROOT / "docs" / f"{name}.md").read_text() for name in ("operations", "jail")]
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", "".join(pages), re.DOTALL))
     with a_folder() as home:

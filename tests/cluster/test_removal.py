@@ -24,28 +24,28 @@ IN_TIME = "{timeout: 1s, on_timeout: wait, max_wait: 2m}"
 
 @dataclass
 class Life:
-    """What was seen."""
+    """Observations."""
 
     job: int = 0
     """The job on own-0 while the node set was first to be removed, under the policy that it was deployed with."""
     preview: str = ""
     aborted: str = ""
     after_abort: set[str] = field(default_factory=set)
-    """Which nodes were in service then."""
+    """Nodes in service then."""
     job_state: str = ""
     partitions: str = ""
     staying: str = ""
     """The state of the job on a node that stays, when the others had gone."""
     ended_well: dict[str, bool] = field(default_factory=dict)
-    """Whether the jobs on nodes that left came to their own ends, by node set."""
+    """Jobs on nodes that left came to their own ends, by node set."""
     nodes: set[str] = field(default_factory=set)
     pods: set[str] = field(default_factory=set)
     partitions_after: str = ""
     changed_after: int = -1
     written: dict[str, str] = field(default_factory=dict)
-    """What the jobs wrote that ran when the stack was destroyed."""
+    """Output of the jobs that ran when the stack was destroyed."""
     left: int = -1
-    """How many resources were in the state then."""
+    """Number of resources in the state then."""
 
 
 @pytest.fixture(scope="module")

@@ -40,31 +40,31 @@ ALL = {f"{name}-{ordinal}" for name in POLICIES for ordinal in range(3)}
 
 @dataclass
 class Life:
-    """What was seen."""
+    """Observations."""
 
     jobs: dict[str, int] = field(default_factory=dict)
     """The job that was submitted to each node."""
     end: str = ""
     """When the time of the job on waited-1 is over."""
     misread: str = ""
-    """What `up` said of a policy for one run that cannot be read."""
+    """Output of `up` about a policy for one run that cannot be read."""
     aborted: str = ""
-    """What `up` said when no job had any time."""
+    """Output of `up` when no job had any time."""
     not_requeueable: str = ""
     after_aborts: set[str] = field(default_factory=set)
-    """Which nodes were in service then."""
+    """Nodes in service then."""
     running: set[str] = field(default_factory=set)
     """The states of the jobs then."""
     pods: set[str] = field(default_factory=set)
     preview: str = ""
     nodes: dict[str, SlurmNode] = field(default_factory=dict)
-    """What Slurm had after the scale-down."""
+    """Nodes of Slurm after the scale-down."""
     states: dict[str, str] = field(default_factory=dict)
     """The states of the jobs after the scale-down, by node."""
     nodes_later: set[str] = field(default_factory=set)
-    """What Slurm had after one more `up`, when the last job had ended."""
+    """Nodes of Slurm after one more `up`, when the last job had ended."""
     changed_last: int = -1
-    """How many changes the last `up` found."""
+    """Number of changes of the last `up`."""
 
 
 def a_set(name: str) -> dict[str, object]:

@@ -25,12 +25,12 @@ AS_LONG_AS_IT_TAKES = {"timeout": "1s", "on_timeout": "wait", "max_wait": "2m"}
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """What `scontrol show nodes` says of a node that tests ask for."""
+    """Output of `scontrol show nodes` for a node that tests ask for."""
 
     state: frozenset[str]
     reason: str
     set_by: str
-    """Who has given the reason."""
+    """Author of the reason."""
     since: int
     """When, in seconds since 1970."""
 

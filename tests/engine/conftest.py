@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from tests import warm_python
+from tests import left_behind, warm_python
 from tests.conftest import Kubernetes
 from tests.engine.engines import ENGINES, PROGRAM
+from tests.waiting import wait_until
 from tools.engine import Deployer, DeployError, Result, StackChanges, Target
 
 AVAILABLE = ["local", *(["pulumi"] if shutil.which("pulumi") else [])]
@@ -39,7 +40,7 @@ class Stack:
     exports: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    """What a person saw."""
+    """Output that a person saw."""
 
     def target(self, **changes: Any) -> Target:
         values: dict[str, Any] = {
@@ -106,7 +107,7 @@ class Stack:
     # What is there ------------------------------------------------------------------------------------------------
 
     def log(self) -> list[str]:
-        """What was done to the things, in order."""
+        """Operations on the things, in order."""
         file = self.folder / "things" / "log"
         return file.read_text().splitlines() if file.exists() else []
 
@@ -171,6 +172,7 @@ class Stack:
 
 def kill(process: subprocess.Popen[str]) -> None:
     """Kill it, with all that it has started, as the kernel would that has run out of memory: nobody is asked."""
+    os.kill(process.pid, signal.SIGSTOP)  # it does not see its children end
     for pid in [*_descendants(process.pid), process.pid]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -198,8 +200,11 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
     made: list[Stack] = []
 
     def make(engine: str) -> Stack:
-        namespace = f"engine-{next(_numbers)}-{secrets.token_hex(3)}"
+        namespace = left_behind.record(f"engine-{next(_numbers)}-{secrets.token_hex(3)}")
         kubernetes.core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
+        wait_until(
+            lambda: _has_default_account(kubernetes, namespace), "pods without an account of their own may be made"
+        )
         folder = tmp_path / namespace
         folder.mkdir()
         made.append(Stack(engine, kubernetes, folder, namespace))
@@ -211,6 +216,11 @@ def new_stack(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., 
         for mark in [*things.glob("hold-*"), *things.glob("fail-*")]:
             mark.unlink()
         kubernetes.core.delete_namespace(stack.namespace)
+
+
+def _has_default_account(kubernetes: Kubernetes, namespace: str) -> bool:
+    found = kubernetes.core.list_namespaced_service_account(namespace, field_selector="metadata.name=default")
+    return bool(found.items)
 
 
 @pytest.fixture

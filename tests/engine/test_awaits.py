@@ -1,4 +1,4 @@
-"""What is waited for when an object is made, changed or deleted, and for how long: the rules of pulumi-kubernetes."""
+"""Waits after an object is made, changed or deleted, and their lengths: the rules of pulumi-kubernetes."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a node set is deployed: its StatefulSet between resources of ours, in the order that keeps jobs alive."""
+"""Deployment of a node set: its StatefulSet between resources of ours, in the order that keeps jobs alive."""
 
 import signal
 import subprocess

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests import installed, warm_python
-from tests.cluster.slurm import QUICK, SMALL, SMALLEST_JAIL, a_jail, bring_images, throw_away
+from tests import installed, left_behind, warm_python
+from tests.cluster.slurm import QUICK, SMALL, SMALLEST_JAIL, a_jail, bring_images
 from tests.conftest import Kubernetes
 from tests.engine.engines import ENGINES
 from tests.examples import example
@@ -58,8 +58,10 @@ class Deployed:
         )
         return ENGINES[self.engine](target, lambda _: None)
 
-    def description(self, **changes: object) -> dict[str, Any]:
-        return {"images": images.references(), **CLUSTER, **changes}
+    def description(self, *, accounting: bool = False, **changes: object) -> dict[str, Any]:
+        """Return a cluster; one with accounting has a database, whose start takes as long as all else."""
+        without = {} if accounting else {"accounting": "none"}
+        return {"images": images.references(), **CLUSTER, **without, **changes}
 
     def nodes(self, namespace: str) -> list[str]:
         """Return the nodes of a cluster, each with its state."""
@@ -82,12 +84,12 @@ def user(engine: str, kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callab
 
     def with_namespaces(*names: str) -> Deployed:
         stack = f"dev-{secrets.token_hex(3)}"
-        namespaces.extend(f"{name}-{stack}" for name in names)
+        namespaces.extend(left_behind.record(f"{name}-{stack}") for name in names)
         return Deployed(engine, kubernetes, tmp_path, stack)
 
     yield with_namespaces
     for namespace in namespaces:
-        throw_away(kubernetes, namespace)
+        kubernetes.throw_away(namespace)
 
 
 def test_the_minimal_example_deploys_from_an_environment_that_holds_the_built_package_alone(
@@ -95,7 +97,7 @@ def test_the_minimal_example_deploys_from_an_environment_that_holds_the_built_pa
 ) -> None:
     made = user("hpc")
     namespace = f"hpc-{made.stack}"
-    config = {"soperator:cluster": made.description(jail=a_jail(), namespace=namespace)}
+    config = {"soperator:cluster": made.description(accounting=True, jail=a_jail(), namespace=namespace)}
     deployer = made.deployer("minimal", config, installed.environment(tmp_path).folder)
     deployer.up()
     assert deployer.outputs()["namespace"] == namespace
@@ -138,12 +140,32 @@ def test_a_cluster_stands_on_the_volumes_of_another_stack(user: Callable[..., De
         "storage-class": made.default_storage_class(),
         "jail-gib": "1",
         "state-gib": "1",
+        "database-gib": "1",
         "keep": "false",
     }
     made.deployer("storage-and-cluster/storage", {f"hpc-storage:{key}": value for key, value in volumes.items()}).up()
-    config = {"soperator:cluster": made.description(), "soperator:root-image": SMALLEST_JAIL.reference}
+    described = made.description(accounting=True)
+    config = {"soperator:cluster": described, "soperator:root-image": SMALLEST_JAIL.reference}
     made.deployer("storage-and-cluster/cluster", config).up()
     assert made.nodes(namespace) == ["cpu-0 idle"]
     phases = "jsonpath={range .items[*]}{.metadata.name} {.status.phase}{'\\n'}{end}"
     claims = made.kubernetes.run("get", "persistentvolumeclaims", "-n", namespace, "-o", phases)
-    assert claims.splitlines() == ["jail Bound", "slurmctld-state Bound"]
+    assert claims.splitlines() == ["database Bound", "jail Bound", "slurmctld-state Bound"]
+
+
+def test_a_cluster_stands_on_the_platform_of_another_stack(user: Callable[..., Deployed]) -> None:
+    """The charts of a platform have tests of their own (test_platform.py): here it names the class that is there."""
+    made = user("hpc")
+    namespace = f"hpc-{made.stack}"
+    storage_class = made.default_storage_class()
+    described = {"hpc-platform:platform": {"storage_class": storage_class}}
+    platform = made.deployer("platform-and-cluster/platform", described)
+    platform.up()
+    assert platform.outputs()["storage_class"] == storage_class
+    small = made.description(jail={"storage": {"size_gib": 1}})
+    config = {"soperator:cluster": small, "soperator:root-image": SMALLEST_JAIL.reference}
+    made.deployer("platform-and-cluster/cluster", config).up()
+    assert made.nodes(namespace) == ["cpu-0 idle"]
+    chosen = "jsonpath={.spec.storageClassName}"
+    claim = made.kubernetes.run("get", "persistentvolumeclaim", "jail", "-n", namespace, "-o", chosen)
+    assert claim == storage_class

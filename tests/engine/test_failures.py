@@ -1,4 +1,4 @@
-"""What goes wrong: failures, kills, locks, and what the next run makes of them."""
+"""Failures, kills and locks, and the next run after them."""
 
 import base64
 import json
@@ -107,6 +107,22 @@ def test_after_a_kill_at_work_on_a_dynamic_resource_up_converges(stack: Stack, m
     assert stack.up().changed == ()
     assert stack.names() == {resource["name"] for resource in after}
     assert stack.log()[-1] == f"{moment} t done"
+
+
+def test_after_a_kill_while_an_object_is_awaited_destroy_deletes_it_before_what_it_needs(local: Stack) -> None:
+    awaited = {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
+    claim = local.object(
+        "c",
+        "core/v1:PersistentVolumeClaim",
+        {"metadata": {"labels": {"app": "x"}}, "spec": {**awaited, "resources": {"requests": {"storage": "1Mi"}}}},
+        depends_on=["t"],
+    )
+    local.resources = [local.thing("t"), claim]
+    process = local.start()
+    wait_until(lambda: local.find("persistentvolumeclaims", "c") is not None, "the claim is there")
+    local.kill(process)
+    deleted = [each.name for each in local.deployer().destroy().changed]
+    assert deleted.index("c") < deleted.index("t")
 
 
 def test_after_a_kill_while_an_object_is_awaited_up_takes_it_in(stack: Stack) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.jail.jobs import JobFollower
+from soperator_pulumi.operations.batch_jobs import JobFollower
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.progress import MachineClock
 from tests.engine.conftest import Stack
@@ -78,7 +78,7 @@ def test_a_label_is_changed_in_place(stack: Stack) -> None:
 def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
     stack: Stack, pod_labels: dict[str, str] | None
 ) -> None:
-    """What the package does with a populate Job that has failed: no conflict follows when a label changes."""
+    """Act of the package on a populate Job that has failed: no conflict follows when a label changes."""
     stack.up(job(stack, "a", command=["/absent"], pod_labels=pod_labels))
     kube = Cluster(Access(str(stack.kubernetes.kubeconfig), stack.kubernetes.target.context))
     followed = JobFollower(kube, stack.namespace, "a", "c", "jail", stack.lines.append, MachineClock())

@@ -1,4 +1,4 @@
-"""What pulumi-kubernetes replaces instead of updating, in which order, and what goes down with it."""
+"""Replacements by pulumi-kubernetes, their order, and the resources that go down with them."""
 
 from typing import Any
 

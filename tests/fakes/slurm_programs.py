@@ -134,6 +134,7 @@ class Programs:
             "features": [record.name.rpartition("-")[0]],
             "active_features": [record.name.rpartition("-")[0]],
             "weight": record.weight,
+            "gres": record.gres,
         }
 
     def _job(self, job: Job) -> Json:

@@ -38,6 +38,7 @@ class Record:
     reason: str = ""
     set_at: float = 0.0
     weight: int = 1
+    gres: str = ""
     shown: tuple[str, ...] = ()
     """The state that programs show in place of what it is."""
 
@@ -48,9 +49,9 @@ class Job:
 
     job_id: int
     width: int = 1
-    """How many nodes it needs."""
+    """Number of nodes that it needs."""
     seconds: float = _FOREVER
-    """How long it works once it has started."""
+    """Time for which it works once it has started."""
     completing_seconds: float = 0.0
     configuring_seconds: float = 0.0
     required: frozenset[str] = frozenset()

@@ -16,6 +16,7 @@ import pytest
 from soperator_pulumi.errors import KubernetesError, TransportError
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.render.layout import NODE_GRES
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
 from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, PODS, STATEFUL_SETS, Objects
@@ -60,6 +61,8 @@ class SmallWorld(Objects):
         """Returns the words of a trial start about files; empty when it takes them."""
         self.refuses: Callable[[Mapping[str, str]], bool] = lambda _files: False
         """Files with which slurmctld itself dies, though a trial went well."""
+        self.included: set[str] = set()
+        """Pods with the file that gres.conf includes: none as it starts, as in a release before GPUs."""
         self.sshd_words = ""
         self.kubelet_seconds = 0.5
         self.unreachable = False
@@ -85,7 +88,7 @@ class SmallWorld(Objects):
 
         patch.setattr(LiveProvider, "kube", kube)
         patch.setattr(LiveProvider, "recent", kube)
-        for module in ("tree_populated", "active_tree"):
+        for module in ("tree_populated", "active_tree", "config_files", "database_account"):
             patch.setattr(f"soperator_pulumi.lifecycle.{module}.MachineClock", lambda: self.clock)
 
     def add_pod(self, name: str, component: str, state: str = "running", node_set: str | None = None) -> Json:
@@ -127,6 +130,7 @@ class SmallWorld(Objects):
         super().delete(path, dependents_first=dependents_first)
         if went:
             self.slurm.up = False
+            self.included.discard("controller-0")
             self.clock.after(2, self._controller_returns)
 
     def log(
@@ -193,6 +197,10 @@ class FakeTransport:
         if "sha256sum" in text:
             config_map = text.split("cd /mounted/")[1].split(maxsplit=1)[0]
             return Answer(0, "".join(_sums(world.files[self.pod][config_map])), "")
+        if text.startswith("/bin/sh -c test -e "):
+            assert text.endswith(f"> {NODE_GRES}")
+            world.included.add(self.pod)
+            return Answer(0, "", "")
         if "slurmctld -D" in text:
             words = world.trial({"slurm.conf": stdin.decode()})
             return Answer(1 if words else 0, "", words)

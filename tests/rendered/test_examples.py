@@ -18,7 +18,16 @@ from soperator_pulumi.testing import Deployment, deploy
 from tests.examples import FOLDER, PYTHON, Example, example
 
 STORAGE_STACK = "organization/hpc-storage/test"
-OTHER_STACKS = {STORAGE_STACK: {"namespace": "hpc-test", "jail": "jail", "state": "slurmctld-state"}}
+PLATFORM_STACK = "organization/hpc-platform/test"
+OTHER_STACKS = {
+    STORAGE_STACK: {
+        "namespace": "hpc-test",
+        "jail": "jail",
+        "state": "slurmctld-state",
+        "database": "database",
+    },
+    PLATFORM_STACK: {"storage_class": "shared-rwx"},
+}
 CONFIG = {"larger-program": {"soperator:kubeconfig": "apiVersion: v1\nclusters: []\n"}}
 """Values that an example leaves to its user."""
 
@@ -80,20 +89,40 @@ def test_the_larger_program_s_provider_deploys_every_object() -> None:
 
 
 def test_the_cluster_mounts_the_volumes_of_the_other_stack() -> None:
-    stacks = {STORAGE_STACK: {"namespace": "n", "jail": "a", "state": "b"}}
+    stacks = {STORAGE_STACK: {"namespace": "n", "jail": "a", "state": "b", "database": "c"}}
     deployment = deployed_beside(example("storage-and-cluster/cluster"), stacks)
-    assert deployment.resources("PersistentVolumeClaim") == ()
-    volumes = deployment.one("hpc-controller", "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
-    assert "b" in {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
+    assert not deployment.resources("PersistentVolumeClaim")
+    for name, claim in (("hpc-controller", "b"), ("hpc-accounting-database", "c")):
+        volumes = deployment.one(name, "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
+        claims = {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
+        assert claim in claims
 
 
 def test_the_storage_stack_exports_what_the_cluster_stack_requires() -> None:
     exports = deployed(example("storage-and-cluster/storage")).exports
-    assert exports == {"namespace": "hpc-test", "jail": "jail", "state": "slurmctld-state"}
+    assert exports == {
+        "namespace": "hpc-test",
+        "jail": "jail",
+        "state": "slurmctld-state",
+        "database": "database",
+    }
     assert (
         deployed_beside(example("storage-and-cluster/cluster"), {STORAGE_STACK: exports}).exports["namespace"]
         == "hpc-test"
     )
+
+
+def test_the_cluster_takes_what_the_platform_of_the_other_stack_offers() -> None:
+    platform = deployed(example("platform-and-cluster/platform"))
+    assert platform.exports["gpu_resource"] == "nvidia.com/gpu"
+    assert platform.exports["rdma_resources"] == ["rdma/hca"]
+    assert platform.exports["parts"] == sorted(
+        example("platform-and-cluster/platform").config()["hpc-platform:platform"].keys()
+        - {"kubernetes", "storage_class"}
+    )
+    cluster = deployed_beside(example("platform-and-cluster/cluster"), {PLATFORM_STACK: platform.exports})
+    claim: Any = cluster.one("hpc-jail", "PersistentVolumeClaim").inputs["spec"]
+    assert claim["storageClassName"] == platform.exports["storage_class"] == "shared-rwx"
 
 
 def test_the_tests_of_the_program_with_tests_pass_in_its_own_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from soperator_pulumi import SlurmCluster, testing
+from soperator_pulumi import Platform, SlurmCluster, testing
 from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import ServedBy
 from soperator_pulumi.manifests import Manifests, manifests_of
@@ -66,8 +66,10 @@ def test_every_object_that_pulumi_applies_is_there_with_its_configuration_files(
     config_maps = {("ConfigMap", each.inputs["name"]) for each in deployment.resources("ConfigFiles")}
     found = {(each["kind"], each["metadata"]["name"]) for each in bodies(files)}
 
-    assert len(config_maps) == 4
-    assert found == (applied | config_maps) - {("Secret", "munge-key"), ("Secret", "ssh-host-key")}
+    assert len(config_maps) == 5
+    assert found == (applied | config_maps) - {
+        ("Secret", name) for name in ("database-password", "munge-key", "ssh-host-key")
+    }
     assert body(files, "ConfigMap", "slurm-config")["data"] == deployment.one("hpc-slurm-config").inputs["files"]
 
 
@@ -114,6 +116,8 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
     assert [(each.name, each.namespace, each.keys) for each in rendered.secrets] == [
         ("munge-key", "hpc", ("munge.key",)),
         ("ssh-host-key", "hpc", ("ssh_host_ed25519_key",)),
+        ("database-password", "hpc", ("password",)),
+        ("slurmdbd-config", "hpc", ("slurm.conf", "slurmdbd.conf")),
     ]
     assert "kubectl create secret generic munge-key --namespace hpc --from-file=munge.key" in files["secrets.md"]
 
@@ -154,7 +158,7 @@ def test_the_page_names_the_limits_and_what_must_exist(files: dict[str, str]) ->
 @pytest.mark.parametrize("served_by", ServedBy)
 def test_the_manifests_are_the_same_whatever_process_acts(files: dict[str, str], served_by: ServedBy) -> None:
     assert manifests_of(deployed(served_by)).files("prod") == files
-    for act in _ACTS:
+    for act in _ACTS.keys() - {"InstalledParts"}:  # of a platform
         assert f"| {act} |" in files["README.md"]
 
 
@@ -201,3 +205,13 @@ def test_objects_of_a_program_s_own_are_rendered_but_for_those_with_secrets() ->
 def test_an_object_without_a_name_is_refused() -> None:
     with pytest.raises(ManifestError, match=r"1 objects have no metadata\.name: ConfigMap"):
         rendered_program(lambda: kubernetes.core.v1.ConfigMap("a", data={"x": "1"}))
+
+
+def test_charts_of_a_platform_are_commands_of_the_page() -> None:
+    platform = {"cert_manager": {}, "mariadb_operator": {}, "cilium": {"exists": True}}
+    files = manifests_of(deploy(lambda: Platform("platform", platform))).files("prod")
+    page = files["README.md"]
+    assert "`helm upgrade --install cert-manager cert-manager --repo https://charts.jetstack.io " in page
+    assert "helm upgrade --install mariadb-operator-crds oci://ghcr.io/mariadb-operator/charts/mariadb-oper" in page
+    assert "| InstalledParts | checks versions and settings " in page
+    assert any(name.endswith("namespace-cert-manager.yaml") for name in files)

@@ -1,4 +1,4 @@
-"""What docs/jail.md shows is what the package takes, and what the jail's programs do."""
+"""Examples of docs/jail.md: the package takes them, and the jail's programs do as shown."""
 
 import re
 

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from soperator_pulumi.lifecycle.resource import PACKAGE
-from soperator_pulumi.plugin.cluster_types import INPUTS, OUTPUTS, TOKEN
+from soperator_pulumi.plugin.cluster_types import CLUSTER, INPUTS, OUTPUTS
 from soperator_pulumi.plugin.property_types import camel_case
 from soperator_pulumi.plugin.spelling import from_other_language, names_in
 from soperator_pulumi.spec.cluster import parse_cluster
@@ -40,7 +40,7 @@ def test_the_program_in_yaml_is_the_example() -> None:
 
 def test_the_program_in_yaml_describes_a_cluster() -> None:
     program = yaml.safe_load(PROGRAM)
-    assert program["resources"]["hpc"]["type"] == TOKEN.replace(":index:", ":")
+    assert program["resources"]["hpc"]["type"] == CLUSTER.token.replace(":index:", ":")
     cluster = parse_cluster({"name": "hpc", **from_other_language(described(program), INPUTS)})
     assert cluster.node_sets[0].replicas == 4
     assert cluster.images.jail_tools == "registry.example.com/soperator/jail-tools:24.11"
@@ -59,6 +59,14 @@ def test_the_program_in_typescript_has_inputs_and_outputs_that_there_are() -> No
     assert names <= {camel_case(name) for name in names_in(INPUTS)}
     assert set(re.findall(r"cluster\.(\w+)", program)) <= {each.key for each in OUTPUTS.properties}
     assert f"@pulumi/{PACKAGE}" in program
+
+
+def test_the_program_in_typescript_describes_a_cluster() -> None:
+    arguments = block("typescript").partition('new SlurmCluster("hpc", ')[2].partition(");\n\n")[0]
+    plain = re.sub(r"    kubeconfig: new .*\n", "", arguments).replace("`", '"')
+    described = yaml.safe_load(plain.replace("${registry}", "registry.example.com/soperator"))
+    cluster = parse_cluster({"name": "hpc", **from_other_language(described, INPUTS)})
+    assert [user.name for user in cluster.users] == ["alice"]
 
 
 def test_the_page_lists_the_outputs() -> None:

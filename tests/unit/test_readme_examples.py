@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from soperator_pulumi import testing
+from soperator_pulumi import SlurmCluster, testing
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
 from tools import paths
@@ -40,3 +40,21 @@ def test_the_error_is_what_is_said() -> None:
         parse_cluster(cluster, where="soperator:cluster")
 
     assert str(error.value) + "\n" == example("text")
+
+
+def test_the_table_lists_each_component_of_a_cluster_with_its_objects() -> None:
+    described = yaml.safe_load(example("yaml"))["config"]["soperator:cluster"]
+    described |= {
+        "accounting": {"dump": {"schedule": "0 3 * * *"}},
+        "rest": {},
+        "metrics": {"pod_monitor": True, "alerts": {}},
+        "health": {"long_checks": {"memory_bandwidth": {}}},
+    }
+    described["images"] |= {name: f"registry.example.com/soperator/{name}:24.11" for name in ("rest", "exporter")}
+    made = testing.deploy(lambda: SlurmCluster("hpc", described)).resources()
+    rows = re.findall(r"(?m)^\| `(\w+)` \|[^|]*\| (.*) \|$", README)
+    ours = {each.type.split(":")[-1] for each in made if each.type.startswith("soperator-pulumi:")}
+    assert {component for component, _ in rows} == ours - {"AccountingDumps", "Database", "RulesAndDashboards"}
+    names = {each.inputs["metadata"]["name"] for each in made if "metadata" in each.inputs}
+    named = [name.partition("<")[0] for name in re.findall(r"`([^`]+)`", " ".join(objects for _, objects in rows))]
+    assert [name for name in named if not any(known.startswith(name) for known in names)] == []

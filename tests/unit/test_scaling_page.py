@@ -1,4 +1,4 @@
-"""What docs/scaling.md and the README show of a scale-down is what the code prints, and what the package takes."""
+"""Examples of docs/scaling.md and the README: the code prints them, and the package takes them."""
 
 import re
 from datetime import UTC, datetime

@@ -1,6 +1,30 @@
 """`make docs`: writes all pages and modules that are made of the sources."""
 
-from tools.docs import api_page, configuration_page, policies_page, stack_schema, typed_args
+from tools.docs import (
+    api_page,
+    configuration_page,
+    health_page,
+    hooks_page,
+    long_page,
+    monitoring_page,
+    policies_page,
+    stack_schema,
+    storage_page,
+    typed_args,
+)
 
-for written in (typed_args, configuration_page, stack_schema, policies_page, api_page):
+_WRITTEN = (
+    typed_args,
+    configuration_page,
+    stack_schema,
+    health_page,
+    hooks_page,
+    long_page,
+    monitoring_page,
+    policies_page,
+    storage_page,
+    api_page,
+)
+
+for written in _WRITTEN:
     written.FILE.write_text(written.text())

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
@@ -26,7 +27,8 @@ INTRODUCTION = """\
 # Configuration
 
 Inputs of a cluster: the keys under `soperator:cluster` in a stack's file ([environments](environments.md)), and the
-arguments of `SlurmCluster`. `make docs` writes this page from the specification.
+arguments of `SlurmCluster`. Inputs of a [platform](#platform): the keys under `soperator:platform`, and the
+arguments of `Platform`. `make docs` writes this page from the specification.
 
 Where the type has *reference*, a stack's file may name
 [an output of another stack](environments.md#values-of-other-stacks), and a program may give an Output.
@@ -46,7 +48,7 @@ _SIMPLE: dict[object, str] = {
 
 def text() -> str:
     """Return the whole page."""
-    models = list(dict.fromkeys(_models(ClusterSpec)))
+    models = list(dict.fromkeys([*_models(ClusterSpec), *_models(PlatformSpec)]))
     return INTRODUCTION + "".join(_section(model) for model in models)
 
 

@@ -9,6 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
 from stacks import stack_config, stack_outputs
 from tools import paths
@@ -31,7 +32,8 @@ def schema() -> JsonSchemaValue:
         "type": "object",
         "properties": keys,
         "patternProperties": {f"^soperator:(?!({'|'.join(key.partition(':')[2] for key in keys)})$)": False},
-        "oneOf": [{"required": [stack_config.ONE]}, {"required": [stack_config.SEVERAL]}],
+        "not": {"required": [stack_config.ONE, stack_config.SEVERAL]},
+        "anyOf": [{"required": [key]} for key in (stack_config.ONE, stack_config.SEVERAL, stack_config.PLATFORM)],
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -61,6 +63,10 @@ def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSc
             "propertyNames": {"pattern": f"^{stack_config.COMPONENT_NAME.pattern}$"},
             "minProperties": 1,
         },
+        stack_config.PLATFORM: {
+            "$ref": f"{DEFINITIONS}{PlatformSpec.__name__}",
+            "description": "The platform of the Kubernetes, before the clusters: docs/platform.md.",
+        },
         stack_config.DEFAULTS: {
             **cluster,
             "description": "Descriptions that the clusters are merged over, in place of those in Pulumi.yaml.",
@@ -86,6 +92,7 @@ def _definitions() -> Definitions:
     """Return the schemas of all models, and that of a reference to another stack, which every deferred value may be."""
     found: Definitions = {}
     describe(ClusterSpec, found)
+    describe(PlatformSpec, found)
     reference = {
         stack_outputs.STACK: {
             "description": "Stack as `<organization>/<project>/<stack>`.",

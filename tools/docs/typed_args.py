@@ -12,15 +12,17 @@ from datetime import timedelta
 from enum import Enum
 
 import pulumi
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.jail import TarballSource
+from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SshHostKeyRef
 from soperator_pulumi.spec.slurm_settings import PartitionOptions, SlurmConfExtra
-from soperator_pulumi.spec.storage import JailVolume, StateVolume, VolumeSpec
+from soperator_pulumi.spec.storage import StateVolume, VolumeSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
@@ -32,10 +34,10 @@ from tools.docs.annotations import models_below, one_line, types_in
 FILE = paths.ROOT / "soperator_pulumi" / "spec" / "args.py"
 
 _HEAD = '''\
-"""Description of a cluster as typed dictionaries, for editors, type checkers, and the schema of other languages.
+"""Descriptions of a cluster and of a platform as typed dictionaries.
 
-`make docs` writes this module from the models beside it, which check the values. A value that may be an Output is a
-`pulumi.Input` here and a `Maybe` there.
+They are for editors, type checkers, and the schema of other languages. `make docs` writes this module from the models
+beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +47,6 @@ import pulumi
 '''
 
 _SHARED: dict[type[BaseModel], type[BaseModel]] = {
-    JailVolume: VolumeSpec,
     StateVolume: VolumeSpec,
     MungeKeyRef: SecretRef,
     SshHostKeyRef: SecretRef,
@@ -59,6 +60,9 @@ _ANNOTATED: tuple[tuple[object, str], ...] = (
     (SlurmConfExtra, "Mapping[str, str | float]"),
     (PartitionOptions, "Mapping[str, str | float]"),
 )
+_OF_COMPONENTS = ("platform",)
+"""Keys of a cluster that `SlurmClusterArgs` and the plugin declare: the former takes a component, too."""
+
 _SIMPLE: dict[object, str] = {
     str: "str",
     int: "int",
@@ -77,7 +81,7 @@ _INDENT = "    "
 def text() -> str:
     """Return the whole module."""
     dictionaries: dict[type[BaseModel], list[type[BaseModel]]] = {}
-    for model in _models(ClusterSpec):
+    for model in (*_models(ClusterSpec), *_models(PlatformSpec)):
         group = dictionaries.setdefault(_SHARED.get(model, model), [])
         if model not in group:
             group.append(model)
@@ -102,7 +106,8 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
     """Return the dictionary of a model, or of several that differ in defaults."""
     inherited = Scheduled.model_fields if issubclass(base, Scheduled) and base is not Scheduled else {}
-    own = {name: field for name, field in base.model_fields.items() if name not in inherited}
+    left_out = {*inherited, *(_OF_COMPONENTS if base is ClusterSpec else ())}
+    own = {name: field for name, field in base.model_fields.items() if name not in left_out}
     required = {name for name in own if all(model.model_fields[name].is_required() for model in models)}
     total = bool(required) and base is not ClusterSpec
     bases = ["ScheduledArgs" if inherited else "TypedDict", *([] if total else ["total=False"])]
@@ -141,7 +146,7 @@ def _key(annotation: object) -> str:
     if origin in {typing.Union, types.UnionType}:
         return _union(arguments)
     if origin is typing.Annotated:
-        return _key(arguments[0])
+        return _key(_given(arguments))
     if origin is tuple:
         return f"Sequence[{_key(arguments[0])}]"
     if origin is dict:
@@ -153,6 +158,13 @@ def _key(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return name_of(annotation)
     return _SIMPLE[annotation]
+
+
+def _given(annotated: tuple[object, ...]) -> object:
+    """Return the type of a value before a validator makes it that of the model, where the validator names one."""
+    validators = [each for each in annotated[1:] if isinstance(each, BeforeValidator)]
+    named = [each.json_schema_input_type for each in validators if each.json_schema_input_type is not PydanticUndefined]
+    return named[0] if named else annotated[0]
 
 
 def _union(arguments: tuple[object, ...]) -> str:

@@ -90,7 +90,9 @@ def stack_settings(target: Target) -> dict[str, Any]:
     file = stack_file(target)
     settings = _yaml(file) if file.exists() else {}
     if not settings and not target.config:
-        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Create the file.")
+        found = sorted(each.name.split(".", 1)[1].removesuffix(".yaml") for each in file.parent.glob("Pulumi.*.yaml"))
+        others = f"name one of {', '.join(found)}, or create the file." if found else "create the file."
+        raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Next: {others}")
     name = name_of(target)
     values = {_full(name, key): value for key, value in (settings.get("config") or {}).items()}
     return {**settings, "config": {**values, **target.config}}

@@ -3,7 +3,7 @@
 Plain values are JSON plus `UNKNOWN`, for values of resources not yet made, as in a preview.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -16,7 +16,8 @@ from tools.console import UserError
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 """Key that marks an object of the Pulumi protocol as more than its fields."""
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the protocol's mark, not a password
-ASSETS: Final = {"c44067f5952c0a294b673a41bacd8c17": "an asset", "0def7320c3a5731c473e5ecbe6d01bc7": "an archive"}
+ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+ASSETS: Final = {ASSET: "an asset", "0def7320c3a5731c473e5ecbe6d01bc7": "an archive"}
 
 Properties = dict[str, PropertyValue]
 
@@ -32,32 +33,34 @@ Plain = None | bool | int | float | str | Unknown | list["Plain"] | dict[str, "P
 PlainMap = dict[str, Plain]
 
 
-def from_struct(struct: struct_pb2.Struct) -> Properties:
-    """Read the properties of a request. Assets are refused: nothing here uses them."""
-    return {key: _from_protobuf(struct.fields[key]) for key in sorted(struct.fields)}
+def from_struct(struct: struct_pb2.Struct, *, assets: Collection[str] = ()) -> Properties:
+    """Read the properties of a request. Assets are refused, but in the properties `assets`."""
+    return {key: _from_protobuf(struct.fields[key], assets=key in assets) for key in sorted(struct.fields)}
 
 
-def _from_protobuf(value: struct_pb2.Value) -> PropertyValue:
+def _from_protobuf(value: struct_pb2.Value, *, assets: bool = False) -> PropertyValue:
     match value.WhichOneof("kind"):
         case "string_value" if value.string_value == UNKNOWN_ON_THE_WIRE:
             return PropertyValue.computed()
         case "bool_value" | "number_value" | "string_value" as kind:
             return PropertyValue(getattr(value, kind))
         case "list_value":
-            return PropertyValue([_from_protobuf(item) for item in value.list_value.values])
+            return PropertyValue([_from_protobuf(item, assets=assets) for item in value.list_value.values])
         case "struct_value":
-            return _from_object(value.struct_value)
+            return _from_object(value.struct_value, assets=assets)
         case _:
             return PropertyValue.null()
 
 
-def _from_object(struct: struct_pb2.Struct) -> PropertyValue:
+def _from_object(struct: struct_pb2.Struct, *, assets: bool) -> PropertyValue:
     if SIGNATURE not in struct.fields:
         return PropertyValue(from_struct(struct))
     signature = struct.fields[SIGNATURE].string_value
+    if signature == ASSET and assets:
+        return PropertyValue.unmarshal(struct_pb2.Value(struct_value=struct))
     if signature != SECRET:
         raise UserError(f"{ASSETS.get(signature, f'a value of kind {signature}')} is not supported")
-    return _from_protobuf(struct.fields["value"]).with_secret(True)
+    return _from_protobuf(struct.fields["value"], assets=assets).with_secret(True)
 
 
 def to_struct(properties: Mapping[str, PropertyValue], *, secrets: bool = True) -> struct_pb2.Struct:

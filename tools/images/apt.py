@@ -15,6 +15,9 @@ from tools.images.mirror import AptSource
 
 APT = Path("/etc/apt")
 
+TESTING = ("forky",)
+"""Releases before their release. Indexes expire within days, and a mirror may be older than that."""
+
 _MOUNTED = ("apt.conf.d", "sources.list.d", "auth.conf.d", "keyrings")
 
 _SETTINGS = re.compile(
@@ -27,6 +30,7 @@ _SCRIPTS = re.compile(r"Proxy-Auto-?Detect", re.IGNORECASE)
 """Settings that name programs of the machine, which a build can't run."""
 
 _ALWAYS = ('Acquire::Languages "none";',)
+_IN_BOOTSTRAP = ('APT::Sandbox::User "root";',)  # the user _apt cannot read keys in a cache that root alone can read
 _IN_BUILDS = (
     'DPkg::Options { "--force-unsafe-io"; };',  # a killed build starts over: no need to sync each file
     'Dir::Cache::pkgcache "";',  # parsed indexes would be 90 MB in the cache
@@ -58,7 +62,9 @@ class BuildApt:
         return self.folder / "apt.conf"
 
 
-def prepare(folder: Path, sources: Iterable[AptSource], settings: str | None = None, apt: Path = APT) -> BuildApt:
+def prepare(
+    folder: Path, sources: Iterable[AptSource], settings: str | None = None, apt: Path = APT, *, stale: bool = False
+) -> BuildApt:
     """Write the files with which builds reach a mirror.
 
     Args:
@@ -66,6 +72,7 @@ def prepare(folder: Path, sources: Iterable[AptSource], settings: str | None = N
         sources: Sources of packages.
         settings: Output of `apt-config dump`; with None, that of this machine.
         apt: Folder of this machine's apt, for its credentials.
+        stale: Take indexes that have expired. Signatures are checked all the same.
 
     """
     if settings is None:
@@ -82,9 +89,10 @@ def prepare(folder: Path, sources: Iterable[AptSource], settings: str | None = N
     relocated = list(_relocate(settings, keyrings))
     ours = [replace(source, signed_by=source.signed_by and _take(source.signed_by, keyrings)) for source in sources]
     credentials = f'Dir::Etc::netrcparts "{folder / "auth.conf.d"}";'
-    (folder / "apt.conf").write_text(_lines(*relocated, credentials, *_ALWAYS))
+    always = [*_ALWAYS, *(['Acquire::Check-Valid-Until "false";'] if stale else [])]
+    (folder / "apt.conf").write_text(_lines(*relocated, credentials, *always, *_IN_BOOTSTRAP))
     mounted = [line.replace(str(keyrings), str(APT / "keyrings")) for line in relocated]
-    (folder / "apt.conf.d" / "90build").write_text(_lines(*mounted, *_ALWAYS, *_IN_BUILDS))
+    (folder / "apt.conf.d" / "90build").write_text(_lines(*mounted, *always, *_IN_BUILDS))
     (folder / "sources.list.d" / "build.list").write_text(
         _lines(*(source.line().replace(str(keyrings), str(APT / "keyrings")) for source in ours))
     )

@@ -22,13 +22,14 @@ _REMOVED = (
 )
 
 
-def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> list[str]:
+def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt, suite: str = SUITE) -> list[str]:
     """Return the arguments that make mmdebstrap write the base as a tar file.
 
     Args:
         target: Tar file to write.
         dpkg_options: File of the paths left out of packages; it stays in the image, for later layers.
         apt: Access to Debian.
+        suite: Debian release.
 
     """
     removed = " ".join(f'"$1"/{path}' for path in _REMOVED)
@@ -40,13 +41,13 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt) -> lis
         f"--aptopt={apt.settings}",
         f"--dpkgopt={dpkg_options}",
         f"--customize-hook=rm -rf {removed}",
-        SUITE,
+        suite,
         str(target),
         *(source.line() for source in apt.sources),
     ]
 
 
-def default_sources_arguments() -> list[str]:
+def default_sources_arguments(suite: str = SUITE) -> list[str]:
     """Return the arguments that make mmdebstrap print its default sources alone."""
     return [
         "--mode=root",
@@ -54,7 +55,7 @@ def default_sources_arguments() -> list[str]:
         "--format=null",
         "--skip=update,cleanup",
         """--setup-hook=cat "$1/etc/apt/sources.list" """,
-        SUITE,
+        suite,
         "-",
     ]
 

@@ -11,8 +11,8 @@ from tools import paths
 from tools.console import UserError, step
 from tools.images import apt, bootstrap
 from tools.images.buildah import Buildah, tls_verify
-from tools.images.mirror import parse_list, sources
-from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
+from tools.images.mirror import AptSource, parse_list, sources
+from tools.images.recipe import DEFAULT_SLURM, LOCAL_REPOSITORY, PMIX, PUBLISHED, SUITE, SUITES, Recipe, recipes
 from tools.images.runner import Progress, Runner
 from tools.images.store import Store
 from tools.kube.debs import tool
@@ -23,41 +23,51 @@ def cache() -> Store:
     return Store(paths.cache_dir() / "images")
 
 
-def are_built() -> bool:
-    """Return whether the cache has all images of this checkout."""
-    return not _missing(cache(), Recipe().tags())
+def are_built(slurm: str = DEFAULT_SLURM) -> bool:
+    """Return whether the cache has all images of this checkout with a version of Slurm."""
+    return not any(_missing(cache(), recipe) for recipe in recipes(slurm))
 
 
-def build(*, base: str | None = None, mirror: str | None = None) -> None:
+def build(
+    *,
+    base: str | None = None,
+    mirror: str | None = None,
+    slurm: str = DEFAULT_SLURM,
+    source: Path | None = None,
+) -> None:
     """Build the images whose tags are not in the cache yet.
 
     Args:
-        base: Reference of the Debian trixie image to build on; default: bootstrapped from Debian's packages.
+        base: Reference of the image to build on, of the Debian release with that Slurm; default: bootstrapped from
+            Debian's packages.
         mirror: URL of the Debian mirror; default: that of this machine's apt.
+        slurm: Version of Slurm in the images.
+        source: Archive of Slurm's sources to build the plugin for PMIx from.
 
     Raises:
         UserError: A step failed; the message has its name and last lines.
 
     """
-    build_missing(Recipe(base=base), cache(), mirror)
+    for recipe in recipes(slurm, base, source):
+        build_missing(recipe, cache(), mirror)
 
 
 def build_missing(recipe: Recipe, store: Store, mirror: str | None = None) -> None:
     """Build the images of a recipe that a store does not have yet, and prune the store."""
-    tags = recipe.tags()
-    if _missing(store, tags):
+    if _missing(store, recipe):
         if os.geteuid() != 0:
             raise UserError("Building images needs root, for the owners of files in them. Rerun with sudo.")
         with store.lock() as lock, store.work_folder() as work:
             recipe = recipe.snapshot(work / "recipe")
-            tags = recipe.tags()
             # Another build may have made them during the wait for the lock.
-            Build(recipe, store, work, lock, mirror).run(_missing(store, tags))
-            store.prune({name: tags[name] for name in PUBLISHED})
+            Build(recipe, store, work, lock, mirror).run(_missing(store, recipe))
+            tags = recipe.tags()
+            store.prune({name: tags[name] for name in recipe.published})
 
 
-def _missing(store: Store, tags: Mapping[str, str]) -> list[str]:
-    return [name for name in PUBLISHED if not store.use(name, tags[name])]
+def _missing(store: Store, recipe: Recipe) -> list[str]:
+    tags = recipe.tags()
+    return [name for name in recipe.published if not store.use(name, tags[name])]
 
 
 @dataclass
@@ -86,7 +96,7 @@ class Build:
         for number, name in enumerate(steps, start=1):
             with step(f"Building image {number} of {len(steps)}: {name}") as progress:
                 self._build(name, progress)
-        self.buildah.keep_only([self._reference(name) for name in self.recipe.tags() if name not in PUBLISHED])
+        self.buildah.keep_only(_parents_of_all_versions(self.recipe))
 
     @cached_property
     def buildah(self) -> Buildah:
@@ -101,7 +111,7 @@ class Build:
         reference = self._reference(name)
         folder = self._bootstrap(progress) if name == "base" else self._context(name)
         self.buildah.build(reference, folder, self._options(name), progress)
-        if name in PUBLISHED:
+        if name in self.recipe.published:
             with self.store.new_layout(name, self.recipe.tags()[name], self.work) as layout:
                 self.buildah.export(reference, layout)
 
@@ -112,12 +122,13 @@ class Build:
 
     def _options(self, name: str) -> list[str]:
         options = [f"--timestamp={self.recipe.as_of}"]
-        if name in PARENTS:
-            parents = {parent: self._reference(parent) for parent in PARENTS[name]}
-            options += [f"--build-arg={parent.upper()}={reference}" for parent, reference in parents.items()]
+        if name != "base":
+            parents = {argument: self._reference(parent) for argument, parent in self.recipe.parents(name).items()}
+            options += [f"--build-arg={argument}={reference}" for argument, reference in parents.items()]
             options.append(tls_verify(next(iter(parents.values()))))
             options.append(f"--build-arg=SOURCE_DATE_EPOCH={self.recipe.as_of}")
-            options += [f"--volume={volume}" for volume in self._apt.volumes]
+            options.append(f"--build-arg=SLURM_VERSION={self.recipe.slurm}")
+            options += [f"--volume={volume}" for volume in (self._apt_of_pmix if name == PMIX else self._apt).volumes]
         return options
 
     def _context(self, name: str) -> Path:
@@ -131,20 +142,35 @@ class Build:
 
     @cached_property
     def _apt(self) -> apt.BuildApt:
-        found = sources(self.mirror)
-        if not found:
-            lines = self._mmdebstrap("Reading mmdebstrap's default mirror", bootstrap.default_sources_arguments())
-            found = list(parse_list("\n".join(lines)))
+        return self._prepared_apt(self.recipe.suite)
+
+    @cached_property
+    def _apt_of_pmix(self) -> apt.BuildApt:
+        """Return the packages of the images, and PMIx of the release whose PMIx every version of Slurm knows."""
+        return self._apt if self.recipe.suite == SUITE else self._prepared_apt(self.recipe.suite, SUITE)
+
+    def _prepared_apt(self, *suites: str) -> apt.BuildApt:
+        found = [source for suite in suites for source in self._sources(suite)]
         keyring = bootstrap.keyring(tool("mmdebstrap").path)
         keyed = [replace(source, signed_by=source.signed_by or keyring) for source in found]
-        return apt.prepare(self.work / "apt", keyed)
+        folder = self.work / "-".join(["apt", *suites])
+        return apt.prepare(folder, keyed, stale=any(suite in apt.TESTING for suite in suites))
+
+    def _sources(self, suite: str) -> list[AptSource]:
+        found = sources(self.mirror, suite=suite)
+        if not found:
+            lines = self._mmdebstrap("Reading mmdebstrap's default mirror", bootstrap.default_sources_arguments(suite))
+            found = list(parse_list("\n".join(lines)))
+        return found
 
     def _bootstrap(self, progress: Progress) -> Path:
         """Write the base's packages into a folder with its Containerfile, and return the folder."""
         source, context = self.recipe.folder / "base", self.work / "base"
         context.mkdir()
         shutil.copy(source / "Containerfile", context)
-        arguments = bootstrap.mmdebstrap_arguments(context / "base.tar", source / "dpkg.cfg", self._apt)
+        arguments = bootstrap.mmdebstrap_arguments(
+            context / "base.tar", source / "dpkg.cfg", self._apt, self.recipe.suite
+        )
         self._mmdebstrap("Bootstrapping Debian", arguments, progress)
         return context
 
@@ -156,6 +182,14 @@ class Build:
     def _runner(self, log: str, environment: Mapping[str, str]) -> Runner:
         ours = {"SOURCE_DATE_EPOCH": str(self.recipe.as_of), "TMPDIR": str(self.store.temporary)}
         return Runner({**os.environ, **environment, **ours}, self.store.folder / f"{log}.log", self.lock)
+
+
+def _parents_of_all_versions(recipe: Recipe) -> list[str]:
+    """Return the references of the images that serve as parents alone, so that versions do not build them by turns."""
+    versions = [replace(recipe, slurm=slurm).tags() for slurm in SUITES]
+    return [
+        f"{LOCAL_REPOSITORY}/{name}:{tags[name]}" for tags in versions for name in tags if name not in PUBLISHED
+    ] + ([recipe.base] if recipe.base else [])
 
 
 def to_build(recipe: Recipe, missing: Sequence[str], stored: set[str]) -> list[str]:
@@ -170,6 +204,6 @@ def to_build(recipe: Recipe, missing: Sequence[str], stored: set[str]) -> list[s
     tags, order = recipe.tags(), recipe.order()
     wanted = set(missing)
     for name in reversed(order):
-        parents = [parent for parent in PARENTS.get(name, ()) if parent in order] if name in wanted else []
+        parents = [parent for parent in recipe.parents(name).values() if parent in order] if name in wanted else []
         wanted.update(p for p in parents if f"{LOCAL_REPOSITORY}/{p}:{tags[p]}" not in stored)
     return [name for name in order if name in wanted]

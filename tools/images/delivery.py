@@ -5,7 +5,7 @@ from typing import Protocol
 
 from tools.console import UserError, step
 from tools.images.builder import Build, cache
-from tools.images.recipe import Recipe
+from tools.images.recipe import DEFAULT_SLURM, Recipe, recipes
 from tools.images.store import Store
 
 
@@ -19,38 +19,48 @@ class ImageImporter(Protocol):
         """Import the images of an OCI archive."""
 
 
-def load(kube: ImageImporter, *, base: str | None = None) -> None:
+def load(
+    kube: ImageImporter, *, base: str | None = None, slurm: str = DEFAULT_SLURM, source: Path | None = None
+) -> None:
     """Import the images that a Kubernetes on this machine does not have yet, as one archive.
 
     Args:
         kube: Kubernetes to import into.
         base: Image that they were built on; default: the bootstrapped one.
+        slurm: Version of Slurm in them.
+        source: Archive of Slurm's sources that the plugin for PMIx was built from.
 
     Raises:
         UserError: An image is not built.
 
     """
-    recipe, store = Recipe(base=base), cache()
-    present = kube.images()
-    missing = {name: image for name, image in recipe.references().items() if image not in present}
-    if not missing:
-        return
-    with step(f"Loading images: {', '.join(missing)}"), store.lock(), store.work_folder() as work:
-        kube.import_image(_archive(recipe, store, missing, work))
+    store, present = cache(), kube.images()
+    for recipe in recipes(slurm, base, source):
+        missing = {name: image for name, image in recipe.references().items() if image not in present}
+        if missing:
+            with step(f"Loading images: {', '.join(missing)}"), store.lock(), store.work_folder() as work:
+                kube.import_image(_archive(recipe, store, missing, work))
 
 
-def push(registry: str, *, base: str | None = None) -> None:
+def push(registry: str, *, base: str | None = None, slurm: str = DEFAULT_SLURM, source: Path | None = None) -> None:
     """Push the images to a registry, with the credentials of `docker login` or `podman login`.
 
     Args:
         registry: Host and path in the registry: `registry.example.org/hpc`.
         base: Image that they were built on; default: the bootstrapped one.
+        slurm: Version of Slurm in them.
+        source: Archive of Slurm's sources that the plugin for PMIx was built from.
 
     Raises:
         UserError: An image is not built, or the registry refused, with its message.
 
     """
-    recipe, store = Recipe(base=base), cache()
+    store = cache()
+    for recipe in recipes(slurm, base, source):
+        _push(recipe, store, registry)
+
+
+def _push(recipe: Recipe, store: Store, registry: str) -> None:
     local, remote = recipe.references(), recipe.references(registry)
     with store.lock() as lock, store.work_folder() as work:
         buildah = Build(recipe, store, work, lock).buildah

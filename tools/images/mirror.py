@@ -29,7 +29,10 @@ class AptSource:
 
 
 def sources(
-    mirror: str | None, apt: Path = Path("/etc/apt"), os_release: Path = Path("/etc/os-release")
+    mirror: str | None,
+    apt: Path = Path("/etc/apt"),
+    os_release: Path = Path("/etc/os-release"),
+    suite: str = SUITE,
 ) -> list[AptSource]:
     """Return the sources of Debian's packages.
 
@@ -37,31 +40,32 @@ def sources(
         mirror: URL of a Debian mirror; default: the mirror of this machine's apt, if the machine runs Debian.
         apt: Folder of apt's configuration.
         os_release: File that names this system.
+        suite: Debian release of the packages.
 
     Returns:
         The sources; none without a mirror on a machine that does not run Debian.
 
     """
-    found = derive(configured(apt), _os_release(os_release))
+    found = derive(configured(apt), _os_release(os_release), suite)
     if mirror is None:
         return found
     key = next((source.signed_by for source in found if source.uri == mirror), None)
     security = [source for source in found if source.suite.endswith("-security")]
-    return [AptSource(mirror, SUITE, key), AptSource(mirror, f"{SUITE}-updates", key), *security]
+    return [AptSource(mirror, suite, key), AptSource(mirror, f"{suite}-updates", key), *security]
 
 
-def derive(found: Iterable[AptSource], system: dict[str, str]) -> list[AptSource]:
-    """Turn the sources of a Debian machine into those of the images' suite, with updates and security."""
+def derive(found: Iterable[AptSource], system: dict[str, str], suite: str = SUITE) -> list[AptSource]:
+    """Turn the sources of a Debian machine into those of a suite, with updates and security."""
     if system.get("ID") != "debian":
         return []
-    releases = (system.get("VERSION_CODENAME", SUITE), *_RELEASE_NAMES)
-    suites = {release + suffix: SUITE + suffix for release in releases for suffix in _SUFFIXES}
+    releases = (system.get("VERSION_CODENAME", suite), *_RELEASE_NAMES)
+    suites = {release + suffix: suite + suffix for release in releases for suffix in _SUFFIXES}
     wanted = [
         replace(source, suite=suites[source.suite])
         for source in found
         if source.suite in suites and source.uri.startswith(("http://", "https://"))
     ]
-    return list(dict.fromkeys(wanted)) if any(source.suite == SUITE for source in wanted) else []
+    return list(dict.fromkeys(wanted)) if any(source.suite == suite for source in wanted) else []
 
 
 def configured(apt: Path) -> Iterator[AptSource]:

@@ -12,32 +12,59 @@ from pathlib import Path
 from tools import paths
 from tools.console import UserError
 
-SUITE = "trixie"
-"""Debian release of the images: the one with Slurm 24.11."""
+SUITES = {"24.11": "trixie", "26.05": "forky"}
+"""Debian releases by the version of Slurm in them."""
+
+DEFAULT_SLURM = "24.11"
+"""Version of Slurm without another choice."""
+
+SUITE = SUITES[DEFAULT_SLURM]
+"""Debian release of the images without Slurm, whatever version the others have."""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "slurm": ("base",),
     "jail": ("base",),
+    "database": ("base",),
     "controller": ("slurm",),
+    "accounting": ("slurm",),
+    "rest": ("slurm",),
+    "exporter": ("slurm",),
     "munge": ("slurm",),
     "toolchain": ("slurm",),
     "node": ("slurm", "toolchain"),
-    "worker": ("node",),
+    "worker": ("node", "toolchain"),
     "login": ("node",),
     "jail-tools": ("toolchain",),
 }
 """Images and the images they are built from, in building order. `base` is bootstrapped or pulled."""
 
+PMIX = "pmix"
+"""Image with Slurm's plugin for PMIx, between `slurm` and those built from it, where there is a source archive."""
+
 FOLDERS = {
     "slurm": ("packages",),
+    "controller": ("version",),
+    "accounting": ("version",),
+    "rest": ("version",),
+    "database": ("packages",),
     "jail": ("manuals", "packages"),
     "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),
+    "worker": ("health",),
 }
 """Folders built into an image besides its own, by their paths from `images/`."""
 
-PUBLISHED = ("controller", "worker", "login", "munge", "jail-tools", "jail")
+PUBLISHED = (
+    *("controller", "accounting", "database", "rest", "exporter"),
+    *("worker", "login", "munge", "jail-tools", "jail"),
+)
 """Images that pods run. Others serve these: as shared layers, or to compile in."""
+
+ONE_SUITE = ("database", "jail", "jail-tools")
+"""Published images without Slurm, which serve every version."""
+
+WITH_SLURM = tuple(name for name in PUBLISHED if name not in ONE_SUITE)
+"""Published images of which each version of Slurm has its own."""
 
 LOCAL_REPOSITORY = "localhost/soperator"
 
@@ -47,7 +74,7 @@ _FORMAT = "2"
 _TAG_LENGTH = 16
 """Hexadecimal digits: 64 bits, far from a collision in any registry."""
 
-_NOT_CONTENT = {"__pycache__", "tests", "jail_testing", ".pytest_cache", "build"}
+_NOT_CONTENT = {"__pycache__", "tests", "health_testing", "jail_testing", "exporter_testing", ".pytest_cache", "build"}
 
 
 @dataclass(frozen=True)
@@ -58,12 +85,23 @@ class Recipe:
         folder: Folder with one folder per image, and `AS_OF`.
         base: Reference of the image to build on, or None to bootstrap one from Debian's packages.
         architecture: Architecture of the machine, since images are built natively.
+        slurm: Version of Slurm, which decides the Debian release.
+        published: Names of the images that a build is for.
+        source: Archive of Slurm's sources to build the plugin for PMIx from, or None for images as Debian has them.
 
     """
 
     folder: Path = paths.ROOT / "images"
     base: str | None = None
     architecture: str = platform.machine()
+    slurm: str = DEFAULT_SLURM
+    published: tuple[str, ...] = PUBLISHED
+    source: Path | None = None
+
+    @property
+    def suite(self) -> str:
+        """Return the Debian release of the images."""
+        return SUITES[self.slurm]
 
     @property
     def as_of(self) -> int:
@@ -84,13 +122,20 @@ class Recipe:
 
     def order(self) -> list[str]:
         """Return the names of the images to build, parents first."""
-        return list(PARENTS) if self.base else ["base", *PARENTS]
+        names = [name for parent in PARENTS for name in ((parent, PMIX) if self._precedes_pmix(parent) else (parent,))]
+        return names if self.base else ["base", *names]
+
+    def parents(self, name: str) -> dict[str, str]:
+        """Return the images that one is built from, by the names that its Containerfile gives them."""
+        named = ("slurm",) if name == PMIX else PARENTS.get(name, ())
+        return {parent.upper(): PMIX if self._precedes_pmix(parent) and name != PMIX else parent for parent in named}
 
     def tags(self) -> dict[str, str]:
         """Return the tag of each image: a hash of its content, the date, the architecture and its parents' tags."""
         tags = {"base": self._tag("base", [self.base] if self.base else [])}
-        for name, parents in PARENTS.items():
-            tags[name] = self._tag(name, [tags[parent] for parent in parents])
+        for name in self.order():
+            if name != "base":
+                tags[name] = self._tag(name, [tags[parent] for parent in self.parents(name).values()])
         return tags
 
     def snapshot(self, folder: Path) -> "Recipe":
@@ -100,40 +145,82 @@ class Recipe:
             target = Path(os.path.normpath(folder / "images" / path))
             if (self.folder / path).exists():
                 shutil.copytree(self.folder / path, target, ignore=shutil.ignore_patterns(*_NOT_CONTENT))
-        return replace(self, folder=folder / "images")
+        source = None if self.source is None else Path(shutil.copy(self.source, folder / "source.tar"))
+        return replace(self, folder=folder / "images", source=source)
 
     def content(self, name: str) -> dict[str, Path]:
         """Return the files of an image's folders by their paths in its build."""
         files = _files(self.folder / name, Path())
         for shared in FOLDERS.get(name, ()):
             files |= _files(self.folder / shared, Path(Path(shared).name))
-        return files
+        return files | ({"source.tar": self.source} if self.source is not None and name == PMIX else {})
 
     def references(self, registry: str | None = None) -> dict[str, str]:
         """Return the full reference of each published image."""
         tags = self.tags()
         repository = registry.rstrip("/") if registry else LOCAL_REPOSITORY
-        return {name: f"{repository}/{name}:{tags[name]}" for name in PUBLISHED}
+        return {name: f"{repository}/{name}:{tags[name]}" for name in self.published}
+
+    def _precedes_pmix(self, name: str) -> bool:
+        return self.source is not None and name == "slurm"
 
     def _tag(self, name: str, parents: Sequence[str]) -> str:
         digest = hashlib.sha256()
         pulled = name == "base" and self.base is not None
         content = {} if pulled else self.content(name)
-        for part in (_FORMAT, SUITE, str(self.as_of), self.architecture, name, *parents, *_hashed(content)):
+        for part in (_FORMAT, self.suite, str(self.as_of), self.architecture, name, *parents, *_hashed(content)):
             data = part if isinstance(part, bytes) else part.encode()
             digest.update(len(data).to_bytes(8, "big") + data)
         return digest.hexdigest()[:_TAG_LENGTH]
 
 
-def references(registry: str | None = None, *, base: str | None = None) -> dict[str, str]:
+def recipes(slurm: str = DEFAULT_SLURM, base: str | None = None, source: Path | None = None) -> tuple[Recipe, ...]:
+    """Return the recipes of all images of a cluster.
+
+    Args:
+        slurm: Version of Slurm.
+        base: Image of its Debian release to build on.
+        source: Archive of Slurm's sources, to build the plugin for PMIx.
+
+    Raises:
+        UserError: There is no such archive.
+
+    """
+    if source is not None and not source.is_file():
+        raise UserError(f"{source} is no file. Name an archive of Slurm's sources, such as slurm-26.05.5.tar.bz2.")
+    if slurm == DEFAULT_SLURM and source is None:
+        return (Recipe(base=base),)
+    shared = Recipe(base=base if slurm == DEFAULT_SLURM else None, published=ONE_SUITE)
+    return (shared, Recipe(base=base, slurm=slurm, published=WITH_SLURM, source=source))
+
+
+def version_of(cluster: object) -> str:
+    """Return the version of Slurm in a cluster's description, not yet checked; the default for one without images."""
+    slurm = cluster.get("slurm") if isinstance(cluster, Mapping) else None
+    version = slurm.get("version") if isinstance(slurm, Mapping) else None
+    return version if isinstance(version, str) and version in SUITES else DEFAULT_SLURM
+
+
+def references(
+    registry: str | None = None,
+    *,
+    base: str | None = None,
+    slurm: str = DEFAULT_SLURM,
+    source: Path | None = None,
+) -> dict[str, str]:
     """Return the images as a stack names them: `{"controller": "localhost/soperator/controller:<tag>", ...}`.
 
     Args:
         registry: Registry of the images, like `registry.example.org/hpc`; default: this machine.
         base: Image that they were built on; default: the bootstrapped one.
+        slurm: Version of Slurm in them.
+        source: Archive of Slurm's sources that the plugin for PMIx was built from.
 
     """
-    return {name.replace("-", "_"): image for name, image in Recipe(base=base).references(registry).items()}
+    named = {
+        name: image for recipe in recipes(slurm, base, source) for name, image in recipe.references(registry).items()
+    }
+    return {name.replace("-", "_"): named[name] for name in PUBLISHED}
 
 
 def _files(folder: Path, target: Path) -> dict[str, Path]:

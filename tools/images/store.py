@@ -20,8 +20,9 @@ from typing import Any
 
 from tools import locks
 
-KEPT_TAGS = 3
-"""Tags kept of each image: that of the checkout in use, and two to return to or of other checkouts."""
+KEPT_TAGS = 4
+"""Tags kept of each image: those of both versions of Slurm of the checkout in use, and two to return to or of other
+checkouts."""
 
 LOCK_TIMEOUT_SECONDS = 30 * 60
 """Time longer than any build."""

@@ -38,6 +38,15 @@ class Binary:
     stamp: str = ""
     """Go package to stamp with the version (`-X <stamp>.gitVersion=...`)."""
 
+    package: str = ""
+    """Import path of a dependency's own `main` package; empty: the folder in the module."""
+
+    tags: tuple[str, ...] = ()
+    """Build tags, which binaries of one build share."""
+
+    more_link_flags: str = ""
+    """Further flags of the linker."""
+
     module: Path = GO
 
     @property
@@ -59,7 +68,8 @@ class Binary:
     @property
     def key(self) -> str:
         """Hash of everything that decides the binary but the Go release: flags, its sources and their requirements."""
-        digest = sha256(" ".join([*golang.FLAGS, self.link_flags, *self.programs, os.uname().machine]).encode())
+        decisive = [*golang.FLAGS, *self.tags, self.link_flags, *self.programs, os.uname().machine]
+        digest = sha256(" ".join(decisive).encode())
         own = (self.module / self.name).rglob("*")
         for file in sorted({self.module / "go.mod", self.module / "go.sum", *own}):
             if file.is_file() and not file.name.endswith("_test.go"):
@@ -70,10 +80,11 @@ class Binary:
     def link_flags(self) -> str:
         """Flags of the linker that stamp the version."""
         if not self.stamp:
-            return ""
+            return self.more_link_flags
         major, minor, *_ = self.version.removeprefix("v").split(".")
         values = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
-        return " ".join(f"-X {self.stamp}.{name}={value}" for name, value in values.items())
+        stamps = [f"-X {self.stamp}.{name}={value}" for name, value in values.items()]
+        return " ".join([*stamps, self.more_link_flags]).strip()
 
 
 KUBERNETES = Binary(
@@ -131,12 +142,17 @@ def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, st
     """Compile with one `go build`: shared packages once, and the next program while it links the one before."""
     module = binaries[0].module
     names = ", ".join(f"{binary.name} {binary.version}".removesuffix(" own") for binary in binaries)
-    folders = [f"./{binary.name}" for binary in binaries]
-    flags = [*golang.FLAGS, f"-ldflags=-s -w {' '.join(binary.link_flags for binary in binaries)}"]
+    packages = [binary.package or f"./{binary.name}" for binary in binaries]
+    tags = ",".join(dict.fromkeys(tag for binary in binaries for tag in binary.tags))
+    flags = [
+        *golang.FLAGS,
+        *([f"-tags={tags}"] if tags else []),
+        f"-ldflags=-s -w {' '.join(binary.link_flags for binary in binaries)}",
+    ]
     with step(f"Fetching the Go modules of {names}") as progress:
         listed = golang.run(
             module,
-            *("list", "-deps", *flags, "-f={{if .Stale}}{{.ImportPath}}{{end}}", *folders),
+            *("list", "-deps", *flags, "-f={{if .Stale}}{{.ImportPath}}{{end}}", *packages),
             what=f"fetching the Go modules of {names}",
             report=lambda lines: progress(_fetched(sum(map(_is_download, lines)))),
             environment=environment,
@@ -145,7 +161,7 @@ def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, st
     with step(f"Building {names}: {stale} packages, {usual_time(stale, cores())}") as progress:
         golang.run(
             module,
-            *("build", "-v", *flags, f"-o={target}/", *folders),
+            *("build", "-v", *flags, f"-o={target}/", *packages),
             what=f"building {names}",
             report=lambda lines: progress(_progress(len(lines), stale)),
             environment=environment,

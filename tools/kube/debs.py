@@ -156,15 +156,15 @@ class Unpacked:
 
 
 @cache
-def unpacked() -> Unpacked:
+def unpacked(packages: tuple[str, ...] = PACKAGES) -> Unpacked:
     """Return the unpacked packages; fetch and unpack them first if the cache has none for this machine."""
     base = cache_dir() / "debs"
-    key = sha256("\n".join([os.uname().machine, *PACKAGES]).encode()).hexdigest()[:12]
+    key = sha256("\n".join([os.uname().machine, *packages]).encode()).hexdigest()[:12]
     root = base / f"{_release()}-{key}"
     if not _complete(root):
         with locks.held(base / ".lock", "unpacking packages", wait_seconds=_APT_SECONDS):
             if not _complete(root):  # another program may have unpacked them meanwhile
-                _unpack(Apt(base / "apt"), root)
+                _unpack(Apt(base / "apt"), root, packages)
     return Unpacked(root)
 
 
@@ -174,10 +174,10 @@ def _complete(root: Path) -> bool:
     return left_out.exists() and set(left_out.read_text().split()) <= _installed()
 
 
-def _unpack(apt: "Apt", root: Path) -> None:
+def _unpack(apt: "Apt", root: Path, packages: tuple[str, ...]) -> None:
     with step("Fetching and unpacking packages that the machine does not have") as progress:
         progress("reading the package lists (apt-get update with folders of its own)")
-        closure = apt.fresh_closure(PACKAGES)
+        closure = apt.fresh_closure(packages)
         installed = _installed()
         missing = sorted(closure - installed)
         progress(f"fetching {len(missing)} packages: {', '.join(missing)}")

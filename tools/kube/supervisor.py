@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -145,17 +145,26 @@ class Supervisor:
 
     def stop(self, server: Server) -> bool:
         """Stop the server, by force if it does not end in its time; return whether it ran."""
-        process = self.process(server.name)
-        if process:
-            _signal(process, signal.SIGTERM)
-            deadline = time.monotonic() + server.stop_seconds
-            while process.alive() and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS / 2)
-            _signal(process, signal.SIGKILL)
-            while process.alive():
-                time.sleep(_POLL_SECONDS / 2)
+        running = {*self._unrecorded(server)}
+        if (process := self.process(server.name)) is not None:
+            running.add(process)
+        for process in running:
+            _end(process, server.stop_seconds)
         self._record(server.name).unlink(missing_ok=True)
-        return process is not None
+        return bool(running)
+
+    def _unrecorded(self, server: Server) -> Iterator[Process]:
+        """Yield processes of the server that a start which was killed has left without a record."""
+        try:
+            pids = [int(line) for line in self._cgroup_procs.read_text().split()]
+        except FileNotFoundError:  # no server was ever started
+            return
+        for pid in pids:
+            with suppress(OSError):
+                program = Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()
+                process = Process.of(pid)
+                if process and program == str(server.command[0]):
+                    yield process
 
     def log(self, name: str) -> Path:
         """Return a server's log."""
@@ -179,6 +188,16 @@ class Supervisor:
             return Process(record["pid"], record["started_ticks"], record["boot"]), record["fingerprint"]
         except (OSError, ValueError, KeyError):  # missing, or cut short by a crash of the machine
             return None
+
+
+def _end(process: Process, stop_seconds: float) -> None:
+    _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + stop_seconds
+    while process.alive() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS / 2)
+    _signal(process, signal.SIGKILL)
+    while process.alive():
+        time.sleep(_POLL_SECONDS / 2)
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

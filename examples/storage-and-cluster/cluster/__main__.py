@@ -19,6 +19,7 @@ cluster = SlurmCluster(
         "storage": {"existing_claim": storage.require_output("jail")},
     },
     storage={"state": {"existing_claim": storage.require_output("state")}},
+    accounting={"database": {"own": {"storage": {"existing_claim": storage.require_output("database")}}}},
     node_sets=[
         {
             "name": "cpu",

@@ -13,6 +13,7 @@ namespace = kubernetes.core.v1.Namespace(
         "name": name,
         # Jobs are moved into the jail by SYS_ADMIN, which the other levels forbid. No container is privileged.
         "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
+        "annotations": {"soperator-pulumi/privileged-because": "SYS_ADMIN moves jobs into the jail"},
     },
     opts=pulumi.ResourceOptions(protect=keep, retain_on_delete=keep),
 )
@@ -40,3 +41,4 @@ def claim(volume: str, size_gib: int, access_mode: str) -> pulumi.Output[str]:
 pulumi.export("namespace", namespace.metadata.name)
 pulumi.export("jail", claim("jail", config.get_int("jail-gib", 100), "ReadWriteMany"))
 pulumi.export("state", claim("slurmctld-state", config.get_int("state-gib", 10), "ReadWriteOnce"))
+pulumi.export("database", claim("database", config.get_int("database-gib", 20), "ReadWriteOnce"))

@@ -12,6 +12,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from jail_tools.probing import storage_probe
+from jail_tools.probing.findings import StorageReport
+from jail_tools.probing.mounted import claim_mount
+
 NAME = "0123456789ab"
 PACKAGE = Path(__file__).parent.parent
 CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")  # cap_net_raw=ep, as ping has it
@@ -40,6 +44,12 @@ things = st.one_of(
 )
 plans = st.lists(st.tuples(st.integers(0, 100), names, things, modes, owners, times), max_size=12)
 """Items of a random tree: each in one of the folders so far, with a name, mode, owner and time."""
+
+
+def probed(jail: Path) -> None:
+    """Make a claim whose storage was probed before: what fails there afterwards is the populate's to report."""
+    (jail / storage_probe.RECORD.parent).mkdir(mode=0o700)
+    (jail / storage_probe.RECORD).write_text(StorageReport(claim_mount(jail.resolve()).filesystem, ()).as_json({}))
 
 
 def build(root: Path, plan: Sequence[tuple[int, bytes, dict[str, Any], int, int, int]]) -> None:

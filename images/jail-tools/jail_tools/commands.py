@@ -17,9 +17,11 @@ from jail_tools import admin, claim, collect, layout
 from jail_tools.accounts.account_sync import AccountSync
 from jail_tools.copying import verification
 from jail_tools.copying.parallel import default_processes
-from jail_tools.errors import RefusedError, TryAgainError, bounded
+from jail_tools.errors import EXIT_REFUSED, RefusedError, TryAgainError, bounded
 from jail_tools.populating.populate import Request
 from jail_tools.populating.populate import populate as fill
+from jail_tools.probing import storage_probe
+from jail_tools.probing.catalogue import ACCEPTABLE
 from jail_tools.progress import log
 from jail_tools.switching import tree_switch
 from jail_tools.switching.tree_switch import Policy
@@ -42,9 +44,12 @@ def install(arguments: argparse.Namespace) -> int:
 def populate(arguments: argparse.Namespace) -> int:
     """Fill a tree from an image's root filesystem or a tarball; safe to kill at any moment and to run again."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))  # PID 1 would ignore it; a kill does no harm
+    tree = layout.tree_of(arguments.jail, arguments.tree)
+    if not tree.complete.exists():
+        storage_probe.require_storage(arguments.jail, dict(arguments.accept))
     fill(
         Request(
-            tree=layout.tree_of(arguments.jail, arguments.tree),
+            tree=tree,
             source=arguments.source,
             root=None if arguments.tarball else arguments.root.resolve(),
             url=arguments.tarball,
@@ -54,6 +59,16 @@ def populate(arguments: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def probe(arguments: argparse.Namespace) -> int:
+    """Try out what a jail needs of the volume, in a directory of its own, and print the findings, as JSON too."""
+    accepted = dict(arguments.accept)
+    report = storage_probe.probe(arguments.jail)
+    for line in report.lines(accepted):
+        log(f"storage: {line}")
+    log(report.as_json(accepted))
+    return EXIT_REFUSED if report.refused(accepted) else 0
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -145,6 +160,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     command.add_argument("--sha256", metavar="HEX", default="", help="the tarball's checksum")
     command.add_argument("--limit-mib-per-second", type=positive, help="write no faster (default: no limit)")
     command.add_argument("--processes", type=int, help="copy with so many processes (default: the CPUs available)")
+    add_accept(command)
+
+    add_accept(add("probe", probe))
 
     command = add("verify", verify)
     command.add_argument("--tree", required=True, help="the tree's name, 12 hexadecimal digits")
@@ -172,6 +190,20 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     command = add("admin", admin_shell, jail=False)
     command.add_argument("--root", type=Path, default=Path("/"), help="where to make the links (default: /)")
     command.add_argument("--tree", type=Path, default=Path("/.tree"), help="the tree (default: /.tree)")
+
+
+def add_accept(command: argparse.ArgumentParser) -> None:
+    """Declare the option by which a user accepts findings of the storage's probe."""
+    helped = "accept a finding of the storage's probe"
+    command.add_argument("--accept", type=accepted, action="append", default=[], metavar="PROPERTY=REASON", help=helped)
+
+
+def accepted(text: str) -> tuple[str, str]:
+    """Return a property of the storage's probe, and the reason to accept its finding."""
+    name, _, why = text.partition("=")
+    if not why or name not in ACCEPTABLE:
+        raise ValueError(text)
+    return name, why
 
 
 def positive(text: str) -> float:

@@ -46,7 +46,7 @@ def flush_volume(folder: Path) -> None:
 
 
 @contextmanager
-def opened(path: str | Path, flags: int) -> Iterator[int]:
+def opened(path: str | bytes | Path, flags: int) -> Iterator[int]:
     """Yield a descriptor that is closed at the end of the block."""
     descriptor = os.open(path, flags | os.O_CLOEXEC)
     try:

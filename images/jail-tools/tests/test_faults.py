@@ -42,6 +42,7 @@ def small_volume(folder: Path, size: str) -> Iterator[Path]:
     folder.mkdir()
     mounted = trees.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)])
     assert mounted.returncode == 0, mounted.stderr
+    trees.probed(folder)
     yield folder
     trees.run(["umount", str(folder)])
 

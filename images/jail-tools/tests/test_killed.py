@@ -147,7 +147,7 @@ def test_no_process_outlives_a_killed_populate(source: Path, jail: Path) -> None
         trees.populate(jail, "--root", source, "--limit-mib-per-second", "2"), stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    process.stdout.readline()  # it copies, with its processes
+    next(line for line in process.stdout if line.startswith("populate:"))  # it copies, with its processes
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.kill()
     process.communicate()

@@ -10,6 +10,22 @@
 # With cgroup v2 Slurm hands out controllers from the root of the only hierarchy down, and moves processes across it: what
 # is above its own part stays writable, and the pod's cgroup has the limit of memory.
 
+# Allows a cgroup the devices that the container has, and pseudoterminals, and no others: allow_own_devices CGROUP
+#
+# Jobs leave the pod's own cgroup of devices for one below this: without a list of its own it would allow all devices of
+# the machine. What a former pod of this name has left below it is removed first: the kernel refuses another list above
+# cgroups that exist.
+allow_own_devices() {
+    find "$1" -mindepth 1 -depth -type d -exec rmdir {} +
+    echo a > "$1/devices.deny"
+    echo "c 136:* rwm" > "$1/devices.allow"
+    find "$DEVICES" ! -type d ! -path "$DEVICES/pts/*" | while read -r device; do
+        [ -c "$device" ] && kind=c || { [ -b "$device" ] && kind=b; } || continue
+        # shellcheck disable=SC2046 # two words
+        printf "$kind %d:%d rwm\n" $(stat -Lc '0x%t 0x%T' "$device") > "$1/devices.allow"
+    done
+}
+
 # Leaves slurmd the cgroups of its own node, and jobs those alone, in $JAIL_CGROUPS: narrow_cgroups NODE MEMORY_MIB
 #
 # The node's part has the pod's memory as its limit, as it is outside of the pod's own cgroup: what jobs have left in
@@ -28,6 +44,7 @@ narrow_cgroups() {
         case ,$name, in *,cpuacct,* | *,cpuset,* | *,devices,* | *,freezer,* | *,memory,*)
             own_cgroup=$hierarchy/slurm_$1
             mkdir -p "$own_cgroup" "$JAIL_CGROUPS/$name/slurm_$1"
+            case $name in devices) allow_own_devices "$own_cgroup" ;; esac
             mount --bind "$own_cgroup" "$own_cgroup"
             mount --bind "$own_cgroup" "$JAIL_CGROUPS/$name/slurm_$1"
             mount --bind "$hierarchy/cgroup.procs" "$hierarchy/cgroup.procs" ;;

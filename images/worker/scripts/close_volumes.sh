@@ -34,3 +34,11 @@ close_volumes() {
         esac
     done
 }
+
+# Closes what the runtime has mounted besides, where users may go: a driver's folder has programs.
+close_others() {
+    while read -r _ _ _ _ place _; do
+        case $place in / | /dev | /dev/* | /opt/* | /proc | /proc/* | /sys | /sys/* | /usr/*) continue ;; esac
+        close "$CLOSED" "$(printf %b "$place")" # a blank is \040
+    done < "$PROC/self/mountinfo"
+}

@@ -2,11 +2,15 @@
 # Paths on which the scripts, the pod's template and the SPANK plugin agree; tests hold them equal.
 
 CGROUPS=/sys/fs/cgroup
+DEVICES=/dev
+DRIVER=/run/slurm/driver
 JAIL_BINDS=/run/slurm/jail-binds
 JAIL_CGROUPS=/run/slurm/jail-cgroups
 JAIL_OWN=/run/slurm/jail-own
+JOB_FILES=/run/slurm/job-files
 LAST_WORDS=/run/termination-log
 MESSAGE_QUEUES=/dev/mqueue
+NODE_GRES=/run/slurm/gres.conf
 OPEN_AS_USER=/opt/slurm/lib/open_as_user.so
 PROC=/proc
 SHARED_MEMORY_DIR=/dev/shm

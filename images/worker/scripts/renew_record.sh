@@ -1,8 +1,8 @@
 #!/bin/sh
 # Brings the record of a node to what slurmd is about to register with: renew_record.sh NODE CONF WEIGHT OURS
 #
-# A node that Slurm knows keeps CPUs, memory, features and weight of its record, whatever its slurmd registers with when
-# it comes back (measured with 24.11). Features and weight can be changed in a record. For CPUs and memory the record is
+# A node that Slurm knows keeps CPUs, memory, GPUs, features and weight of its record, whatever its slurmd registers with
+# when it comes back (measured with 24.11). Features and weight can be changed in a record. For the others the record is
 # deleted before slurmd registers, which makes another.
 #
 # It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
@@ -11,7 +11,8 @@ set -eu
 . "${0%/*}/node_record.sh"
 node=$1 weight=$3 ours=$4
 features=${2#*Feature=} cpus=${2#*CPUs=} memory=${2#*RealMemory=}
-features=${features%% *} cpus=${cpus%% *} memory=${memory%% *}
+features=${features%% *} cpus=${cpus%% *} memory=${memory%% *} gres='(null)'
+case $2 in *" Gres="*) gres=${2#* Gres=} gres=${gres%% *} ;; esac
 
 taken_out() {
     case $state in
@@ -33,10 +34,19 @@ named() {
     return 1
 }
 
+# Succeeds when the record has all of these: has KEY=VALUE...
+#
+# slurmctld adds to generic resources as a node registers: the GPUs' type to shards, and sockets (measured with 24.11).
+has() {
+    record=" $(printf %s "$shown" | tr -s ' \n' ' ' | sed 's/\([=,]shard:\)[^:, ]*:/\1/; s/(S:[^)]*)//g') "
+    for pair; do
+        case $record in *" $pair "*) ;; *) return 1 ;; esac
+    done
+}
+
 until ask || unknown; do sleep 2; done
-case " $(printf %s "$shown" | tr -s ' \n' ' ') " in
-    *" CPUTot=$cpus "*" AvailableFeatures=$features "*" RealMemory=$memory "*" Weight=$weight "*) ;;
-    *" CPUTot=$cpus "*" RealMemory=$memory "*)
-        scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features" ;;
-    *) unknown || { ! taken_out && ! named && scontrol delete nodename="$node"; } ;;
-esac || echo "Slurm keeps the record that it has of $node. A restart of this pod tries again." >&2
+if ! has CPUTot="$cpus" RealMemory="$memory" Gres="$gres"; then
+    unknown || { ! taken_out && ! named && scontrol delete nodename="$node"; }
+elif ! has AvailableFeatures="$features" Weight="$weight"; then
+    scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features"
+fi || echo "Slurm keeps the record that it has of $node. A restart of this pod tries again." >&2

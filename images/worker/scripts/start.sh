@@ -9,8 +9,13 @@
 #   processes=N              processes of a user; slurmd and its steps are root's and do not count
 #   memory_mib=N             memory of all jobs on the node together, where cgroups limit it
 #   pod_start=REASON         reason of the drain with which a new node registers
+#   not_verified=REASON      reason instead, where a long check has to pass before anybody puts a new node into service
 #   newcomer_seconds=N       how long a new node stays drained unless a run puts it into service
 #   ours=REGEX               reasons of drains that the cluster's own programs set
+#   gpus=VENDOR:COUNT:TYPE   whole GPUs of the node, without a type where it has none
+#   mig=PROFILE:COUNT        MIG instances of the node
+#   shards_per_gpu=N         shards of each whole GPU
+#   environment=NAME=VALUE   a variable of jobs that have no value for it
 #   lock_memory              jobs lock memory without a limit; the container has SYS_RESOURCE until slurmd starts
 #   cgroups                  the machine's cgroups are mounted
 set -eu
@@ -18,10 +23,13 @@ scripts=${0%/*}
 . "$scripts/layout.sh"
 . "$scripts/close_volumes.sh"
 . "$scripts/cgroups.sh"
+. "$scripts/gpus.sh"
 
 other_version="images.worker is of another version than the program that made this pod. Name the image of its version."
-controller='' conf='' volumes='' binds='' own='' processes='' memory_mib='' pod_start='' newcomer_seconds='' ours=''
-lock_memory=false cgroups=false
+controller='' conf='' volumes='' binds='' own='' processes='' memory_mib='' pod_start='' not_verified='' newcomer_seconds='' ours=''
+gpus='' mig='' shards='' lock_memory=false cgroups=false
+mkdir -p "$JOB_FILES"
+: > "$JOB_FILES/environment"
 for argument; do
     value=${argument#*=}
     case $argument in
@@ -33,8 +41,13 @@ for argument; do
         processes=*) processes=$value ;;
         memory_mib=*) memory_mib=$value ;;
         pod_start=*) pod_start=$value ;;
+        not_verified=*) not_verified=$value ;;
         newcomer_seconds=*) newcomer_seconds=$value ;;
         ours=*) ours=$value ;;
+        gpus=*) gpus=$value ;;
+        mig=*) mig=$value ;;
+        shards_per_gpu=*) shards=$value ;;
+        environment=*) printf '%s\n' "$value" >> "$JOB_FILES/environment" ;;
         lock_memory) lock_memory=true ;;
         cgroups) cgroups=true ;;
         *) echo "start.sh: unknown argument \"$argument\". $other_version" >&2 && exit 64 ;;
@@ -47,11 +60,22 @@ done
 close_devices
 # shellcheck disable=SC2086 # words: the specification allows no blank in a path
 close_volumes $volumes
+close_others
+# shellcheck disable=SC2086
+(cd "$scripts" && python3 -B -m gpu_driver "$PROC/self/mountinfo" "$DRIVER" $volumes)
+if [ -d "$DRIVER" ]; then
+    close_volumes "$DRIVER:ro"
+    # For programs that a running job starts after root has made the jail's library cache (view_driver.h).
+    echo LD_LIBRARY_PATH=/usr/local/nvidia/lib64 >> "$JOB_FILES/environment"
+fi
 # A pod that has not been replaced since the specification changed keeps what it has: jobs see what these files list.
 # shellcheck disable=SC2086
 printf '%s\n' $binds > "$JAIL_BINDS"
 # shellcheck disable=SC2086
 printf '%s\n' $own "$MESSAGE_QUEUES" > "$JAIL_OWN"
+
+echo "# Generic resources of this node, by its pod." > "$NODE_GRES"
+if [ -n "$gpus" ]; then node_gres "$gpus" "$mig" "$shards" >> "$NODE_GRES"; fi
 
 node=$(hostname)
 if $cgroups; then narrow_cgroups "$node" "$memory_mib"; fi
@@ -66,12 +90,14 @@ while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
 # The commands find Slurm's files at slurmctld before slurmd has them.
 SLURM_CONF_SERVER=$controller "$scripts/renew_record.sh" "$node" "$conf" "$weight" "$ours"
 # Twice in parentheses: no child of slurmd, which would never reap it.
-( ("$scripts/put_into_service.sh" "$node" "$pod_start" "$newcomer_seconds" > /dev/null 2>&1 &) )
+if [ -z "$not_verified" ]; then
+    ( ("$scripts/put_into_service.sh" "$node" "$pod_start" "$newcomer_seconds" > /dev/null 2>&1 &) )
+fi
 
 # -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
 # A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
 set -- slurmd -D -b -Z --conf-server "$controller" \
-    --conf "$conf Weight=$weight State=DRAIN Reason=\"$pod_start\""
+    --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\""
 set -- env LD_PRELOAD="$OPEN_AS_USER" "$@"
 if $lock_memory; then
     set -- --memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource "$@"

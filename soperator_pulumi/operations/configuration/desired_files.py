@@ -1,25 +1,34 @@
-"""Desired and live files of a ConfigMap, and their differences."""
+"""Desired and live files of a ConfigMap or a Secret, and their differences."""
 
+import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from soperator_pulumi.operations.kube import Json, config_map_path
+from soperator_pulumi.operations.kube import Json, config_map_path, secret_path
 
 IN_FORCE = "soperator-pulumi/in-force"
-"""Annotation of the ConfigMap: digest of the files that the daemons read last, and did not refuse.
+"""Annotation of the object: digest of the files that the daemons read last, and did not refuse.
 
 It is removed before a file changes and set again when the change is in force: so a run sees that an earlier one was
 killed between the two.
 """
 
 RESOURCE = "soperator-pulumi/resource"
-"""Annotation of the ConfigMap: id of the resource that made it last. A replaced resource and its successor share one
-ConfigMap, which is the successor's."""
+"""Annotation of the object: id of the resource that made it last. A replaced resource and its successor share one
+object, which is the successor's."""
+
+
+class FilesKind(StrEnum):
+    """Kind of the object that holds files."""
+
+    CONFIG_MAP = "ConfigMap"
+    SECRET = "Secret"  # noqa: S105 a kind
+    """No line, no error and no annotation outside of the Secret itself depends on the files' values."""
 
 
 class AfterSync(StrEnum):
@@ -31,6 +40,8 @@ class AfterSync(StrEnum):
     """`scontrol reconfigure`, or a restart of slurmctld for the parameters that need one."""
     SSHD = "sshd"
     """sshd checks the file and restarts; open sessions stay."""
+    SLURMDBD = "slurmdbd"
+    """slurmdbd restarts, as it reads its file only then; slurmctld keeps what it would have sent."""
 
 
 class Reader(BaseModel):
@@ -48,15 +59,16 @@ class Reader(BaseModel):
 
 
 class DesiredFiles(BaseModel):
-    """A desired ConfigMap, its readers, and the activation of a change."""
+    """A desired ConfigMap or Secret, its readers, and the activation of a change."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
+    kind: FilesKind = FilesKind.CONFIG_MAP
     namespace: str
     name: str
     labels: dict[str, str]
     annotations: dict[str, str]
-    files: dict[str, str]
+    files: dict[str, str] = Field(repr=False)
     selector: dict[str, str]
     """Labels of all pods of the cluster."""
     readers: tuple[Reader, ...]
@@ -66,8 +78,14 @@ class DesiredFiles(BaseModel):
 
     @property
     def path(self) -> str:
-        """Path of the ConfigMap in the API."""
-        return config_map_path(self.namespace, self.name)
+        """Path of the object in the API."""
+        path_of = secret_path if self.is_secret else config_map_path
+        return path_of(self.namespace, self.name)
+
+    @property
+    def is_secret(self) -> bool:
+        """True for a Secret."""
+        return self.kind is FilesKind.SECRET
 
     @property
     def digest(self) -> str:
@@ -75,11 +93,11 @@ class DesiredFiles(BaseModel):
         return digest(self.files)
 
     def with_files(self, files: Mapping[str, str]) -> "DesiredFiles":
-        """Return the same ConfigMap with other files."""
+        """Return the same object with other files."""
         return self.model_copy(update={"files": {**files}})
 
     def by(self, resource: str) -> "DesiredFiles":
-        """Return the same ConfigMap, made by the resource with this id."""
+        """Return the same object, made by the resource with this id."""
         return self.model_copy(update={"resource": resource})
 
     def manifest(self, *, in_force: bool) -> Json:
@@ -94,14 +112,17 @@ class DesiredFiles(BaseModel):
             "labels": self.labels,
             "annotations": {**self.annotations, **marks},
         }
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self.files}
+        data = {name: _encoded(text) for name, text in self.files.items()} if self.is_secret else self.files
+        return {"apiVersion": "v1", "kind": self.kind.value, "metadata": metadata, "data": data}
 
 
 class LiveFiles:
-    """The live ConfigMap."""
+    """The live ConfigMap or Secret."""
 
     def __init__(self, body: Json) -> None:
-        self.files: dict[str, str] = body.get("data") or {}
+        data: dict[str, str] = body.get("data") or {}
+        is_secret = body.get("kind") == FilesKind.SECRET
+        self.files = {name: _decoded(text) for name, text in data.items()} if is_secret else data
         self._metadata: Json = body["metadata"]
 
     @property
@@ -128,6 +149,14 @@ class LiveFiles:
             and desired.labels.items() <= labels.items()
             and desired.annotations.items() <= self._annotations.items()
         )
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode(errors="replace")
 
 
 def digest(files: Mapping[str, str]) -> str:

@@ -9,7 +9,10 @@ from soperator_pulumi.operations.kube import Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
+from soperator_pulumi.render.layout import JWT_KEY, NODE_GRES, RUN_DIR
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.daemon_log import errors_in
+from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
 from soperator_pulumi.slurm.trial import trial_files, trial_start
@@ -28,6 +31,18 @@ ANSWER_SECONDS = 300
 """Time for slurmctld to answer: after a restart it recovers its state."""
 
 _TRIAL_FOLDER = PurePosixPath("/tmp/trial")  # noqa: S108 in the controller's own /tmp
+_MAKE_INCLUDED_FILE = f"test -e {NODE_GRES} || : > {NODE_GRES}"
+"""gres.conf includes a file that each pod makes as it starts. Pods of a release before GPUs make none; slurmctld and
+slurmd wait a minute for it (`s_p_parse_file` in src/common/parse_config.c), then end, slurmd with its jobs (measured).
+slurm may write there: it is the folder of the daemons' pid files."""
+
+_TOKENS = "AuthAltTypes=auth/jwt"
+_TOKENS_LATER = """\
+The REST API needs tokens, which the controller's pod cannot read: it is of an earlier version of this package. Nothing
+was changed. Run `up` without `rest` first, with the images of this version, then with `rest`."""
+
+_WORKER = "slurmd"
+
 _REPORT_SECONDS = 10
 _JOBS_SHOWN = 10
 
@@ -89,42 +104,78 @@ class Slurmctld:
             return ""
         if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
             return f"A running cluster cannot take this change, nothing was done:\n{_reported(impossible)}"
-        every = any(change.partition is None for change in found)
-        partitions = {change.partition for change in found}
-        lost = [
-            job
-            for job in self._slurm.jobs()
-            if (every or job.partitions & partitions) and not (job.active and job.node_names <= {*leaving})
-        ]
+        lost = self._lost(found, leaving)
         if not lost:
             return ""
         more = f" and {len(lost) - _JOBS_SHOWN} more" if len(lost) > _JOBS_SHOWN else ""
         return (
-            f"Jobs would be lost:\n{_reported(found)}\n"
+            f"Jobs would {'lose their GPUs' if all(each.generic_resources for each in found) else 'be lost'}:\n"
+            f"{_reported(found)}\n"
             f"These have not ended: {', '.join(map(str, lost[:_JOBS_SHOWN]))}{more}.\n"
             "Nothing was changed. Wait for them or cancel them, and run again."
         )
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Reconfigure slurmctld, or restart it where a change needs it. Jobs continue either way."""
+        if NODE_GRES in new.get("gres.conf", "") and NODE_GRES not in old.get("gres.conf", ""):
+            self._prepare_workers()
         pod = self._started()
         if pod is None:
             return
-        restarting = [change.what for change in changes(old, new) if change.effect is Effect.RESTART]
+        found = changes(old, new)
+        restarting = [change.what for change in found if change.effect is Effect.RESTART]
         if pod.crashed(CONTROLLER_CONTAINER):
             self._restart(pod, "it is down")
         elif restarting:
             self._restart(pod, f"for {', '.join(restarting)}")
+            if len(found) > len(restarting):
+                self._reconfigure(pod)  # the nodes fetch the files only then
         else:
             self._await_answer(pod, started=self.clock.now())
             self._reconfigure(pod)
 
     def _try(self, files: Mapping[str, str]) -> None:
         """Refuse files with which a second slurmctld beside the running one does not start."""
+        if _TOKENS in files["slurm.conf"] and self._transport.run(["ls", f"{RUN_DIR}/{JWT_KEY}"]).returncode != 0:
+            raise ConfigRefusedError(_TOKENS_LATER)
+        self._make_included_file()
         try:
             trial_start(self._transport, trial_files({**files}, _TRIAL_FOLDER), _TRIAL_FOLDER)
         except SlurmError as error:
             raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
+
+    def _lost(self, found: Collection[Change], leaving: Collection[str]) -> list[Job]:
+        """Return the jobs that changes concern, but for those on nodes that are to be free by then."""
+        every = any(change.partition is None and not change.generic_resources for change in found)
+        partitions = {change.partition for change in found}
+        gone = {name for change in found for name in change.generic_resources}
+        losing = {node.name for node in self._slurm.nodes() if node.generic_resources & gone} if gone else set()
+        return [
+            job
+            for job in self._slurm.jobs()
+            if (every or job.partitions & partitions or (job.active and job.node_names & losing))
+            and not (job.active and job.node_names <= {*leaving})
+        ]
+
+    def _make_included_file(self) -> None:
+        self._transport.run(["/bin/sh", "-c", _MAKE_INCLUDED_FILE])
+
+    def _prepare_workers(self) -> None:
+        """Make the file that gres.conf includes from now on in all worker pods: slurmd ends as slurmctld does."""
+        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "worker"})
+        reported = self.clock.now()
+        for number, pod in enumerate(running := [each for each in pods if each.runs(_WORKER) and not each.going]):
+            if self.clock.now() - reported > _REPORT_SECONDS:
+                reported = self.clock.now()
+                self.report(f"prepares the nodes for GPUs: {number} of {len(running)}")
+            try:
+                answer = self.kube.transport(self.namespace, pod.name, _WORKER).run(
+                    ["/bin/sh", "-c", _MAKE_INCLUDED_FILE]
+                )
+            except TransportError as error:
+                raise _unprepared(pod, str(error)) from error
+            if answer.returncode != 0:
+                raise _unprepared(pod, answer.message)
 
     def _installed(self) -> bool:
         """Return True where there is a controller: the first deployment has none at first."""
@@ -177,7 +228,7 @@ class Slurmctld:
             if pod is not None and current:
                 if pod.crashed(CONTROLLER_CONTAINER):
                     raise self._refusal(pod, "slurmctld has ended", started)
-                if pod.runs(CONTROLLER_CONTAINER) and self._slurm.is_up():
+                if pod.runs(CONTROLLER_CONTAINER) and self._answers():
                     return
             if self.clock.now() - reported > _REPORT_SECONDS:
                 reported = self.clock.now()
@@ -188,6 +239,14 @@ class Slurmctld:
             "Fix the problems above and run again."
         )
 
+    def _answers(self) -> bool:
+        """Return True where slurmctld answers. One that waits for the included file gets it."""
+        try:
+            self._make_included_file()
+        except TransportError:
+            return False  # the container may be starting: the next look shows it
+        return self._slurm.is_up()
+
     def _refusal(self, pod: Pod, message: str, since: float) -> ConfigRefusedError:
         """Return the refusal with the command's own message, and slurmctld's log, which often explains more."""
         seconds = int(self.clock.now() - since) + 2
@@ -195,8 +254,15 @@ class Slurmctld:
             self.kube.log(pod.path, CONTROLLER_CONTAINER, previous=previous, since_seconds=seconds)
             for previous in (True, False)
         )
-        reported = [line for line in text.splitlines() if "error:" in line or "fatal:" in line]
-        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", message, *dict.fromkeys(reported)]))
+        reported = errors_in(text, CONTROLLER_CONTAINER)
+        return ConfigRefusedError("\n".join(["Slurm refused the configuration:", message, *reported]))
+
+
+def _unprepared(pod: Pod, reason: str) -> ConfigRefusedError:
+    return ConfigRefusedError(
+        f"{NODE_GRES} cannot be made in pod {pod.name}, whose slurmd would end with its jobs: {reason} "
+        "Fix its machine, or delete the pod, and run again."
+    )
 
 
 def _reported(found: Collection[Change]) -> str:

@@ -1,16 +1,17 @@
 """Transaction of configuration files: the new ones in force everywhere, or the old ones restored.
 
 1. Refuse a change that would lose jobs.
-2. Apply the ConfigMap in place, marked as not yet in force.
+2. Apply the ConfigMap or Secret in place, marked as not yet in force.
 3. Have the kubelets bring the files at once (an annotation on a pod makes its kubelet look), and wait until
    they are there.
 4. Refuse again a change that would lose jobs: it may be minutes later.
 5. Activate the files, by `AfterSync`. When a daemon refuses: restore the old files the same way, and report its words.
-6. Mark the ConfigMap as in force.
+6. Mark the object as in force.
 
-A run that is killed at any point leaves a ConfigMap without the mark; the next run begins at 1.
+A run that is killed at any point leaves an object without the mark; the next run begins at 1.
 """
 
+import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -63,7 +64,7 @@ class Activation(Protocol):
 
 
 class Transaction:
-    """Brings one ConfigMap and its readers to a desired state."""
+    """Brings one ConfigMap or Secret and its readers to a desired state."""
 
     def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], report: Report, clock: Clock) -> None:
         self._kube = kube
@@ -80,7 +81,7 @@ class Transaction:
         """Bring `desired` into force.
 
         Args:
-            desired: The desired ConfigMap.
+            desired: The desired ConfigMap or Secret.
             known_good: Files of the last successful run, if there was one.
 
         Raises:
@@ -136,7 +137,7 @@ class Transaction:
         for reader in desired.readers:
             pods = self._pods(desired, reader)
             for pod in pods:
-                self._ask_kubelet(pod, desired.digest)
+                self._ask_kubelet(pod)
             for pod in pods if reader.verified else []:
                 listing = _listing(desired, reader, pod)
                 if listing is not None:
@@ -146,7 +147,9 @@ class Transaction:
         selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
         return [pod for pod in find_pods(self._kube, desired.namespace, selector) if not pod.going]
 
-    def _ask_kubelet(self, pod: Pod, mark: str) -> None:
+    def _ask_kubelet(self, pod: Pod) -> None:
+        # A digest of a Secret's files would let readers of pods try out passwords.
+        mark = secrets.token_hex(8)
         self._kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: mark}}})
 
     def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, listing: Sequence[str]) -> None:
@@ -156,7 +159,7 @@ class Transaction:
                 return
             if self._clock.now() - asked > _ASK_AGAIN_SECONDS:
                 asked = self._clock.now()
-                self._ask_kubelet(pod, f"{desired.digest[:16]}-{left:.0f}")
+                self._ask_kubelet(pod)
                 self._report(f"{desired.name}: waits for its files in {pod.name}, {left:.0f} s left")
         raise NotReadyError(
             f"{desired.name}: its new files are not in pod {desired.namespace}/{pod.name} after {SYNC_SECONDS} s. "
@@ -179,7 +182,7 @@ class Transaction:
 
 def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] | None:
     """Return the command that prints the digests of the files in a container; None where it reads none."""
-    directory = pod.sees(desired.name, reader.container)
+    directory = pod.sees(desired.name, reader.container, secret=desired.is_secret)
     if directory is not None:
         command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
         return ["/bin/sh", "-c", command]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.jail.jobs import BatchJob, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
 from soperator_pulumi.operations.kube import Json, Kube, config_map_path
 from soperator_pulumi.operations.pods import Pod, find_pods

@@ -11,7 +11,7 @@ from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.lease import ClusterLease
-from soperator_pulumi.operations.nodes.live_node_set import find_policies
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets, find_policies
 from soperator_pulumi.operations.pods import find_pods
 from soperator_pulumi.operations.progress import Clock, Report
 from soperator_pulumi.slurm.client import SlurmClient
@@ -32,6 +32,8 @@ class DrainContext:
     clock: Clock
     standing: Callable[[], Collection[str]] = tuple
     """Returns the nodes whose pods are there and are not being stopped. By default nothing is known of pods."""
+    live: Callable[[], Mapping[str, LiveNodeSet]] = dict
+    """Returns the cluster's node sets as Kubernetes has them now, by name. By default nothing is known of them."""
     policies: Callable[[], Mapping[str, DrainSpec]] = dict
     """Returns the drain policies of the cluster's node sets, by name, which count for jobs on nodes of several. By
     default none is known, and no such job is requeued or cancelled."""
@@ -48,12 +50,15 @@ class DrainContext:
         def standing() -> list[str]:
             return [pod.name for pod in find_pods(kube, ref.namespace, ref.selector) if not pod.going]
 
+        def live() -> dict[str, LiveNodeSet]:
+            return find_node_sets(kube, ref)
+
         def policies() -> dict[str, DrainSpec]:
             return {name: _policy(ref.cluster, recorded) for name, recorded in find_policies(kube, ref).items()}
 
         client = slurm or slurm_of(kube, ref, clock)
         lease = ClusterLease(kube, ref.namespace, ref.cluster, report, clock)
-        return cls(client, ref.owner, ref.cluster, report, clock, standing, policies, lease)
+        return cls(client, ref.owner, ref.cluster, report, clock, standing, live, policies, lease)
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other planners from the cluster's nodes; wait while one drains.

@@ -58,7 +58,8 @@ def drain_all(
                 if each.names()
             ]
             # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
-            if not leaving or leaving == before or not (before or _answers(kube, ref, live, context)):
+            settled = len(leaving) == len(before) and all(map(DrainRequest.as_free_as, leaving, before))
+            if settled or not (before or _answers(kube, ref, live, context)):
                 return
             freed = Draining(context).free(leaving, operation)
             if freed.busy:

@@ -8,7 +8,7 @@ Nothing that failed is repeated blindly.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from soperator_pulumi.errors import (
     AnotherPlannerError,
@@ -21,8 +21,10 @@ from soperator_pulumi.errors import (
     UnknownNodeError,
 )
 from soperator_pulumi.operations.nodes.context import DrainContext
+from soperator_pulumi.operations.nodes.drain_result import DrainResult
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.undrain import Undrain, way_out
-from soperator_pulumi.operations.progress import unless_cancelled
+from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import Plan, plan, shared
@@ -38,31 +40,10 @@ ANSWER_SECONDS = 300
 
 _FIRST_PAUSE_SECONDS = 0.2
 _LOOK_SECONDS = 5.0
-_REPORT_SECONDS = 60.0
-_REPORT_LATER_SECONDS = 300.0
-_LONG_SECONDS = 600.0
-"""After so long, progress is shown less often: a wait may take days."""
 _ATTEMPTS = 3
 """Attempts at a job whose answer is lost, before it counts as treated; and at a drain that Slurm refuses."""
 
-_Treat = Callable[[Collection[int]], dict[int, str]]
-
-
-@dataclass(frozen=True)
-class DrainResult:
-    """Nodes after a drain run."""
-
-    free: frozenset[str]
-    """Nodes whose pods may be removed."""
-    busy: Mapping[str, str] = field(default_factory=dict)
-    """The others, drained, each with the reason that keeps it; only where the policy does not wait."""
-
-    def busy_words(self) -> str:
-        """Return why the others are busy, nodes of one reason together."""
-        by_reason: dict[str, list[str]] = {}
-        for name, why in self.busy.items():
-            by_reason.setdefault(why, []).append(name)
-        return "; ".join(f"{compress(names)} {why}" for why, names in by_reason.items())
+_Treat = Callable[[Collection[int], Collection[str]], dict[int, str]]
 
 
 class DrainRun:
@@ -174,10 +155,29 @@ class DrainRun:
         self._last, self._silent = snapshot, None
         if self._taken_over(snapshot):
             return None
-        known = snapshot.nodes.keys()
-        # Slurm has known it once: from now on only its record counts.
-        self._leaving = [replace(each, never_started=each.never_started - known) for each in self._leaving]
+        self._look_at_starts(frozenset(snapshot.nodes))
         return replace(snapshot, reservations=self._reservations)
+
+    def _look_at_starts(self, known: frozenset[str]) -> None:
+        """Look at the pods again that were starting: slurmd has started in some, and some cannot start.
+
+        A node that Slurm has known once is judged by Slurm's record alone from then on.
+        """
+        self._leaving = [
+            replace(each, never_started=each.never_started - known, starting=each.starting - known)
+            for each in self._leaving
+        ]
+        if not any(each.starting for each in self._leaving):
+            return
+        try:
+            live = self._context.live()
+        except KubernetesError as error:  # all count as starting; the next look asks again
+            self._context.report(f"the pods that are starting are not known: {error}")
+            return
+        waited = self._context.clock.now() - self._began
+        self._leaving = [
+            (live.get(each.node_set) or LiveNodeSet(each.node_set)).with_starts(each, waited) for each in self._leaving
+        ]
 
     def _taken_over(self, snapshot: Snapshot) -> bool:
         """Return True where another run seems to drain the same nodes: this one was cut off, and a new one continues.
@@ -211,7 +211,7 @@ class DrainRun:
                 f"{self._context.cluster}: no node is removed: slurmctld has not answered for "
                 f"{now - self._silent:.0f} s ({why.rstrip('.')}). {self._undrain.left_drained()}"
             )
-        if first or now - self._reported[1] >= _REPORT_SECONDS:
+        if first or now - self._reported[1] >= report_pause_seconds(0):
             self._reported = (None, now)
             self._context.report(
                 f"slurmctld does not answer, waits for it {ends - now:.0f} s at most: "
@@ -271,7 +271,7 @@ class DrainRun:
         names = list(dict.fromkeys(called[each] for each in job_ids))
         self._context.report(f"{what} job{'s' if len(names) > 1 else ''} {', '.join(names)}")
         try:
-            refused = call(job_ids)
+            refused = call(job_ids, {name for each in self._leaving for name in each.names})
         except (SlurmError, TransportError) as error:
             # Some may be done: a job that still holds a node at the next look is treated again, a few times.
             self._context.report(f"{error}")
@@ -305,8 +305,7 @@ class DrainRun:
         """
         now, state = self._context.clock.now(), {name: waiting.why for name, waiting in planned.waiting.items()}
         elapsed = now - self._began
-        pause = _REPORT_SECONDS if elapsed < _LONG_SECONDS else _REPORT_LATER_SECONDS
-        if self._reported[0] == state and now - self._reported[1] < pause:
+        if self._reported[0] == state and now - self._reported[1] < report_pause_seconds(elapsed):
             return
         self._reported = (state, now)
         wall, cluster = self._context.clock.wall(), self._context.cluster

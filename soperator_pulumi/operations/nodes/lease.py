@@ -4,20 +4,17 @@ A Kubernetes Lease in the cluster's namespace names the holder. The holder renew
 killed loses it once it has not renewed for the Lease's duration, as a waiting planner sees by its own clock.
 """
 
-import getpass
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
 from soperator_pulumi.operations.nodes.cluster_ref import namespace_path
+from soperator_pulumi.operations.planner_process import has_ended, me
 from soperator_pulumi.operations.progress import Clock, Report, unless_cancelled, until
 
 LEASE = "soperator-pulumi"
@@ -151,7 +148,7 @@ class ClusterLease:
         if renewal != self._seen[0]:
             self._seen = (renewal, self.clock.now())
         quiet_seconds = self.clock.now() - self._seen[1]
-        return _has_ended(_holder(found)) or quiet_seconds >= int(spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+        return has_ended(_holder(found)) or quiet_seconds >= int(spec.get("leaseDurationSeconds") or DURATION_SECONDS)
 
     @property
     def _path(self) -> str:
@@ -176,42 +173,6 @@ class ClusterLease:
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
         if self.kube.merge(self._path, {"metadata": version, "spec": spec}) is None:
             raise KubernetesError(f"{self.cluster}: somebody has deleted the Lease {LEASE} of {self.namespace}.")
-
-
-def me() -> str:
-    """Return this process as a holder: for people, and for `_has_ended` on the same machine."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{_machine()} process {os.getpid()}"
-
-
-def _machine() -> str:
-    """Return the machine's name, with its boot and its PID namespace where the kernel gives them.
-
-    Containers in the machine's network have its name, and processes of the same numbers.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-        return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
-    except OSError:
-        return socket.gethostname()
-
-
-def _has_ended(holder: str) -> bool:
-    """Return True for a process of this machine that has ended."""
-    who, _, process = holder.rpartition(" process ")
-    machine = who.rpartition("@")[2]
-    if "/" not in machine or machine != _machine() or not process.isdecimal():
-        return False
-    try:
-        os.kill(int(process), 0)  # /proc may hide processes of other users
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        pass  # another user's, or a number that no process has
-    return False
 
 
 def _holder(lease: Json) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
@@ -13,6 +13,10 @@ from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"
+
+PROMPT_SECONDS = 60
+"""Time for a step of a start that takes seconds: the controller makes a pod, or a running slurmd registers. One that
+takes longer is refused or fails, by a quota or by a wrong key of munge, and does not hold up a drain."""
 
 NODE_SET_LABEL = "soperator-pulumi/node-set"
 """Label of a worker's StatefulSet and pods: the node set's name."""
@@ -81,22 +85,61 @@ class LiveNodeSet:
             policy=policy,
             before=max(self.replicas, after + len(names)),
             after=after,
-            never_started=self._without_slurmd(names),
+            never_started=self.without_slurmd(names),
+            starting=self.starting(names),
         )
 
     def recreated(self, policy: DrainSpec) -> DrainRequest:
         """Return all nodes: they leave, and come back under the same names."""
         names = self.names()
-        return DrainRequest(self.name, names, (), policy, len(names), len(names), self._without_slurmd(names))
+        return DrainRequest(
+            node_set=self.name,
+            names=names,
+            staying=(),
+            policy=policy,
+            before=len(names),
+            after=len(names),
+            never_started=self.without_slurmd(names),
+            starting=self.starting(names),
+        )
 
     @property
     def ever_ran(self) -> bool:
         """Return True for a pod in which slurmd runs or has run, so that a job could be there."""
         return any(pod.runs(WORKER_CONTAINER) or pod.crashed(WORKER_CONTAINER) for pod in self.pods.values())
 
-    def _without_slurmd(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the nodes where no slurmd is: no job can be there, unless slurmctld knows the node."""
-        return frozenset(name for name in names if not self._has_slurmd(name))
+    def without_slurmd(self, names: Iterable[str], *, waited_seconds: float = 0) -> frozenset[str]:
+        """Return the nodes where no slurmd is, nor starts: no job can be there, unless slurmctld knows the node.
+
+        Args:
+            names: The nodes.
+            waited_seconds: Time for which they have been awaited: see `PROMPT_SECONDS`.
+        """
+        starting = self.starting(names, waited_seconds=waited_seconds)
+        return frozenset(name for name in names if name not in starting and not self._has_slurmd(name))
+
+    def with_starts(self, leaving: DrainRequest, waited_seconds: float) -> DrainRequest:
+        """Return a request with its starting pods as they are now, after a wait of so long."""
+        given_up = self.without_slurmd(leaving.starting, waited_seconds=waited_seconds)
+        return replace(leaving, never_started=leaving.never_started | given_up, starting=leaving.starting - given_up)
+
+    def starting(self, names: Iterable[str], *, waited_seconds: float = 0) -> frozenset[str]:
+        """Return the nodes where slurmd is about to start, or to register: a job may be there in a moment.
+
+        Args:
+            names: The nodes.
+            waited_seconds: Time for which they have been awaited: see `PROMPT_SECONDS`.
+        """
+        patient = waited_seconds < PROMPT_SECONDS
+        return frozenset(name for name in names if self._starts(name, patient=patient))
+
+    def _starts(self, name: str, *, patient: bool) -> bool:
+        pod, ordinal = self.pods.get(name), self.ordinal(name)
+        if pod is None:
+            return patient and ordinal is not None and ordinal < self.replicas
+        if pod.runs(WORKER_CONTAINER):
+            return patient and not pod.going and not pod.answered(WORKER_CONTAINER)
+        return pod.starting
 
     def _has_slurmd(self, name: str) -> bool:
         pod = self.pods.get(name)

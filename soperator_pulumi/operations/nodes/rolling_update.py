@@ -193,7 +193,8 @@ class RollingUpdate:
         every = status.live.recreated(self.policy)
         chosen = {*names}
         staying = tuple(name for name in status.names if name not in chosen)
-        return replace(every, names=tuple(names), staying=staying, never_started=every.never_started & chosen)
+        never_started, starting = every.never_started & chosen, every.starting & chosen
+        return replace(every, names=tuple(names), staying=staying, never_started=never_started, starting=starting)
 
     def _free(self, status: NodeSetStatus, wave: Sequence[str]) -> frozenset[str]:
         """Free the nodes of a wave, and return those that are.

@@ -10,7 +10,7 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_all import LOOKS, drain_all
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.drain_run import DrainResult
+from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
@@ -156,7 +156,7 @@ class ScaleDown:
             freed = self._draining.free([leaving], operation, first=partial(self._undrain, live))
             live, before = self._live(), leaving
             leaving, operation = self._leaving(live)
-            if leaving == before:  # nobody has scaled the set up meanwhile, and no slurmd has started
+            if leaving.as_free_as(before):  # nobody has scaled the set up meanwhile, and no slurmd has started
                 return self._size(freed, operation)
         raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
 

@@ -23,7 +23,9 @@ class Evidence:
     marker: Marker
     """Marker of this run."""
     never_started: bool = False
-    """True where slurmd has never run in the pod: then no job is there, unless slurmctld knows the node."""
+    """True where no slurmd is and the pod cannot start: then no job is there, unless slurmctld knows the node."""
+    starting: bool = False
+    """True where the pod is starting: slurmd registers in a moment, and may get a job at once."""
 
 
 Rule = Callable[[Evidence], str | None]
@@ -31,7 +33,9 @@ Rule = Callable[[Evidence], str | None]
 
 
 def _unknown(evidence: Evidence) -> str | None:
-    return "unknown to slurmctld" if evidence.node is None and not evidence.never_started else None
+    if evidence.node is not None or evidence.never_started:
+        return None
+    return "slurmd is starting there, its registration is awaited" if evidence.starting else "unknown to slurmctld"
 
 
 def _not_drained(evidence: Evidence) -> str | None:

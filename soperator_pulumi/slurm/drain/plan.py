@@ -178,7 +178,9 @@ def _look(leaving: DrainRequest, snapshot: Snapshot, marker: Marker, held_by: Ma
         node, jobs = snapshot.nodes.get(name), held_by.get(name, ())
         if node is not None and (reason := _reason(node, marker)):
             drain[name] = reason
-        against = why_not_free(Evidence(name, node, jobs, marker, name in leaving.never_started))
+        against = why_not_free(
+            Evidence(name, node, jobs, marker, name in leaving.never_started, name in leaving.starting)
+        )
         if against:
             waiting[name] = Waiting(", ".join(against), jobs, _last_end(jobs))
     unknown = {name for name in waiting if name not in snapshot.nodes and name in held_by}

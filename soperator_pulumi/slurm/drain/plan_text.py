@@ -1,11 +1,12 @@
 """Text of a plan for people: its preview, its progress, and its error."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
 
 from soperator_pulumi.slurm.drain.formatting import counted, ending, lasting, listed, named, span
+from soperator_pulumi.slurm.drain.next_steps import next_steps
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_seconds
@@ -94,7 +95,7 @@ def aborted(
         shown = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
         lines += _table(_grouped(shown, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
-        lines += [f"  {line}" for line in _what_to_do(plan, jobs.values(), cluster)]
+        lines += [f"  {line}" for line in next_steps(plan, jobs.values(), cluster)]
     by_why: dict[str, list[str]] = {}
     for name, why in kept.items():
         by_why.setdefault(why, []).append(name)
@@ -147,7 +148,7 @@ class _Page:
     def _state(self, name: str) -> Iterator[str]:
         node, waiting = self.snapshot.nodes.get(name), self.plan.waiting.get(name)
         if node is None:
-            yield waiting.why if waiting else "slurmd has not started there yet"
+            yield waiting.why if waiting else "slurmd has not started there, and its pod cannot start"
             return
         if name in self.plan.foreign:
             yield f"drained by somebody else ({node.reason or 'no reason given'}), stays drained"
@@ -279,33 +280,3 @@ def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
     if policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
         return f"the time is up ({policy.on_timeout}): {span(timeout + TREATED_SECONDS - elapsed_seconds)} left"
     return f"{span(longest_wait_seconds(policy) - elapsed_seconds)} left"
-
-
-def _what_to_do(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
-    running = [job for job in jobs if "COMPLETING" not in job.state]
-    completing = [job for job in jobs if "COMPLETING" in job.state]
-    if running:
-        numbers = " ".join(job.reference for job in running[:_JOBS_IN_A_LINE])
-        yield (
-            f"Wait for the jobs and run again; or cancel them (scancel {numbers}) or requeue them "
-            f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
-        )
-        yield (
-            f"For one run only: SOPERATOR_DRAIN='{cluster}: {{timeout: 1d}}' before the command, "
-            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} cancels the jobs)."
-        )
-    if completing:
-        nodes = compress(
-            name for name, held in plan.waiting.items() if any("COMPLETING" in job.state for job in held.jobs)
-        )
-        yield (
-            f"Still completing: {listed(map(named, completing), _JOBS_IN_A_LINE)}. Their processes or the epilog do "
-            f"not end: look at {nodes}; what can't be ended there is given up with scontrol update "
-            f"nodename={nodes} state=down reason=..."
-        )
-    lost = [name for name, waiting in plan.waiting.items() if not waiting.jobs]
-    if lost:
-        yield (
-            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost registers again once slurmd "
-            "restarts: delete its pod when nothing runs in it."
-        )

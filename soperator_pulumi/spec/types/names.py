@@ -23,6 +23,16 @@ ObjectName = Annotated[
 
 _QUALIFIED = r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 
+ResourceName = Annotated[
+    str,
+    Matches(
+        r"(?!([a-z0-9-]+\.)*kubernetes\.io/)[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/"
+        r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+        "needs an extended resource: domain/name, as a device plugin names it, of another domain than kubernetes.io.",
+    ),
+]
+"""Name of an extended resource of Kubernetes, such as `nvidia.com/gpu`."""
+
 LabelKey = Annotated[
     str,
     Matches(_QUALIFIED, "needs a label key: [prefix/]name, the name of at most 63 letters, digits, '-', '_', '.'."),
@@ -65,3 +75,13 @@ ClusterName = Annotated[
 ]
 """Slurm's ClusterName: a DNS label, as it is the default namespace, in lower case (slurm.conf(5)), and of 40 characters
 at most, as table names of the accounting database contain it."""
+
+SlurmAccount = Annotated[
+    str,
+    Matches(
+        r"(?!root$)[a-z0-9_][a-z0-9_.-]*",
+        "needs lower case letters, digits, '_', '-' and '.', and not root, which is Slurm's own.",
+        63,
+    ),
+]
+"""Name of an account of the accounting database, which keeps names in lower case."""

@@ -1,8 +1,10 @@
-"""Texts below the fields of a model, for pages and schemas."""
+"""Texts below the fields of a model and the members of an enumeration, for pages and schemas."""
 
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
+from enum import Enum
 from itertools import pairwise
 
 from pydantic import BaseModel
@@ -15,15 +17,31 @@ def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
     of the models' import time.
     """
     parents = [each for each in reversed(model.__mro__) if issubclass(each, BaseModel) and each is not BaseModel]
-    return {name: text for each in parents for name, text in _own(each).items()}
+    return {name: text for each in parents for name, text in _own(each).items() if name in model.model_fields}
+
+
+def member_descriptions(enumeration: type[Enum]) -> dict[str, str]:
+    """Return the text below each member of an enumeration, by the member's name, on one line."""
+    found = {}
+    for member, text in _with_texts(enumeration):
+        if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
+            found[member.targets[0].id] = " ".join(text.split())
+    return found
 
 
 def _own(model: type[BaseModel]) -> dict[str, str]:
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    return {
+        field.target.id: inspect.cleandoc(text)
+        for field, text in _with_texts(model)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+
+
+def _with_texts(of: type) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield statements of a class with the text below each."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     assert isinstance(definition, ast.ClassDef)  # noqa: S101 - the source of a class
-    found: dict[str, str] = {}
-    for field, below in pairwise(definition.body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = inspect.cleandoc(text)
-    return found
+    for statement, below in pairwise(definition.body):
+        match below:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield statement, text

@@ -8,7 +8,17 @@ from pydantic_core import ErrorDetails
 from soperator_pulumi.spec.validation.base import REFUSED, REFUSED_QUIETLY
 
 _MAX_SHOWN = 64
-_NEVER_SHOWN = {"ssh_keys", "secrets", "pull_secrets", "extra", "options", "annotations", "service_annotations"}
+_OF_CHARTS = ("values", "unchecked_values")
+_NEVER_SHOWN = {
+    "ssh_keys",
+    "secrets",
+    "pull_secrets",
+    "extra",
+    "options",
+    "annotations",
+    "service_annotations",
+    *_OF_CHARTS,
+}
 """Fields that may hold secrets, or into which people paste them by mistake."""
 
 _HIDDEN = "a value that is not shown here"
@@ -57,7 +67,7 @@ def shown(value: object, location: Sequence[int | str] = ()) -> str:
     """Return the form of a value in a message: a short plain one itself, any other by its kind."""
     if isinstance(value, (Mapping, list, tuple, type(None))):
         return "a mapping" if isinstance(value, Mapping) else "nothing" if value is None else "a list"
-    if _NEVER_SHOWN.intersection(str(part) for part in location):
+    if _NEVER_SHOWN.intersection(str(part) for part in location) and not isinstance(value, bool):
         return _HIDDEN
     if isinstance(value, (bool, int, float)):
         return str(value).lower()

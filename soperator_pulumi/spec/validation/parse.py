@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -74,12 +74,16 @@ def _key(key: str) -> str:
 def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
     """Return the allowed keys at the location of an error in a `model`."""
     at: type[Model] | None = model
+    of_user = False  # a key of a mapping is the user's own
     for part in error["loc"][:-1]:
         if at is None:
             return ()
-        if isinstance(part, str):
+        if isinstance(part, str) and not of_user:
             field = at.model_fields.get(part)
             at = None if field is None else model_in(field.annotation)
+            of_user = field is not None and get_origin(field.annotation) is dict
+        else:
+            of_user = False
     return tuple(at.model_fields) if at is not None else ()
 
 

@@ -57,12 +57,28 @@ def _read(model: type[Model], name: str, value: object) -> object:
     nested = model_in(annotation)
     if nested is not None and get_origin(annotation) is tuple:
         return tuple(partial(nested, item) for item in value) if isinstance(value, (list, tuple)) else UNKNOWN
-    if nested is not None and value is not None:
+    if nested is not None and get_origin(annotation) is dict:
+        return _read_mapping(nested, get_args(annotation)[0], value)
+    if nested is not None and isinstance(value, (Mapping, nested)):
         return partial(nested, value)
     try:
         return _adapters(model)[name].validate_python(value)
     except ValidationError:
         return UNKNOWN
+
+
+def _read_mapping(nested: type[Model], key_type: type[object], value: object) -> object:
+    """Return the readable part of a mapping whose values are models: entries with a readable key."""
+    if not isinstance(value, Mapping):
+        return UNKNOWN
+    keys: TypeAdapter[object] = TypeAdapter(key_type)
+    found = {}
+    for key, item in value.items():
+        try:
+            found[keys.validate_python(key)] = partial(nested, item)
+        except ValidationError:
+            continue
+    return found
 
 
 def _default(field: FieldInfo, values: dict[str, object]) -> object:
@@ -77,7 +93,7 @@ def _default(field: FieldInfo, values: dict[str, object]) -> object:
 
 
 def model_in(annotation: object) -> type[Model] | None:
-    """Return the model of `Model`, `Model | None` and `tuple[Model, ...]`."""
+    """Return the model of `Model`, `Model | None`, `tuple[Model, ...]` and `dict[..., Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     if get_origin(annotation) is Annotated:

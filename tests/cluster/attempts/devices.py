@@ -36,7 +36,7 @@ def make_a_device() -> object:
 
 @attempt
 def see_the_cgroups_of_other_pods() -> object:
-    """What lies beside the own cgroup in a hierarchy: pods are named there, with all of their processes' numbers."""
+    """Entries beside the own cgroup in a hierarchy: pods are named there, with all of their processes' numbers."""
     root = Path("/sys/fs/cgroup")
     others = [path for path in root.glob("*/*") if path.is_dir() and not path.name.startswith("slurm_")]
     others += [path for path in root.glob("*/slurm_*") if path.name != f"slurm_{os.environ.get('SLURMD_NODENAME')}"]

@@ -69,6 +69,16 @@ def change_a_program_of_the_jail() -> object:
 
 
 @attempt
+def change_the_driver_of_gpus() -> object:
+    return write("/usr/local/nvidia/lib64/libcuda.so.1", "x")
+
+
+@attempt
+def change_where_libraries_are_found() -> object:
+    return write("/etc/ld.so.cache", "x")
+
+
+@attempt
 def change_the_clients_of_slurm() -> object:
     return write("/opt/slurm/bin/srun", "x")
 

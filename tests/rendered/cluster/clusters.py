@@ -10,10 +10,23 @@ from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import Deployment, deploy
 
 IMAGES = {
-    name: f"registry.example/{name}:1" for name in ("controller", "worker", "login", "munge", "jail_tools", "jail")
+    name: f"registry.example/{name}:1"
+    for name in (
+        "controller",
+        "worker",
+        "login",
+        "accounting",
+        "database",
+        "rest",
+        "exporter",
+        "munge",
+        "jail_tools",
+        "jail",
+    )
 }
 SEED = bytes(range(32))
 API_SERVERS = ["10.96.0.1/32", "192.0.2.9/32"]
+PASSWORD = "generated"
 HOST_KEY_SEED = base64.b64encode(SEED).decode()
 
 
@@ -23,6 +36,7 @@ def a_spec(**overrides: Any) -> dict[str, Any]:
         "images": IMAGES,
         "node_sets": [a_node_set()],
         "users": [{"name": "alice", "uid": 2001}],
+        "accounting": "none",
         **overrides,
     }
 
@@ -33,9 +47,11 @@ def a_node_set(**changes: object) -> dict[str, Any]:
 
 
 def provided(type_: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What providers add to the inputs."""
+    """Outputs that providers add to the inputs."""
     if type_.endswith(":RandomBytes"):
         return {"base64": HOST_KEY_SEED}
+    if type_.endswith(":RandomPassword"):
+        return {"result": PASSWORD}
     if type_.endswith(":Prerequisites"):
         own = {"ssh_host_public_key": "ssh-ed25519 OWN", "ssh_host_fingerprint": "SHA256:own"}
         return {**own, "api_servers": API_SERVERS}
@@ -91,7 +107,7 @@ def mounts_of(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capabilities_of(container: Mapping[str, Any]) -> set[str]:
-    """What root may do in a container."""
+    """Capabilities of root in a container."""
     return set(container["securityContext"]["capabilities"].get("add", []))
 
 

@@ -18,7 +18,7 @@ from soperator_pulumi import SlurmCluster
 from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret, deploy
 from tests.rendered.cluster.clusters import a_node_set, a_spec, provided
 from tools.engine.local.aliases import former_urns, make_urn
-from tools.engine.local.monitor import read_alias
+from tools.engine.local.resource_registration import read_alias
 from tools.engine.protocol import STACK_TYPE
 
 FOLDER = Path(__file__).with_name("recorded")
@@ -26,6 +26,7 @@ FOLDER = Path(__file__).with_name("recorded")
 DESCRIPTION = a_spec(
     node_sets=[a_node_set(), a_node_set(name="gpu", replicas=3)],
     jail={"admin_shell": True, "submounts": [{"path": "/data", "host_path": "/srv/data"}]},
+    accounting={},
 )
 KUBECONFIG = "{apiVersion: v1, kind: Config}"
 
@@ -105,7 +106,7 @@ def versions() -> Iterator[str]:
 def plain(value: Any) -> Any:
     """Return a value as JSON has it. Secrets are left out: they are of no release."""
     if isinstance(value, Secret):
-        return "a secret"
+        return dict.fromkeys(value.value, "a secret") if isinstance(value.value, Mapping) else "a secret"
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list):

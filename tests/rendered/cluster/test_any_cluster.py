@@ -1,4 +1,4 @@
-"""What holds for every valid description, as hypothesis makes them."""
+"""Properties of every valid description, as hypothesis makes them."""
 
 from hypothesis import given, settings
 
@@ -26,7 +26,10 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
     assert len(names) == len(set(names)), "two resources of one name"
 
     sets = {each.inputs["metadata"]["name"]: each for each in deployment.resources(":StatefulSet")}
-    assert sets.keys() == {"admin", "controller", "login", *(node_set.name for node_set in spec.node_sets)}
+    assert sets.keys() == {
+        *("accounting", "admin", "controller", "database", "login"),
+        *(node_set.name for node_set in spec.node_sets),
+    }
     for node_set in spec.node_sets:
         assert sets[node_set.name].inputs["spec"]["replicas"] == node_set.replicas
 

@@ -1,4 +1,4 @@
-"""What a program may give to SlurmCluster, and how it hears of what it may not."""
+"""Arguments of SlurmCluster, and the errors about others."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -129,4 +129,4 @@ def test_images_may_be_known_only_after_another_resource_exists() -> None:
     assert pod["containers"][0]["image"] == "registry.example/worker:9"
 
 
-IMAGE_ROLES = ("controller", "worker", "login", "munge", "jail_tools")
+IMAGE_ROLES = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools")

@@ -22,6 +22,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
     hpc-cpu-drain-gate                pulumi-python:dynamic/soperator:DrainGate
     hpc-cpu-ready                     pulumi-python:dynamic/soperator:NodesReady
   hpc-drain-gate                      pulumi-python:dynamic/soperator:DrainGate
+  hpc-health                          pulumi-python:dynamic/soperator:ConfigFiles
   hpc-jail                            soperator-pulumi:index:Jail
     hpc-jail                          kubernetes:core/v1:PersistentVolumeClaim protect retain
     hpc-jail-populate-21c39bb3a094    kubernetes:batch/v1:Job
@@ -47,6 +48,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
   hpc-removed-node-sets               pulumi-python:dynamic/soperator:RemovedNodeSets
   hpc-slurm-config                    pulumi-python:dynamic/soperator:ConfigFiles
+  hpc-slurm-version                   pulumi-python:dynamic/soperator:SlurmVersion
   hpc-slurmctld-state                 kubernetes:core/v1:PersistentVolumeClaim protect retain
   hpc-ssh-host-key                    random:index/randomBytes:RandomBytes
   hpc-ssh-host-key-secret             kubernetes:core/v1:Secret
@@ -82,6 +84,7 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "PersistentVolumeClaim/slurmctld-state",
         "ConfigMap/slurm-config",
         "ConfigMap/users",
+        "ConfigMap/health",
         "ConfigMap/ssh-keys",
         "ConfigMap/sshd-config",
         "NetworkPolicy/admin-egress",
@@ -99,8 +102,8 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
     }
 
 
-def tree(recorded: tuple[Recorded, ...]) -> list[str]:
-    """One line a resource, below its parent."""
+def tree(recorded: tuple[Recorded, ...], width: int = 38) -> list[str]:
+    """One line a resource, below its parent. The types stand in a column of their own."""
     children: dict[str, list[Recorded]] = {}
     for each in recorded:
         children.setdefault(each.parent, []).append(each)
@@ -109,7 +112,7 @@ def tree(recorded: tuple[Recorded, ...]) -> list[str]:
         found = []
         for each in sorted(children.get(parent, []), key=lambda each: (each.name, each.type)):
             options = " protect" * each.request.protect + " retain" * each.request.retainOnDelete
-            found.append(f"{'  ' * depth}{each.name}".ljust(38) + each.type + options)
+            found.append(f"{'  ' * depth}{each.name}".ljust(width) + each.type + options)
             if each.type.startswith("soperator-pulumi:"):
                 found += lines(each.name, depth + 1)
         return found

@@ -1,4 +1,4 @@
-"""What holds for everything that a cluster registers, whatever the spec."""
+"""Properties of everything that a cluster registers, whatever the spec."""
 
 import pytest
 

@@ -89,6 +89,15 @@ def test_the_jobs_pace_resources_and_place_are_those_of_the_spec() -> None:
     assert (pod["nodeSelector"], pod["priorityClassName"]) == ({"disk": "fast"}, "low")
 
 
+def test_accepted_findings_of_the_storage_reach_the_job_with_their_reasons() -> None:
+    accept = {"hard_links": "no package manager here", "execution": "no admin shell: images = all"}
+    container = containers_of(populate_pod(a_deployment(jail={"storage": {"accept": accept}})))["populate"]
+    assert arguments_of(container)[-4:] == [
+        *("--accept", "execution=no admin shell: images = all"),
+        *("--accept", "hard_links=no package manager here"),
+    ]
+
+
 def test_a_job_that_was_refused_is_not_tried_again_and_a_disrupted_one_is_not_counted() -> None:
     (job,) = (each.inputs["spec"] for each in a_deployment().resources(":Job"))
     assert job["template"]["spec"]["restartPolicy"] == "Never"

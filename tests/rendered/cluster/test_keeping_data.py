@@ -1,4 +1,4 @@
-"""What `destroy` leaves behind, and whose claims are used."""
+"""Objects that `destroy` leaves behind, and owners of the claims in use."""
 
 import pytest
 

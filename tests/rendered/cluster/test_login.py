@@ -1,4 +1,4 @@
-"""How ssh is reached, and by which key it is known."""
+"""Way to ssh, and the key by which it is known."""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who may talk to whom."""
+"""Connections that are open between pods."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() 
 
 
 def outgoing(deployment: Deployment) -> dict[str, Any]:
-    """What may leave the pods of each component of which that is limited."""
+    """Ways out of the pods of each component with limits."""
     return {
         each.inputs["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: each.inputs["spec"]["egress"]
         for each in deployment.resources(":NetworkPolicy")

@@ -1,4 +1,4 @@
-"""What each role's pods may do, hold and ask for."""
+"""Rights, volumes and resources of each role's pods."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands around a node set's StatefulSet, so that no pod goes while a job is on it."""
+"""Resources around a node set's StatefulSet, so that no pod goes while a job is on it."""
 
 import json
 import re

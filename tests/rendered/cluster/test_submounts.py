@@ -139,5 +139,6 @@ def test_what_jobs_see_is_what_their_nodes_pod_has_and_not_yet_what_the_spec_say
     assert files(without) == files(with_data), "a running node would look for a volume that its pod has not"
     command = containers_of(pod_of(with_data, "hpc-cpu"))["slurmd"]["command"]
     binds = [word for word in command if word.startswith("bind=")]
-    assert binds == ["bind=/data:ro", "bind=/dev/shm", "bind=/home", "bind=/tmp"]
+    own = "bind=/run/slurm/job-files:ro"
+    assert binds == ["bind=/data:ro", "bind=/dev/shm", "bind=/home", "bind=/tmp", own]
     assert "binds=/run/slurm/jail-binds" in files(with_data)

@@ -46,7 +46,12 @@ class Pack:
             found += self.analyzed(request)
         resources = [
             analyzer_pb2.AnalyzerResource(
-                type=each.type, properties=each.properties, urn=each.urn, name=each.name, options=each.options
+                type=each.type,
+                properties=each.properties,
+                urn=each.urn,
+                name=each.name,
+                options=each.options,
+                parent=each.options.parent,
             )
             for each in requests
         ]
@@ -88,12 +93,12 @@ def requests_of(deployment: Deployment, before: Deployment | None = None) -> lis
     for view, properties in zip(found, raw, strict=True):
         added = {key: value for key, value in view.props.items() if key not in properties.fields and value is not None}
         whole = {**json_format.MessageToDict(properties), **added}
-        requests.append(request(view.type, view.name, whole, urn=view.urn, protect=view.protect))
+        requests.append(request(view.type, view.name, whole, urn=view.urn, protect=view.protect, parent=view.parent))
     return requests
 
 
 def request(
-    type_: str, name: str, properties: Mapping[str, Any], *, urn: str = "", protect: bool = False
+    type_: str, name: str, properties: Mapping[str, Any], *, urn: str = "", protect: bool = False, parent: str = ""
 ) -> analyzer_pb2.AnalyzeRequest:
     struct = struct_pb2.Struct()
     struct.update({key: value for key, value in properties.items() if not key.startswith("__")})
@@ -102,7 +107,7 @@ def request(
         name=name,
         urn=urn or f"urn:pulumi:test::project::{type_}::{name}",
         properties=struct,
-        options=analyzer_pb2.AnalyzerResourceOptions(protect=protect),
+        options=analyzer_pb2.AnalyzerResourceOptions(protect=protect, parent=parent),
     )
 
 

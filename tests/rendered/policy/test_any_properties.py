@@ -20,7 +20,7 @@ from soperator_pulumi.policy.edits import with_value
 from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.recorded import views
 from soperator_pulumi.policy.stack_rules import stack_rules
-from soperator_pulumi.policy.view import Path
+from soperator_pulumi.policy.value_tree import Path
 from soperator_pulumi.testing import deploy
 from tests.rendered.cluster.clusters import provided
 from tests.rendered.policy.violating import VIOLATING, with_node_set

@@ -18,7 +18,7 @@ STACKS = sorted(file.name.split(".")[1] for file in (paths.ROOT / "stacks").glob
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_stack_violates_no_policy(stack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.images.references", lambda: IMAGES)
+    monkeypatch.setattr("tools.images.references", lambda **_: IMAGES)
     monkeypatch.setattr("tools.ssh.public_key", lambda: KEY)
     config = project.load(Target(project=paths.ROOT, stack=stack, state=tmp_path)).config
     policy = json.loads(config.get("soperator:policy", "{}"))

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi import Platform
 from soperator_pulumi.policy import POLICIES, Environment
 from soperator_pulumi.policy.recorded import Judgement, judge
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import provided
+from tests.rendered.platform.platforms import WHOLE
 from tests.rendered.policy.violating import VIOLATING, WAYS_ROUND, a_cluster
 
 ALL = {policy.name: policy for policy in POLICIES}
@@ -44,6 +46,11 @@ def test_a_cluster_that_prod_takes_violates_nothing(changes: dict[str, Any]) -> 
     assert judge(deploy(a_cluster(**changes), outputs=provided), environment="prod", variables={}).violations == ()
 
 
+def test_a_platform_violates_nothing() -> None:
+    whole = deploy(lambda: Platform("platform", WHOLE), outputs=provided)
+    assert judge(whole, environment="prod", variables={}).violations == ()
+
+
 def test_a_mistake_in_the_stack_s_file_is_reported_once() -> None:
     assert len(judged("policy-configuration").violations) == 1
 
@@ -57,9 +64,10 @@ def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
         assert ALL[name].cure in message
 
 
-@pytest.mark.parametrize("name", WAYS_ROUND)
-def test_a_patch_and_a_list_violate_the_policy_that_their_objects_would(name: str) -> None:
-    assert failing(judge(deploy(WAYS_ROUND[name]), environment="prod", variables={})) == {name}
+@pytest.mark.parametrize("way", WAYS_ROUND)
+def test_no_way_leads_round_a_policy(way: str) -> None:
+    policy, program = WAYS_ROUND[way]
+    assert failing(judge(deploy(program, outputs=provided), environment="prod", variables={})) == {policy}
 
 
 @pytest.mark.parametrize("environment", [*Environment])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+import yaml
 
 from soperator_pulumi import SlurmCluster
 from tests.rendered.cluster.clusters import IMAGES, a_node_set, a_spec
@@ -30,12 +31,21 @@ class Violating:
 def a_cluster(**changes: Any) -> Callable[[], SlurmCluster]:
     """A cluster that prod takes as it is, with changes."""
     egress = {"egress": ["internet", "cluster", "10.20.0.0/16"]}
-    spec = a_spec(**{"login": {"replicas": 2}, "network": egress, **changes})
+    kept: dict[str, Any] = {
+        "accounting": {"dump": {}},
+        "metrics": {"alerts": {}, "dashboards": True, "events": True, "node_conditions": True},
+        "health": {"long_checks": {"memory_bandwidth": {}}},
+    }
+    spec = a_spec(**{"login": {"replicas": 2}, "network": egress, **kept, **changes})
     return lambda: SlurmCluster("hpc", spec)
 
 
 def with_node_set(**changes: Any) -> Callable[[], SlurmCluster]:
     return a_cluster(node_sets=[a_node_set(**changes)])
+
+
+def of_sizes(**replicas: int) -> Callable[[], SlurmCluster]:
+    return a_cluster(node_sets=[a_node_set(name=name, replicas=number) for name, number in replicas.items()])
 
 
 def web(pod: Mapping[str, Any] | None = None, container: Mapping[str, Any] | None = None, replicas: int = 1) -> None:
@@ -96,6 +106,12 @@ def a_cluster_whose_nodes_leave_undrained() -> None:
     with_node_set(replicas=8)()
 
 
+def claims_in_a_namespace() -> None:
+    kept = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+    kubernetes.core.v1.Namespace("shop", metadata={"name": "shop", "labels": LABELS})
+    kubernetes.core.v1.PersistentVolumeClaim("data", metadata=named("data"), opts=kept)
+
+
 GPUS = {"resources": {"limits": {"nvidia.com/gpu": "4", "memory": "8Gi"}}}
 
 
@@ -110,8 +126,69 @@ def a_list() -> None:
     kubernetes.core.v1.ConfigMapList("settings", items=items)
 
 
-WAYS_ROUND: dict[str, Callable[[], object]] = {"privileged-pods": a_patch, "secrets-in-secrets": a_list}
-"""Programs that violate a policy with other resources than objects of their own."""
+def a_group() -> None:
+    metadata = named("agent")
+    pods = {"spec": {"hostPID": True, "containers": [{"name": "a", "image": "a:1"}], "serviceAccountName": "a"}}
+    kubernetes.yaml.v2.ConfigGroup("agent", objs=[{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, **pods}])
+    closed()
+
+
+def a_manifest() -> None:
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("db"), "data": {"password": "x"}})
+    kubernetes.yaml.v2.ConfigGroup("db", yaml=text)
+
+
+def a_chart() -> None:
+    values = {"auth": {"rootPassword": "hunter2"}}
+    kubernetes.helm.v3.Release("db", kubernetes.helm.v3.ReleaseArgs(chart="mariadb", version="1.2.3", values=values))
+
+
+def a_label_of_ours() -> None:
+    labels = {**LABELS, "app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
+    container = {"name": "a", "image": "a:1", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}
+    spec: Any = {"serviceAccountName": "a", "containers": [container]}
+    kubernetes.core.v1.Pod("agent", metadata=named("agent", labels=labels), spec=spec)
+    closed()
+
+
+def a_child_of_ours() -> None:
+    cluster = a_cluster()()
+    spec: Any = {"serviceAccountName": "a", "containers": [{"name": "a", "image": "a:1", **PROFILE}]}
+    options = pulumi.ResourceOptions(parent=cluster)
+    kubernetes.core.v1.Pod("hpc", metadata=named("agent"), spec=spec, opts=options)
+    closed()
+
+
+def a_patch_that_opens() -> None:
+    closed_web()()
+    spec: Any = {"podSelector": {"matchLabels": {"app": "nothing"}}}
+    kubernetes.networking.v1.NetworkPolicyPatch("open", metadata={"name": "web", "namespace": "shop"}, spec=spec)
+
+
+def a_chart_of_any_version() -> None:
+    chart = kubernetes.helm.v3.RepositoryOptsArgs(repo="https://charts.example")
+    args = kubernetes.helm.v3.ReleaseArgs(chart="monitoring", repository_opts=chart, version=">=1.2")
+    kubernetes.helm.v3.Release("monitoring", args)
+
+
+def a_namespace_of_privileged_pods() -> None:
+    labels = {**LABELS, "pod-security.kubernetes.io/enforce": "privileged"}
+    kubernetes.core.v1.Namespace("agents", metadata={"name": "agents", "labels": labels})
+
+
+PROFILE = {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}
+
+WAYS_ROUND: dict[str, tuple[str, Callable[[], object]]] = {
+    "a patch": ("privileged-pods", a_patch),
+    "a list": ("secrets-in-secrets", a_list),
+    "a group of objects": ("privileged-pods", a_group),
+    "a manifest in a text": ("secrets-in-secrets", a_manifest),
+    "a chart's values": ("secrets-in-secrets", a_chart),
+    "a label of ours": ("privileged-pods", a_label_of_ours),
+    "a parent of ours": ("privileged-pods", a_child_of_ours),
+    "a patch of another object": ("network-policies", a_patch_that_opens),
+}
+"""Policies, and programs that violate them by other ways than with objects of their own."""
 
 VIOLATING: dict[str, Violating] = {
     "policy-configuration": Violating(a_cluster(), policy={"settings": {"pinned-images": {"registry": ["r.example"]}}}),
@@ -122,13 +199,19 @@ VIOLATING: dict[str, Violating] = {
     ),
     "service-account-tokens": Violating(closed_web(pod={"serviceAccountName": None})),
     "pinned-images": Violating(a_cluster(images={**IMAGES, "worker": "registry.example/worker:latest"})),
+    "pinned-charts": Violating(a_chart_of_any_version),
+    "privileged-namespaces": Violating(a_namespace_of_privileged_pods),
     "secrets-in-secrets": Violating(a_config_map(named("settings"), **{"munge.key": "bXVuZ2U="})),
     "marked-secrets": Violating(lambda: kubernetes.Provider("other", kubeconfig=CREDENTIALS)),
     "kept-data": Violating(a_cluster(storage={"keep": False})),
+    "kept-namespaces": Violating(claims_in_a_namespace),
+    "encrypted-rest": Violating(a_cluster(rest={})),
+    "accounting-dumps": Violating(a_cluster(accounting={})),
     "login-replicas": Violating(a_cluster(login={"replicas": 1})),
     "drain-policies": Violating(with_node_set(drain={"wait": False})),
     "cancelled-jobs": Violating(with_node_set(drain={"on_timeout": "cancel"})),
-    "scale-down": Violating(with_node_set(replicas=2), before=with_node_set(replicas=8)),
+    "scale-down": Violating(of_sizes(cpu=2, large=40), before=of_sizes(cpu=8, large=40)),
+    "cluster-scale-down": Violating(of_sizes(cpu=1, large=1), before=of_sizes(cpu=2, large=2)),
     "undrained-nodes": Violating(a_cluster_whose_nodes_leave_undrained),
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
@@ -140,5 +223,10 @@ VIOLATING: dict[str, Violating] = {
     "network-policies": Violating(web),
     "disruption-budgets": Violating(a_cluster_whose_budgets_select_nothing),
     "gpu-quota": Violating(closed_web(container=GPUS, replicas=3), policy={"settings": {"gpu-quota": {"limit": 8}}}),
+    "alert-rules": Violating(a_cluster(metrics={"dashboards": True})),
+    "health-checks": Violating(
+        a_cluster(health={"enabled": False, "long_checks": {"memory_bandwidth": {}}}),
+    ),
+    "long-checks": Violating(a_cluster(health={})),
     "unused-exceptions": Violating(a_cluster(), policy={"exceptions": {"host-paths": {"reason": "an old disk"}}}),
 }

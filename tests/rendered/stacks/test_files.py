@@ -22,7 +22,7 @@ def deployed(stack: str) -> Deployment:
 
 def images(deployment: Deployment) -> set[str]:
     """The images of all pods."""
-    sets = deployment.resources("StatefulSet") + deployment.resources("Job")
+    sets = deployment.resources("StatefulSet") + deployment.resources(":Job")
     pods = [each.inputs["spec"]["template"]["spec"] for each in sets]
     return {each["image"] for pod in pods for key in ("containers", "initContainers") for each in pod.get(key, [])}
 
@@ -60,7 +60,7 @@ def test_production_has_logins_to_spare_and_keeps_its_data() -> None:
 
     assert deployment.one("hpc-login", "StatefulSet").inputs["spec"]["replicas"] >= 2
     claims = deployment.resources("PersistentVolumeClaim")
-    assert len(claims) == 2
+    assert len(claims) == 4  # jail, state, database and dumps
     assert all(claim.request.protect and claim.request.retainOnDelete for claim in claims)
 
 

@@ -45,6 +45,13 @@ def test_one_cluster_has_the_name_of_its_description_and_exports_by_themselves()
     assert deployment.exports.keys() == EXPORTS
 
 
+def test_messages_about_the_kubernetes_of_one_of_several_clusters_name_the_key_of_that_one() -> None:
+    several = run(clusters={"blue": a_cluster(name="blue"), "green": a_cluster(name="green")})
+    keys = {name: several.one(f"{name}-prerequisites").inputs["where"] for name in ("blue", "green")}
+    assert keys == {"blue": "soperator:clusters.blue", "green": "soperator:clusters.green"}
+    assert run(cluster=a_cluster(name="hpc2")).one("hpc2-prerequisites").inputs["where"] == "soperator:cluster"
+
+
 def test_several_clusters_have_exports_by_their_names_and_the_defaults_in_each() -> None:
     clusters = {"blue": a_cluster(name="blue"), "green": {**a_cluster(), "name": None, "labels": {"team": "b"}}}
     deployment = run(clusters=clusters, defaults={"labels": {"team": "a", "site": "x"}})
@@ -69,7 +76,7 @@ the configuration of stack test has 6 problems:
   soperator:clusters.blue.login.replicsa: unknown key. Did you mean "replicas"?
   soperator:clusters.blue.node_sets[0].memory_gib: got 0, needs a number of GiB without a unit, such as 2 or 0.5, \
 from 0.125 to 1000000.
-  soperator:defaults.slurm.extra.X: Slurm 24.11 has no such setting. See slurm.conf(5) for its settings.
+  soperator:defaults.slurm.extra.X: Slurm has no such setting. See slurm.conf(5) for its settings.
   soperator:clusters.green.cluster_domain: got "_", needs the name of a Kubernetes object: lower case letters, \
 digits, '-' and '.'.
   soperator:clusters.green.users[0].uid: missing. It has no default: give it."""

@@ -47,3 +47,19 @@ def test_the_one_hierarchy_of_cgroup_v2_stays_as_it_is_and_jobs_see_nothing_of_i
 
     assert str(cgroups) not in worker.calls.read_text()
     assert list((worker.root / "jail-cgroups").iterdir()) == []
+
+
+def test_jobs_leave_the_pods_cgroup_of_devices_for_one_that_allows_the_pods_devices_alone(worker: Worker) -> None:
+    cgroups = worker.root / "cgroup"
+    own = cgroups / "devices/slurm_cpu-4"
+    (own / "uid_2001/job_7").mkdir(parents=True)
+    (worker.root / "dev/shm").mkdir()
+    (worker.root / "dev/null").symlink_to("/dev/null")
+    (worker.root / "dev/shm/file").touch()
+    # As in a hierarchy, each write is an entry; a file of a test keeps the last one.
+    (own / "devices.allow").symlink_to(worker.root / "allowed")
+    worker.options["cgroups"] = True
+    worker.start()
+    assert (own / "devices.deny").read_text() == "a\n"
+    assert (worker.root / "allowed").read_text() == "c 1:3 rwm\n"
+    assert not (own / "uid_2001").exists(), "the kernel takes no other list above it"

@@ -30,6 +30,7 @@ def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see
     assert closed == [
         f"mount -o remount,bind,{options} /tmp",
         f"mount -o remount,bind,ro=recursive,{options} /data",
+        f"mount -o remount,bind,{options} /home",  # of the runtime, not of the pod
     ]
     assert (worker.root / "jail-binds").read_text() == "bind=/tmp\nbind=/data:ro\n"
     assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
@@ -59,6 +60,15 @@ def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
     assert begun.read_text() == f"cpu-4\n{POD_START}\n{NEWCOMER_SECONDS}\n"
 
 
+def test_a_new_node_that_a_check_has_to_verify_registers_so_and_nobody_puts_it_into_service(worker: Worker) -> None:
+    worker.options["verify_new_nodes"] = True
+    started = " ".join(worker.start())
+
+    assert 'State=DRAIN Reason="health: not verified"' in started
+    assert POD_START not in started
+    assert not (worker.root / "put-into-service").exists()
+
+
 @pytest.mark.parametrize("change", ["other=1", "memory_mib="])
 def test_an_image_of_another_version_than_the_program_ends_in_words_that_name_it(worker: Worker, change: str) -> None:
     command = [word for word in worker.start_command() if not word.startswith(change)]
@@ -78,7 +88,7 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
-    only_of_scripts = {"MESSAGE_QUEUES", "PROC"}
+    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PROC"}
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: here[name] for name in paths().keys() - only_of_scripts
     }

@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from soperator_pulumi.cluster.mounts import scratch
 from soperator_pulumi.cluster.worker_scripts import (
@@ -86,7 +87,8 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
-        self.options = {"lock_memory": False, "cgroups": False}
+        self.options: dict[str, Any] = {"lock_memory": False, "cgroups": False}
+        self.conf = CONF
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
         programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
@@ -102,16 +104,27 @@ class Worker:
         own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
         self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
         (root / "proc/self").mkdir(parents=True)
+        (root / "dev").mkdir()
         self.write(**{"slurmd": "0", "looks": "0", "clock": "0", "proc/self/mountinfo": MOUNTINFO})
 
     def write(self, **files: str) -> None:
         for name, content in files.items():
             (self.root / name).write_text(content)
 
-    def node(self, state: str, reason: str = "", *, cpus: int = 4, features: str = "cpu,ib", weight: int = 3) -> None:
+    def node(
+        self,
+        state: str,
+        reason: str = "",
+        *,
+        cpus: int = 4,
+        features: str = "cpu,ib",
+        weight: int = 3,
+        gres: str = "(null)",
+    ) -> None:
         self.write(
             node=f"NodeName=cpu-4 Arch=x86_64\n   CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.1\n"
-            f"   AvailableFeatures={features}\n   ActiveFeatures={features}\n   RealMemory=1024 AllocMem=0\n"
+            f"   AvailableFeatures={features}\n   ActiveFeatures={features}\n   Gres={gres}\n"
+            "   RealMemory=1024 AllocMem=0\n"
             f"   State={state} ThreadsPerCore=1 TmpDisk=0 Weight={weight} Owner=N/A\n   Partitions=main \n"
         )
         if reason:
@@ -151,7 +164,7 @@ class Worker:
     def start_command(self) -> list[str]:
         return start_command(
             OWNER,
-            CONF,
+            self.conf,
             [scratch("tmp", "/tmp"), scratch("data", "/data", read_only=True)],
             ["bind=/tmp", "bind=/data:ro"],
             processes=4096,

@@ -180,3 +180,58 @@ nodesets: {{cpu: {NODE_SET}, own: {{podSpec: {{priorityClassName: mine}}}}}}
 
     assert cluster["controller"]["priority_class"] == "high"
     assert [each["priority_class"] for each in cluster["node_sets"]] == ["high", "mine"]
+
+
+@pytest.mark.parametrize("kind", ["nodesets", "loginsets", "partitions"])
+def test_a_set_that_is_no_mapping_is_of_no_known_form(kind: str, tmp_path: Path) -> None:
+    conversion = converted(tmp_path, f"clusterName: hpc\n{kind}: {{a: 3}}\n")
+    assert fate_of(conversion, f"{kind}.a") is Fate.UNKNOWN
+
+
+def test_accounting_keeps_its_database_and_the_ages_of_its_records(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+accounting:
+  enabled: true
+  storageConfig:
+    {{host: db.example.com, port: 3307, database: acct, username: me, passwordKeyRef: {{name: mine, key: word}}}}
+  extraConfMap: {{PurgeJobAfter: 12month, DebugLevel: debug2}}
+nodesets: {{a: {NODE_SET}}}
+"""
+    conversion = converted(tmp_path, text)
+    accounting = conversion.cluster["accounting"]
+
+    password = {"secret": "mine", "key": "word"}
+    external = {"host": "db.example.com", "port": 3307, "database": "acct", "user": "me", "password": password}
+    assert accounting == {"database": {"external": external}, "purge": {"jobs": "12 months"}}
+    assert fate_of(conversion, "accounting.extraConfMap.DebugLevel") is Fate.NOT_POSSIBLE
+    assert {"accounting", "rest"} <= conversion.cluster["images"].keys()
+    assert "database" not in conversion.cluster["images"]
+    parse_cluster(completed(conversion))
+
+
+def test_a_slurmdbd_elsewhere_has_no_counterpart(tmp_path: Path) -> None:
+    text = f"""
+clusterName: hpc
+accounting: {{enabled: true, external: true, externalConfig: {{host: slurmdbd.example.com}}}}
+nodesets: {{a: {NODE_SET}}}
+"""
+    assert fate_of(converted(tmp_path, text), "accounting.externalConfig.host") is Fate.NOT_POSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("monitor", "metrics"),
+    [
+        ("{enabled: true, interval: 1m, scrapeTimeout: 25s}", {"pod_monitor": True, "interval": "1m"}),
+        ("{enabled: false}", {"pod_monitor": False}),
+        ("{enabled: true, interval: 1s}", {"pod_monitor": True}),
+    ],
+)
+def test_metrics_of_slurmctld_are_those_of_the_exporter(
+    tmp_path: Path, monitor: str, metrics: dict[str, object]
+) -> None:
+    text = f"controller: {{metrics: {{enabled: true, serviceMonitor: {monitor}}}}}\nnodesets: {{a: {NODE_SET}}}\n"
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["metrics"] == metrics
+    parse_cluster(completed(conversion))

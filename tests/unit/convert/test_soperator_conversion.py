@@ -301,3 +301,99 @@ def test_node_sets_in_values_that_are_not_overridden_are_taken(tmp_path: Path) -
 
     assert [each["name"] for each in conversion.cluster["node_sets"]] == ["cpu", "gpu"]
     assert Fate.UNKNOWN not in {each.fate for each in conversion.entries}
+
+
+def test_accounting_and_the_rest_api_are_on_where_they_are_on(tmp_path: Path) -> None:
+    services = """
+  accounting:
+    enabled: true
+    externalDB:
+      {enabled: true, host: db.example.com, port: 3306, user: me, passwordSecretKeyRef: {name: mine, key: word},
+       tls: {serverCASecretRef: authority, clientCertSecretRef: client}}
+    slurmdbdConfig: {purgeJobAfter: 12month, purgeTXNAfter: soon}
+  rest: {enabled: true, size: 2, threadCount: 3}
+"""
+    cluster = CLUSTER.replace("{login: ", "\n  login: ").replace("]}}\n", f"]}}{services}")
+    conversion = converted(tmp_path, flux(cluster))
+
+    password, authority = {"secret": "mine", "key": "word"}, {"secret": "authority"}
+    database = {"host": "db.example.com", "port": 3306, "user": "me", "password": password, "authority": authority}
+    assert conversion.cluster["accounting"] == {"database": {"external": database}, "purge": {"jobs": "12 months"}}
+    assert conversion.cluster["rest"] == {"replicas": 2}
+    for left in ("tls.clientCertSecretRef", "slurmdbdConfig.purgeTXNAfter", "rest.threadCount"):
+        assert [fate for fate, _ in fates(conversion, left).values()] == [Fate.NOT_POSSIBLE]
+    parse_cluster(completed(conversion))
+
+
+def test_a_database_of_mariadb_operator_stays_one(tmp_path: Path) -> None:
+    services = """
+  accounting:
+    {enabled: true, mariadbOperator: {enabled: true, replicas: 3, storage: {storageClassName: fast}}}
+"""
+    cluster = CLUSTER.replace("{login: ", "\n  login: ").replace("]}}\n", f"]}}{services}")
+    conversion = converted(tmp_path, flux(cluster))
+
+    operator = {"replicas": 3, "storage_class": "fast"}
+    assert conversion.cluster["accounting"] == {"database": {"mariadb_operator": operator}}
+    parse_cluster(completed(conversion))
+
+
+ACTIVE_CHECKS = """
+soperatorActiveChecks:
+  enabled: true
+  overrideValues:
+    images: {slurmJob: example.com/check:1}
+    checks:
+      gpu-checks: {schedule: "0 3 * * *", failureReactions: {drainSlurmNode: null}}
+      dcgmi-diag-r3: {enabled: true, suspend: false, schedule: "0 4 * * 0"}
+      ours: {enabled: true, checkType: slurmJob, slurmJobSpec: {sbatchScript: "#!/bin/sh"}}
+      manage-jail-state-dry-run: {enabled: false}
+"""
+GPU_NODES = """
+nodesets:
+  - {name: gpu, slurmd: {resources: {cpu: 16, memory: 64Gi, gpu: 8}}, gpu: {enabled: true}}
+"""
+
+
+def test_active_checks_of_gpus_are_long_checks(tmp_path: Path) -> None:
+    conversion = converted(tmp_path, flux(CLUSTER, GPU_NODES) + ACTIVE_CHECKS)
+
+    assert conversion.cluster["health"]["long_checks"] == {
+        "nccl_bandwidth": {"enabled": True, "schedule": "0 3 * * *", "nodes_per_run": 200, "action": "log"},
+        "gpu_diagnostics": {"enabled": True, "schedule": "0 4 * * 0", "arguments": {"level": 3}},
+    }
+    found = {path: fate for path, (fate, _) in fates(conversion, "overrideValues.checks.").items()}
+    assert found["ours.slurmJobSpec.sbatchScript"] is Fate.NOT_POSSIBLE
+    assert found["manage-jail-state-dry-run.enabled"] is Fate.NOT_NEEDED
+    parse_cluster(completed(conversion))
+
+
+@pytest.mark.parametrize(
+    ("node_sets", "checks"), [(NODE_SETS, ACTIVE_CHECKS), (GPU_NODES, "soperatorActiveChecks: {enabled: false}\n")]
+)
+def test_without_gpus_or_active_checks_there_is_no_long_check(tmp_path: Path, node_sets: str, checks: str) -> None:
+    assert "health" not in converted(tmp_path, flux(CLUSTER, node_sets) + checks).cluster
+
+
+def metrics_of(folder: Path, cluster: str) -> object:
+    """Return the metrics of a cluster, which deploys with them."""
+    conversion = converted(folder, flux(cluster))
+    parse_cluster(completed(conversion))
+    return conversion.cluster.get("metrics")
+
+
+def exporters(exporter: str, endpoint: str) -> str:
+    """Return a cluster with both of soperator's exporters, as they are given."""
+    head, _, rest = CLUSTER.partition("slurmNodes: {")
+    return f"{head}slurmNodes: {{exporter: {exporter}, controller: {{openMetrics: {endpoint}}}, {rest}"
+
+
+def test_the_exporter_s_switch_and_interval_are_those_of_metrics(tmp_path: Path) -> None:
+    cluster = exporters("{enabled: true, podMonitorConfig: {interval: 1m}, collectionInterval: 45s}", "{enabled: true}")
+    assert metrics_of(tmp_path, cluster) == {"pod_monitor": True, "interval": "45s"}
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_metrics_are_on_where_one_of_both_exporters_is(tmp_path: Path, *, on: bool) -> None:
+    cluster = exporters("{enabled: false, collectionInterval: 45s}", f"{{enabled: {str(on).lower()}}}")
+    assert metrics_of(tmp_path, cluster) == ({"pod_monitor": True} if on else None)

@@ -34,11 +34,11 @@ class NodeSet:
 
 @dataclass(frozen=True)
 class Program:
-    """What the user wants."""
+    """Wish of the user."""
 
     node_sets: Mapping[str, NodeSet]
     other_way_round: bool = False
-    """Whether the last node set comes first."""
+    """True where the last node set comes first."""
 
 
 @dataclass

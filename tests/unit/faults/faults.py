@@ -1,4 +1,4 @@
-"""What goes wrong, and what others do meanwhile: chosen by bytes, before and around every call that our code makes.
+"""Faults, and acts of others meanwhile: chosen by bytes, before and around every call that our code makes.
 
 A trace is a string of bytes. Each call takes one: small values, and all past the end, are quiet, so that what
 hypothesis takes away is what the trace does not need.
@@ -89,7 +89,7 @@ class Faults:
     quiet: int = QUIET
     on: bool = False
     dead: bool = False
-    """Whether the process that makes the calls was killed."""
+    """True where the process that makes the calls was killed."""
     happened: int = 0
     """In this run."""
     unbearable: int = 0
@@ -257,6 +257,9 @@ class FaultyKube:
         found = self._call(f"find {path}", lambda: world.kubernetes.find(path, labels, fields))
         watch.looked("pods", moment)
         return found
+
+    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        return self._call(f"create {path}", lambda: self.faults.world.kubernetes.create(path, body, dry_run=dry_run))
 
     def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:
         del manager

@@ -1,4 +1,4 @@
-"""What must hold at every step of every trace, judged by the model's truth and not by any answer.
+"""Invariants at every step of every trace, judged by the model's truth and not by any answer.
 
 Nobody can exclude what somebody else does between our last look and our act: an admin who lifts our drain, sets an own
 one or scales a StatefulSet, a slurmctld that crashes and forgets its newest drain. What they did to a node after the
@@ -34,7 +34,7 @@ class ViolationError(AssertionError):
 
 
 def ours(reason: str) -> bool:
-    """Whether a reason is exactly a marker of ours: written for the model, so that an error in the product's shows."""
+    """Return True for a marker of ours: written for the model, so that an error in the product's shows."""
     return _OURS.fullmatch(reason) is not None
 
 
@@ -77,9 +77,9 @@ class Watch:
     placed: dict[int, int] = field(default_factory=dict)
     """When a job last changed by itself or by somebody else."""
     policies: dict[str, Sequence[DrainSpec]] = field(default_factory=dict)
-    """What may be in force for a node set in this run: its program's policy, or what resources have recorded."""
+    """Policies that may be in force for a node set in this run: its program's, or those of resources' records."""
     budgets: dict[str, Share] = field(default_factory=dict)
-    """How many nodes of a node set a rolling update may take out of service."""
+    """Number of nodes of a node set that a rolling update may take out of service."""
     drained_at: int = 0
     """When we last drained a node."""
     pass_reason: str = ""
@@ -88,11 +88,11 @@ class Watch:
     run_moment: int = 0
     previewing: bool = False
     belated: bool = False
-    """Whether a command is done now of which its caller has been told that it was lost."""
+    """True where a command is done now of which its caller has been told that it was lost."""
     wrong_place: bool = False
-    """Whether this run is connected to another cluster, or a namespace made anew."""
+    """True where this run is connected to another cluster, or a namespace made anew."""
     controller_lost: bool = False
-    """Whether the user has said that the controller is gone for good."""
+    """True where the user has said that the controller is gone for good."""
     disturbed: set[str] = field(default_factory=set)
     """Nodes to which anything else than our own acts happened in this run, or in the preview before it."""
     drains: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class Watch:
         self.believed, self.pass_reason = {kind: Look() for kind in KINDS}, ""
 
     def has_seen_its_drains(self) -> bool:
-        """Whether a true answer has come since we last drained a node."""
+        """True where a true answer has come since we last drained a node."""
         return self.looks["nodes"].moment > self.drained_at
 
     def happens(self) -> int:
@@ -188,7 +188,7 @@ class Watch:
             self._violated(f"a rolling update has {sorted(out)} out of service at a time")
 
     def _held_otherwise(self, name: str) -> bool:
-        """Whether somebody else, or a scale-down that has not come to its end, keeps jobs away."""
+        """True where somebody else, or a scale-down that has not come to its end, keeps jobs away."""
         node = self.slurm.nodes.get(name)
         if node is None:
             return False

@@ -1,4 +1,4 @@
-"""What users, admins, machines and daemons do meanwhile, each as one small event.
+"""Acts of users, admins, machines and daemons meanwhile, each as one small event.
 
 An event says what it did, or nothing where it did not apply. What it does to a node is noted for `Watch`, which excuses
 what nobody could have known.
@@ -237,7 +237,7 @@ EVENTS: dict[str, Event] = {
 }
 
 USUAL = ("job", "job for a node", "job ends", "suspend", "admin drains", "admin resumes", "reserve", "time passes")
-"""What happens more often than the rest."""
+"""Events that happen more often than the rest."""
 
 
 def mend(world: World) -> None:

@@ -30,7 +30,7 @@ PROVIDERS: Mapping[str, type[LiveProvider]] = {
 
 @dataclass
 class Stage:
-    """What the providers are connected to now."""
+    """World that the providers are connected to now."""
 
     faults: Faults | None = None
     _kube: FaultyKube | None = None

@@ -13,6 +13,7 @@ from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.operations.nodes import node_cleanup, recreation
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_run import DrainRun
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.nodes.scale_down import ScaleDown
 from soperator_pulumi.operations.nodes.undrain import Undrain
@@ -121,6 +122,10 @@ def _replacing_is_no_reason(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ScaleDown, "_is_replaced", lambda _self, _live: False)
 
 
+def _a_starting_pod_counts_as_free(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LiveNodeSet, "_starts", lambda *_, **__: False)
+
+
 def _waves_of_any_size(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recreation, "next_wave", lambda outdated, *_others: tuple(outdated))
 
@@ -165,6 +170,10 @@ MUTATIONS: dict[str, Mutation] = {
     "a node that slurmctld does not know yet takes no job at once": Mutation(
         lambda patch: patch.setattr(worker_scripts, "NEWCOMER_SECONDS", 0),
         replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "machine lost", "machines full", "time passes")),
+    ),
+    "a node whose slurmd is starting is not free": Mutation(
+        _a_starting_pod_counts_as_free,
+        replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "time passes")),
     ),
     "a marker is ours only when it is exactly ours": Mutation(
         _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))

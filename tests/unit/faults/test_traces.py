@@ -46,3 +46,14 @@ def test_no_job_and_no_drain_of_others_is_lost_whatever_goes_wrong(series: int) 
 
     holds()
     print(f"{count} fault traces")  # noqa: T201 how many there were is part of the result
+
+
+REPEATED_CANCEL = (
+    "0001000000000000000000860000040400000700ec000000000000000000000000d2290400000000000000d20000d2d200d2"
+    "7c01000000000000000000d20000d2fad200d2"
+)
+"""A trace: the answer to a cancel is lost, and the job, requeued meanwhile, runs on nodes that stay."""
+
+
+def test_a_cancel_that_is_repeated_spares_a_job_that_runs_elsewhere_by_now() -> None:
+    play(bytes.fromhex(REPEATED_CANCEL))

@@ -27,7 +27,7 @@ CHANGES = (
     "wrong place",
     "controller lost",
 )
-"""What a user does in one run. In the wrong place the kubeconfig is another cluster's."""
+"""Acts of a user in one run. In the wrong place the kubeconfig is another cluster's."""
 
 _SIZES = (3, 2, 1, 4, 0)
 _TIMEOUTS_SECONDS = (60, 10, 0, 300)

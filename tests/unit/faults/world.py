@@ -25,7 +25,7 @@ class World(FakeClock):
     watch: Watch = field(init=False)
     reported: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    """What happened, in order: the story of a trace that fails."""
+    """Events in their order: the story of a trace that fails."""
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.slurm)

@@ -22,7 +22,7 @@ NAME = "NodesReady gpu"
 
 @dataclass
 class Model:
-    """What a test does with it. Nothing fails by chance."""
+    """Acts of a test on it. Nothing fails by chance."""
 
     world: World = field(default_factory=World)
 
@@ -54,7 +54,7 @@ class Model:
         return [*self.world.reported]
 
     def differs(self) -> bool:
-        """Whether NodesReady sees something to do for the program as it is."""
+        """Return True where NodesReady sees something to do for the program as it is."""
         self._begin()
         olds = self.engine.state[NAME]
         news = dict(self.engine._wanted(self.program))[NAME]

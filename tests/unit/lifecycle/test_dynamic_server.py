@@ -21,7 +21,7 @@ from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
-from tests.unit.lifecycle.test_providers import CONFIG_FILES, PREREQUISITES
+from tests.unit.lifecycle.recorded_world import CONFIG_FILES, PREREQUISITES
 
 NODES = {
     "namespace": "hpc",

@@ -10,7 +10,7 @@ from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from tests.fakes.objects import NAMESPACE, SELECTOR
 from tests.fakes.small_world import SmallWorld
-from tests.unit.lifecycle.test_providers import PREREQUISITES
+from tests.unit.lifecycle.recorded_world import PREREQUISITES
 
 OWN, OTHER = "urn:pulumi:dev::infra::x:index:SlurmCluster::hpc", "urn:pulumi:prod::infra::x:index:SlurmCluster::hpc"
 MARK = f"/api/v1/namespaces/{NAMESPACE}/configmaps/soperator-pulumi"

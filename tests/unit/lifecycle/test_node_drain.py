@@ -30,7 +30,7 @@ def model() -> Iterator[Model]:
 
 
 def differs(model: Model, **changes: Any) -> bool:
-    """Whether NodeDrain sees something to do."""
+    """Return True where NodeDrain sees something to do."""
     STAGE.begin(model.faults)
     model.world.reported.clear()
     model.commands.clear()
@@ -263,6 +263,16 @@ def test_a_pod_that_never_started_does_not_hold_up_a_scale_down(model: Model) ->
     model.up(5, wait_until_ready=False)
     model.up(2)
     assert sorted(model.pods) == ["gpu-0", "gpu-1"]
+
+
+def test_a_pod_that_is_starting_is_awaited_and_drained_before_its_node_leaves(model: Model) -> None:
+    model.up(4)
+    model.world.kubernetes.sets["gpu"].replicas = 5
+    model.world.advance(0.1)
+    assert not model.pods["gpu-4"].slurmd
+    model.up(3)
+    assert sorted(model.pods) == ["gpu-0", "gpu-1", "gpu-2"]
+    assert any("slurmd is starting there" in line for line in model.world.log)
 
 
 def test_pods_whose_slurmd_never_reached_slurmctld_do_not_hold_up_a_scale_down(model: Model) -> None:

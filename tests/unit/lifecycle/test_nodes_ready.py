@@ -223,7 +223,7 @@ def be_late(kubernetes: Kubernetes, seconds: float) -> None:
 
 
 def test_a_template_that_kubernetes_has_not_looked_at_is_waited_for(model: Model) -> None:
-    """What it says of the pods is about the template of before."""
+    """The report on the pods is about the template of before."""
     be_late(model.world.kubernetes, 30)
     model.up(3, template="b")
     assert model.revisions() == ["b", "b", "b"]

@@ -1,4 +1,4 @@
-"""What a Kubernetes cluster lacks for a SlurmCluster, all at once."""
+"""Needs of a SlurmCluster that a Kubernetes does not meet, all at once."""
 
 import base64
 from typing import Any
@@ -277,3 +277,25 @@ def test_an_api_that_may_not_be_asked_for_its_addresses_is_a_problem_among_other
     reported = found(Forbidding(), missing)
     assert [each.partition(":")[0] for each in reported] == ["login.priority_class", "network.api_servers"]
     assert "endpointslices: forbidden. List its addresses here" in reported[1]
+
+
+POD_MONITOR = reference(
+    "metrics.pod_monitor", "CustomResourceDefinition", "podmonitors.monitoring.coreos.com", holds="v1"
+)
+
+
+def test_a_kind_of_an_operator_that_is_not_there_is_refused_with_both_cures() -> None:
+    (problem,) = found(SmallWorld(), POD_MONITOR)
+    assert problem == (
+        "metrics.pod_monitor: needs Prometheus' operator, but the API server knows no "
+        "podmonitors.monitoring.coreos.com (v1). Install it (platform.kube_prometheus_stack does), or set "
+        "metrics.pod_monitor: false. Where the program itself installs it in another way, before the cluster, give the "
+        "cluster platform: {kube_prometheus_stack: true}."
+    )
+
+
+@pytest.mark.parametrize(("served", "count"), [("podmonitors", 0), ("servicemonitors", 1)])
+def test_a_kind_is_there_when_the_api_server_serves_it(served: str, count: int) -> None:
+    world = SmallWorld()
+    world.objects["/apis/monitoring.coreos.com/v1"] = {"resources": [{"name": served}]}
+    assert len(found(world, POD_MONITOR)) == count

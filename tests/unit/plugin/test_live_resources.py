@@ -20,7 +20,7 @@ from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from tests.fakes.jail import wanted
 from tests.fakes.objects import CONFIG_MAPS, NAMESPACE, SELECTOR
 from tests.fakes.small_world import SmallWorld
-from tests.unit.lifecycle.test_providers import CONFIG_FILES, NAMESPACE_PATH, PREREQUISITES
+from tests.unit.lifecycle.recorded_world import CONFIG_FILES, NAMESPACE_PATH, PREREQUISITES
 from tests.unit.plugin.driver import (
     FakeEngine,
     configuration,
@@ -124,7 +124,7 @@ def test_inputs_of_a_wrong_type_are_failures_with_their_paths(plugin: ResourcePr
     bad = {**FILES, "readers": [{"component": "controller"}], "after_sync": "never"}
     found = {each.property: each.reason for each in checked(plugin, "ConfigFiles", bad).failures}
     assert found.keys() == {"readers[0].container", "after_sync"}
-    assert found["after_sync"] == "Input should be 'nothing', 'slurm' or 'sshd'."
+    assert found["after_sync"] == "Input should be 'nothing', 'slurm', 'sshd' or 'slurmdbd'."
 
 
 def test_problems_of_the_surroundings_are_one_failure(plugin: ResourceProviderStub, world: SmallWorld) -> None:

@@ -15,6 +15,7 @@ from pulumi.runtime.rpc import UNKNOWN
 
 import soperator_pulumi
 from soperator_pulumi import SlurmCluster
+from soperator_pulumi.plugin.platform_types import PLATFORM
 from soperator_pulumi.testing import deploy
 from tests.unit.plugin.driver import (
     CLUSTER,
@@ -33,7 +34,8 @@ from tests.unit.plugin.driver import (
 )
 
 IMAGES: dict[str, Any] = dict.fromkeys(
-    ("controller", "worker", "login", "munge", "jailTools", "jail"), "registry.example/image:1"
+    ("controller", "worker", "login", "accounting", "database", "munge", "jailTools", "jail"),
+    "registry.example/image:1",
 )
 INPUTS: dict[str, Any] = {
     "images": IMAGES,
@@ -112,7 +114,7 @@ def test_the_spelling_of_other_languages_reaches_the_spec_and_keys_of_the_users_
 def test_what_acts_on_the_cluster_is_served_by_the_plugin_that_made_the_cluster(made: Made) -> None:
     acting = [each for each in made.engine.of("soperator-pulumi:index:") if each.custom]
     assert {each.provider for each in acting} == {f"{PROVIDER}::{PROVIDER_ID}"}
-    assert len({each.type for each in acting}) == 9
+    assert len({each.type for each in acting}) == 13
     assert not made.engine.of("pulumi-python:dynamic")
     assert not any("__provider" in each.object.fields for each in made.engine.registered)
 
@@ -175,7 +177,7 @@ def test_a_secret_kubeconfig_stays_secret(engine: FakeEngine, plugin: ResourcePr
     for each in holders:
         assert PropertyValue.unmarshal_map(each.object)["kubeconfig"].is_secret
     for each in engine.of("soperator-pulumi:index:"):
-        assert not each.custom or [*each.additionalSecretOutputs] == ["kubeconfig"]
+        assert not each.custom or "kubeconfig" in each.additionalSecretOutputs
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_two_clusters_of_a_program_need_distinct_names(engine: FakeEngine, plugi
 
 def test_a_component_that_there_is_not_is_refused_by_name(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
     words = refused(plugin, a_cluster(engine, INPUTS, type="soperator-pulumi:index:Other"))
-    assert words == f"there is no component soperator-pulumi:index:Other. There is: {CLUSTER}."
+    assert words == f"there is no component soperator-pulumi:index:Other. There are: {CLUSTER}, {PLATFORM.token}."
 
 
 def test_options_of_the_component_reach_its_children(engine: FakeEngine, plugin: ResourceProviderStub) -> None:

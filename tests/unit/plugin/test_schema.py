@@ -12,6 +12,7 @@ import soperator_pulumi
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.plugin.live_kinds import KINDS
 from soperator_pulumi.plugin.package_schema import schema
+from soperator_pulumi.plugin.platform_types import PLATFORM
 
 FILE = Path(__file__).with_name("schema.json")
 CLUSTER = "soperator-pulumi:index:SlurmCluster"
@@ -35,9 +36,9 @@ def properties(found: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]
             yield f"{path}.{name}", each
 
 
-def test_every_key_of_a_cluster_is_described() -> None:
+def test_every_key_of_a_component_is_described() -> None:
     known = schema()
-    objects = {CLUSTER: known["resources"][CLUSTER], **known["types"]}
+    objects = {name: known["resources"][name] for name in (CLUSTER, PLATFORM.token)} | known["types"]
     every = {path: each for name, found in objects.items() for path, each in properties(found, name)}
     assert len(every) > 120
     assert not [path for path, each in every.items() if len(each.get("description", "")) < 5]
@@ -57,6 +58,13 @@ def test_free_keys_are_maps() -> None:
     assert extra["additionalProperties"]["oneOf"] == [{"type": "string"}, {"type": "number"}]
 
 
+def test_a_word_in_place_of_a_description_is_a_value_of_its_own() -> None:
+    known = schema()
+    accounting = known["resources"][CLUSTER]["inputProperties"]["accounting"]
+    assert accounting["oneOf"] == [{"$ref": "#/types/soperator-pulumi:index:Accounting"}, {"type": "string"}]
+    assert "unknownUsers" in known["types"]["soperator-pulumi:index:Accounting"]["properties"]
+
+
 def test_a_kubeconfig_is_secret_wherever_it_is_given() -> None:
     known = schema()
     places = [*known["resources"].values(), known["provider"]]
@@ -66,7 +74,7 @@ def test_a_kubeconfig_is_secret_wherever_it_is_given() -> None:
 
 def test_all_that_acts_on_a_cluster_is_served() -> None:
     assert {kind.resource for kind in KINDS} == {*LiveResource.__subclasses__()}
-    assert {kind.token for kind in KINDS} == schema()["resources"].keys() - {CLUSTER}
+    assert {kind.token for kind in KINDS} == schema()["resources"].keys() - {CLUSTER, PLATFORM.token}
     for kind in KINDS:
         assert kind.provider.__name__ == f"{kind.resource.__name__}Provider"
 

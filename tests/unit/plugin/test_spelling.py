@@ -7,7 +7,9 @@ import pulumi
 import pytest
 
 from soperator_pulumi.cluster import SlurmClusterArgs
+from soperator_pulumi.platform import SlurmPlatformArgs
 from soperator_pulumi.plugin.cluster_types import INPUTS, REQUIRED, RemoteClusterArgs
+from soperator_pulumi.plugin.platform_types import RemotePlatformArgs
 from soperator_pulumi.plugin.property_types import (
     Anything,
     ListOf,
@@ -37,6 +39,7 @@ class WholeArgs(PartArgs):
     free_keys: Mapping[str, str | float]
     storage_class: NotRequired[pulumi.Input[str]]
     number_or_share: NotRequired[int | str]
+    part_or_word: NotRequired[PartArgs | str]
     as_it_is: NotRequired[Mapping[str, Any]]
 
 
@@ -51,6 +54,7 @@ def test_a_type_is_inferred_from_the_annotations_of_a_dictionary_and_of_those_th
     assert found["sub_parts"].description == "Parts, of which there may be many."
     assert found["free_keys"].type == MapOf(OneOf((Simple("string"), Simple("number"))), plain=True)
     assert found["number_or_share"].type == OneOf((Simple("integer"), Simple("string")))
+    assert found["part_or_word"].type == OneOf((dictionary_type(PartArgs), Simple("string")))
     assert found["as_it_is"].type == MapOf(Anything(), plain=True)
     assert [each.name for each in WHOLE.properties if each.required] == ["free_keys"]
     assert [each.name for each in WHOLE.properties if not each.plain] == ["storage_class"]
@@ -76,6 +80,12 @@ def test_keys_of_objects_are_those_of_python_and_free_keys_stay() -> None:
         "as_it_is": {"nodeAffinity": {"subParts": 1}},
         "notKnown": {"partName": 1},
     }
+
+
+def test_a_mapping_in_place_of_a_word_has_the_keys_of_its_object() -> None:
+    assert from_other_language({"partOrWord": {"partName": "a"}}, WHOLE) == {"part_or_word": {"part_name": "a"}}
+    assert from_other_language({"partOrWord": "none"}, WHOLE) == {"part_or_word": "none"}
+    assert "part_name" in [*names_in(OneOf((dictionary_type(PartArgs), Simple("string"))))]
 
 
 def test_a_key_in_both_spellings_is_one_and_an_unknown_one() -> None:
@@ -117,9 +127,13 @@ def test_texts_name_keys_as_the_program_does(text: str, expected: str) -> None:
     assert in_other_languages(text, frozenset({"max_nodes"})) == expected
 
 
-def test_the_inputs_are_the_arguments_of_the_component() -> None:
-    assert inputs_of(RemoteClusterArgs) == inputs_of(SlurmClusterArgs)
+def test_the_inputs_are_the_arguments_of_the_components() -> None:
+    """In Python, `platform` takes the component itself, too: other languages name that in `dependsOn`."""
+    ours, theirs = RemoteClusterArgs.__annotations__, SlurmClusterArgs.__annotations__
+    assert ours.keys() == theirs.keys()
+    assert [key for key in ours if ours[key] != theirs[key]] == ["platform"]
     assert {"node_sets", "images"} == REQUIRED
+    assert inputs_of(RemotePlatformArgs) == inputs_of(SlurmPlatformArgs)
 
 
 def inputs_of(dictionary: type) -> dict[str, Any]:

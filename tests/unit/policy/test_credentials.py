@@ -1,13 +1,14 @@
 """Credentials by their contents and names."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from soperator_pulumi.policy import ResourceView
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS, kind_of
-from soperator_pulumi.policy.view import written
+from soperator_pulumi.policy.value_tree import written
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
@@ -29,6 +30,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
         ("alice:$6$salt$" + "h" * 86 + ":19000::::::", "a hash of a password"),
         ("postgres://me:hunter2@db/x", "a password in an address"),
         ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm's"),
+        ('{"auths": {"registry.example": {"auth": "bWU6aHVudGVyMg=="}}}', "credentials of a registry"),
     ],
 )
 def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
@@ -64,6 +66,14 @@ def test_files_of_a_config_map_are_judged_by_content_and_name() -> None:
     assert paths(SECRETS_IN_SECRETS, a_resource_of_ours("ConfigFiles", files={"slurmdbd.conf": "StoragePass=a"})) == [
         'files["slurmdbd.conf"]'
     ]
+
+
+def test_files_of_a_secret_are_where_credentials_belong_and_are_marked() -> None:
+    files = {"slurmdbd.conf": "StoragePass=a"}
+    assert paths(SECRETS_IN_SECRETS, a_resource_of_ours("SecretFiles", files=files)) == []
+    marked = a_resource_of_ours("SecretFiles", files=files)
+    assert paths(MARKED_SECRETS, replace(marked, secrets=frozenset({("files",)}))) == []
+    assert paths(MARKED_SECRETS, replace(marked, secrets=frozenset())) == ['files["slurmdbd.conf"]']
 
 
 def test_the_environment_and_the_command_line_of_a_container_are_judged() -> None:
@@ -161,3 +171,112 @@ def test_custom_resources_charts_and_patches_are_judged() -> None:
 @pytest.mark.parametrize("line", ["kind: Config\n", "\n", "token: ", "a+b://"])
 def test_a_long_text_is_searched_in_linear_time(line: str) -> None:
     assert kind_of(line * 100_000) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user = me\npassword = hunter2\n",
+        "DB_PASSWORD='hunter2'",
+        "export API_TOKEN=abc",
+        "database:\n  password: hunter2\n",
+        '{"user": "me", "password": "hunter2"}',
+        "spring.datasource.password=hunter2",
+    ],
+)
+def test_a_credential_in_a_file_of_settings_is_found(text: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(settings=text)) == ["data.settings"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: ${DB_PASSWORD}\n",
+        "password: {{ .Values.password }}\n",
+        "password_file = /run/secrets/db",
+        "password = /run/secrets/db",
+        "token: null",
+        "passwd: files sss\nshadow: files",
+        "PasswordAuthentication no",
+        "# a password = here would be wrong",
+        "password required pam_unix.so",
+    ],
+)
+def test_a_file_of_settings_without_a_credential_passes(text: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(settings=text)) == []
+
+
+def test_what_the_program_marks_as_secret_belongs_in_no_config_map_and_no_variable() -> None:
+    marked = an_object("core/v1:ConfigMap", {"data": {"a": "x", "b": "y"}}, secrets=frozenset({("data", "a")}))
+    assert paths(SECRETS_IN_SECRETS, marked) == ["data.a"]
+    env = ("spec", "containers", 0, "env", 0, "value")
+    pod = replace(a_pod({"name": "a", "env": [{"name": "A", "value": "x"}]}), secrets=frozenset({env}))
+    assert paths(SECRETS_IN_SECRETS, pod) == [written(env)]
+
+
+def test_a_plain_copy_of_a_marked_value_is_one() -> None:
+    props = {"password": "correct horse", "note": "correct horse", "other": "horse"}
+    command = ResourceView(
+        type="other:index:Thing", name="it", urn="urn:it", props=props, secrets=frozenset({("password",)})
+    )
+    assert paths(MARKED_SECRETS, command) == ["note"]
+    secret = {"metadata": {"annotations": {"note": "correct horse"}}, "stringData": {"a": "correct horse"}}
+    judged = an_object("core/v1:Secret", secret, secrets=frozenset({("stringData", "a")}))
+    assert paths(MARKED_SECRETS, judged) == ["metadata.annotations.note"]
+
+
+@pytest.mark.parametrize(
+    ("props", "path"),
+    [
+        ({"spec": {"env": [{"name": "DB_PASSWORD", "value": "hunter2"}]}}, "spec.env[0].value"),
+        ({"spec": {"server": {"extraArgs": ["--token", "hunter2"]}}}, "spec.server.extraArgs[1]"),
+        ({"stringData": {"password": "hunter2"}}, "stringData.password"),
+        ({"repositoryOpts": {"password": "hunter2"}}, "repositoryOpts.password"),
+    ],
+)
+def test_all_parts_of_a_custom_resource_and_of_a_chart_are_judged(props: dict[str, Any], path: str) -> None:
+    for kind in ("x.io/v1:Db", "helm.sh/v3:Release"):
+        assert paths(SECRETS_IN_SECRETS, an_object(kind, props)) == [path]
+
+
+@pytest.mark.parametrize("line", ["password =\n", "a: ", "{", "password" * 20, "export "])
+def test_a_long_file_of_settings_is_searched_in_linear_time(line: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(a=line * 20_000)) == []
+
+
+HEADER = {"httpHeaders": [{"name": "Authorization", "value": "Basic dXNlcjpwYXNz"}]}
+
+
+@pytest.mark.parametrize(
+    ("container", "path"),
+    [
+        ({"livenessProbe": {"exec": {"command": ["ping", "--password=abc"]}}}, "livenessProbe.exec.command[1]"),
+        (
+            {"lifecycle": {"preStop": {"exec": {"command": ["x", "--token", "abc"]}}}},
+            "lifecycle.preStop.exec.command[2]",
+        ),
+        ({"readinessProbe": {"httpGet": HEADER}}, "readinessProbe.httpGet.httpHeaders[0].value"),
+        ({"command": ["curl", "-H", "Authorization: Bearer 0123456789"]}, "command[2]"),
+    ],
+)
+def test_probes_hooks_and_headers_of_a_container_are_judged(container: dict[str, Any], path: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", **container})) == [f"spec.containers[0].{path}"]
+
+
+def test_a_header_whose_token_is_a_variable_is_no_credential() -> None:
+    words = ["curl -H 'Authorization: Bearer $TOKEN_OF_THE_POD'", "curl -H 'Authorization: Bearer ${TOKEN_OF_IT}'"]
+    assert paths(SECRETS_IN_SECRETS, a_pod({"args": words})) == []
+
+
+def test_annotations_of_pods_are_judged() -> None:
+    template = {"metadata": {"annotations": {"token": JWT}}, "spec": {"containers": [{"name": "a"}]}}
+    deployment = an_object("apps/v1:Deployment", {"spec": {"template": template}})
+    assert paths(SECRETS_IN_SECRETS, deployment) == ["spec.template.metadata.annotations.token"]
+
+
+def test_settings_of_a_storage_driver_are_judged() -> None:
+    volume = {"csi": {"volumeAttributes": {"password": "abc"}}, "mountOptions": ["vers=3.0", "password=abc"]}
+    found = paths(SECRETS_IN_SECRETS, an_object("core/v1:PersistentVolume", {"spec": volume}))
+    assert sorted(found) == ["spec.csi.volumeAttributes.password", "spec.mountOptions[1]"]
+    storage = an_object("storage.k8s.io/v1:StorageClass", {"parameters": {"secretKey": "abc"}})
+    assert paths(SECRETS_IN_SECRETS, storage) == ["parameters.secretKey"]

@@ -65,7 +65,7 @@ def test_a_message_has_place_value_cure_and_the_exception_to_write() -> None:
     (found,) = court().resource(OWN, thing("a", True))
     assert found.message == (
         "Thing a, bad: got true, needs false.\nMake it good. Or give the reason in the stack's file: "
-        "soperator:policy: {exceptions: {own: {reason: ..., resources: [a]}}}"
+        "soperator:policy: {exceptions: {own: {reason: ..., resources: [Thing/a]}}}"
     )
 
 
@@ -97,10 +97,10 @@ def test_settings_of_the_engine_go_before_those_of_the_stack() -> None:
     assert isinstance(images, ResourcePolicy)
     data = {"settings": {"pinned-images": {"registries": ["a.example"]}}}
     judge = Judge(POLICIES, stack_rules(data, "prod", POLICIES), RUN)
-    pod = an_object("core/v1:Pod", {"spec": {"containers": [{"image": "b.example/c:latest"}]}})
-    assert len(judge.resource(images, pod)) == 2
-    assert len(judge.resource(images, pod, {"registries": ["b.example"]})) == 1
-    assert len(judge.resource(images, pod, {"moving_tags": ["next"]})) == 1, "the registries are still the stack's"
+    pod = an_object("core/v1:Pod", {"spec": {"containers": [{"image": "b.example/c:v1"}]}})
+    assert len(judge.resource(images, pod)) == 1
+    assert len(judge.resource(images, pod, {"registries": ["b.example"]})) == 0
+    assert len(judge.resource(images, pod, {"moving_tags": ["v1"]})) == 2, "the registries are still the stack's"
 
 
 def test_ours_are_switched_off_by_name_with_a_reason() -> None:

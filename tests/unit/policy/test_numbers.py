@@ -6,9 +6,17 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.sizes import CANCELLED_JOBS, DRAIN_POLICIES, LOGIN_REPLICAS, SCALE_DOWN, UNDRAINED_NODES
-from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
+from soperator_pulumi.policy.sizes import (
+    CANCELLED_JOBS,
+    CLUSTER_SCALE_DOWN,
+    DRAIN_POLICIES,
+    LOGIN_REPLICAS,
+    SCALE_DOWN,
+    UNDRAINED_NODES,
+)
+from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, below, paths
 
 DRAIN = {"timeout": "2h", "on_timeout": "abort", "wait": True}
 
@@ -70,8 +78,8 @@ def test_a_patch_changes_the_number_of_pods() -> None:
 
 
 def login(replicas: Any) -> ResourceView:
-    labels = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "login"}
-    return an_object("apps/v1:StatefulSet", {"metadata": {"labels": labels}, "spec": {"replicas": replicas}})
+    spec = {"replicas": replicas}
+    return below("LoginNodes", an_object("apps/v1:StatefulSet", {"metadata": {"name": "login"}, "spec": spec}))
 
 
 @pytest.mark.parametrize(("replicas", "violates"), [(0.0, True), (1.0, True), (2.0, False), (None, True)])
@@ -79,8 +87,10 @@ def test_there_is_more_than_one_login(replicas: float | None, violates: bool) ->
     assert paths(LOGIN_REPLICAS, login(replicas)) == (["spec.replicas"] if violates else [])
     assert paths(LOGIN_REPLICAS, login(3.0), minimum=4) == ["spec.replicas"]
     assert paths(LOGIN_REPLICAS, login(UNKNOWN), unknown=True) == ["spec.replicas"]
-    patch = replace(login(replicas), type="kubernetes:apps/v1:StatefulSetPatch")
-    assert paths(LOGIN_REPLICAS, patch) == (["spec.replicas"] if violates and replicas is not None else [])
+    patch = an_object("apps/v1:StatefulSetPatch", {"metadata": {"name": "login"}, "spec": {"replicas": replicas}})
+    changes = violates and replicas is not None
+    assert paths(LOGIN_REPLICAS, login(2), patch) == (["spec.replicas"] if changes else [])
+    assert paths(LOGIN_REPLICAS, patch) == [], "of a stranger's"
 
 
 def drain(**changes: Any) -> ResourceView:
@@ -121,7 +131,7 @@ def test_the_plugin_s_resource_is_judged_like_that_of_a_python_program() -> None
         (2.0, 0.0, "25%", True),
         (8.0, 4.0, 4, False),
         (8.0, 3.0, 4, True),
-        (8.0, 7.0, 0, False),
+        (8.0, 7.0, 0, True),
     ],
 )
 def test_a_node_set_loses_few_nodes_at_once(before: float | None, now: float, at_most: object, violates: bool) -> None:
@@ -151,9 +161,10 @@ def test_a_removed_node_set_whose_nodes_a_preview_does_not_know_is_named() -> No
     assert paths(SCALE_DOWN, removed, unknown=True) == ["removed.a"]
 
 
-def stateful_set(replicas: Any, kind: str = "StatefulSet") -> ResourceView:
+def stateful_set(replicas: Any, kind: str = "StatefulSet", strategy: Any = "OnDelete") -> ResourceView:
     metadata = {"name": "cpu", "namespace": "hpc"}
-    return an_object(f"apps/v1:{kind}", {"metadata": metadata, "spec": {"replicas": replicas}}, "cpu")
+    spec = {"replicas": replicas} if strategy is None else {"replicas": replicas, "updateStrategy": {"type": strategy}}
+    return an_object(f"apps/v1:{kind}", {"metadata": metadata, "spec": spec}, "cpu")
 
 
 def test_a_node_set_has_no_fewer_nodes_than_its_drain_has_left() -> None:
@@ -163,3 +174,88 @@ def test_a_node_set_has_no_fewer_nodes_than_its_drain_has_left() -> None:
     assert paths(UNDRAINED_NODES, own, stateful_set(8.0)) == []
     assert paths(UNDRAINED_NODES, stateful_set(1.0)) == [], "no node set"
     assert paths(UNDRAINED_NODES, own, stateful_set(UNKNOWN), unknown=True) == ["spec.replicas"]
+
+
+def test_replicas_of_a_custom_resource_count_wherever_they_are() -> None:
+    pods = {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    roles = {
+        "Master": {"replicas": 1, "template": {"spec": pods}},
+        "Worker": {"replicas": 4, "template": {"spec": pods}},
+    }
+    training = an_object("kubeflow.org/v1:PyTorchJob", {"spec": {"pytorchReplicaSpecs": roles}})
+    assert used(training, limit=39).startswith("40 GPUs")
+    jobs = [{"replicas": 2, "template": {"spec": {"parallelism": 3, "template": {"spec": pods}}}}]
+    assert used(an_object("jobset.x-k8s.io/v1alpha2:JobSet", {"spec": {"replicatedJobs": jobs}})).startswith("48 GPUs")
+
+
+def test_an_autoscaler_s_most_pods_count() -> None:
+    metadata = {"name": "a", "namespace": "shop"}
+    whole = an_object("apps/v1:Deployment", {"metadata": metadata, **using("1", 1).props}, "a")
+    target = {"kind": "Deployment", "name": "a"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 500.0}
+    scaler = an_object("autoscaling/v2:HorizontalPodAutoscaler", {"metadata": metadata, "spec": spec}, "b")
+    assert used(whole, limit=8) == ""
+    assert used(whole, scaler, limit=8).startswith("500 GPUs")
+
+
+def losing(*sizes: tuple[float, float], **removed: float) -> list[ResourceView]:
+    gone = a_resource_of_ours("RemovedNodeSets", namespace="hpc", removed=removed)
+    return [*(drain(namespace="hpc", replicas_before=before, replicas=now) for before, now in sizes), gone]
+
+
+@pytest.mark.parametrize(
+    ("resources", "violates"),
+    [
+        (losing((8, 6), (8, 6)), False),
+        (losing((2, 1), (2, 1)), True),
+        (losing((40, 40), (2, 1), (2, 1)), False),
+        (losing((10, 10), a=1, b=1, c=1, d=1), True),
+        (losing((10, 9), new=0), False),
+        (losing((4, 8), (4, 2)), False),
+        (losing((1, 0)), False),
+    ],
+)
+def test_several_node_sets_lose_no_more_together_than_one_cluster_may(
+    resources: list[ResourceView], violates: bool
+) -> None:
+    assert paths(CLUSTER_SCALE_DOWN, *resources) == (["namespace.hpc"] if violates else [])
+
+
+def test_a_node_set_that_an_engine_shows_without_its_size_before_counts_as_it_is() -> None:
+    unchanged = drain(namespace="hpc", replicas=40)
+    assert paths(CLUSTER_SCALE_DOWN, unchanged, *losing((2, 1), (2, 1))) == []
+
+
+def test_no_node_leaves_where_the_setting_is_none() -> None:
+    assert paths(SCALE_DOWN, drain(replicas=7.0, replicas_before=8.0), at_most=0) == ["replicas"]
+    assert paths(SCALE_DOWN, drain(replicas=7.0, replicas_before=8.0), at_most="0%") == ["replicas"]
+    assert paths(SCALE_DOWN, drain(replicas=1.0, replicas_before=2.0), at_most="1%") == []
+
+
+def test_an_autoscaler_of_a_node_set_drains_nothing() -> None:
+    own = drain(namespace="hpc", node_set="cpu", replicas=8.0)
+    target = {"kind": "StatefulSet", "name": "cpu"}
+    for kind in ("autoscaling/v2:HorizontalPodAutoscaler", "keda.sh/v1alpha1:ScaledObject"):
+        scaler = an_object(kind, {"metadata": {"namespace": "hpc"}, "spec": {"scaleTargetRef": target}})
+        assert paths(UNDRAINED_NODES, own, scaler) == ["spec.scaleTargetRef"]
+        assert paths(UNDRAINED_NODES, scaler) == [], "no node set"
+
+
+def test_pods_of_a_node_set_are_recreated_by_its_drains_alone() -> None:
+    own = drain(namespace="hpc", node_set="cpu", replicas=8.0)
+    where = "spec.updateStrategy.type"
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0, strategy="RollingUpdate")) == [where]
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0, strategy=None)) == [where]
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0, "StatefulSetPatch", "RollingUpdate")) == [where]
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0, "StatefulSetPatch", None)) == []
+    assert paths(UNDRAINED_NODES, own, stateful_set(8.0, strategy=UNKNOWN), unknown=True) == [where]
+
+
+def test_gpus_of_two_objects_of_one_name_in_two_clusters_count_both() -> None:
+    named = [replace(using("8", 1), props={**using("8", 1).props, "metadata": {"name": "a"}}) for _ in range(2)]
+    assert used(*named, limit=15).startswith("16 GPUs")
+
+
+def test_a_number_of_too_many_digits_is_none() -> None:
+    budget = an_object("policy/v1:PodDisruptionBudgetPatch", {"spec": {"maxUnavailable": "9" * 5000 + "%"}})
+    assert paths(DISRUPTION_BUDGETS, budget) == []

@@ -1,13 +1,16 @@
 """Policies on objects: names, labels, and claims with data."""
 
+import json
 from typing import Any
 
 import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
-from soperator_pulumi.policy.kept_data import KEPT_DATA
+from soperator_pulumi.policy.credentials import SECRETS_IN_SECRETS
+from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
+from soperator_pulumi.policy.manifest_groups import opened
 from soperator_pulumi.policy.naming import LABELS, NAMES, LabelSettings
-from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, paths
+from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, below, paths
 
 OURS = {"app.kubernetes.io/part-of": "soperator-pulumi"}
 
@@ -59,6 +62,35 @@ def test_a_missing_label_is_added_and_one_that_is_there_stays() -> None:
     assert [(edit.path, edit.value) for edit in edits] == [(("metadata", "labels", "cost-centre"), "4711")]
 
 
+def group(**inputs: Any) -> list[ResourceView]:
+    return [*opened(an_object("yaml/v2:ConfigGroup", inputs, "group"))][1:]
+
+
+def test_the_objects_of_a_list_in_a_group_are_judged_one_by_one() -> None:
+    leak = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"token": "abc"}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [leak]}
+    for found in (group(objs=[listed]), group(yaml=json.dumps(listed))):
+        assert [each.type for each in found] == ["kubernetes:core/v1:ConfigMap"]
+        assert paths(SECRETS_IN_SECRETS, *found) == ["data.token"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{apiVersion: v1, kind: ConfigMap, metadata: {name: 1}, data: {2024-13-45: a, null: b, 2001-01-01: c}}", 1),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: name}", 1),
+        ("{apiVersion: v1, kind: ConfigMap, data: {a: !!timestamp 2001-99-99}}", 0),
+        ("&a {apiVersion: v1, kind: ConfigMap, data: *a}", 0),
+        ("{apiVersion: v1, kind: List, items: {}}", 0),
+    ],
+)
+def test_odd_manifests_of_a_group_end_no_judgement(text: str, found: int) -> None:
+    objects = group(yaml=text)
+    assert len(objects) == found
+    for policy in (SECRETS_IN_SECRETS, NAMES):
+        paths(policy, *objects)
+
+
 def claim(**options: Any) -> ResourceView:
     return an_object("core/v1:PersistentVolumeClaim", **options)
 
@@ -78,8 +110,9 @@ def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, 
 
 
 def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
-    assert paths(KEPT_DATA, named({"labels": OURS}, "core/v1:Namespace")) == ["protect"]
-    assert paths(KEPT_DATA, named({"labels": {}}, "core/v1:Namespace")) == []
+    namespace = named({"labels": {}}, "core/v1:Namespace")
+    assert paths(KEPT_DATA, below("SlurmCluster", namespace)) == ["protect"], "whatever its labels"
+    assert paths(KEPT_DATA, namespace) == []
 
 
 @pytest.mark.parametrize(
@@ -90,10 +123,32 @@ def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
     ],
 )
 def test_data_does_not_leave_with_another_object(kind: str, props: dict[str, Any]) -> None:
-    assert len(paths(KEPT_DATA, an_object(kind, {"metadata": {"labels": OURS}, **props}))) == 1
+    assert len(paths(KEPT_DATA, below("SlurmCluster", an_object(kind, props)))) == 1
     assert len(paths(KEPT_DATA, an_object(f"{kind}Patch", props))) == 1
     assert paths(KEPT_DATA, an_object(kind, props)) == [], "of others, without a claim"
 
 
 def test_a_patch_of_a_claim_deletes_no_data() -> None:
     assert paths(KEPT_DATA, an_object("core/v1:PersistentVolumeClaimPatch")) == []
+
+
+def test_a_namespace_with_claims_of_the_stack_is_protected() -> None:
+    data = an_object("core/v1:PersistentVolumeClaim", {"metadata": {"name": "data", "namespace": "shop"}})
+
+    def namespace(name: Any, **options: Any) -> ResourceView:
+        return an_object("core/v1:Namespace", {"metadata": {"name": name}}, **options)
+
+    assert paths(KEPT_NAMESPACES, data, namespace("shop")) == ["protect"]
+    assert paths(KEPT_NAMESPACES, data, namespace("shop", protect=True)) == []
+    assert paths(KEPT_NAMESPACES, data, namespace("other"), namespace(UNKNOWN)) == []
+    assert paths(KEPT_NAMESPACES, namespace("shop")) == []
+    assert paths(KEPT_NAMESPACES, data, below("SlurmCluster", namespace("shop"))) == [], "judged by kept-data"
+
+
+def test_a_namespace_with_claims_of_a_stateful_set_is_protected() -> None:
+    templates = [{"metadata": {"name": "data"}, "spec": {}}]
+    store = an_object(
+        "apps/v1:StatefulSet", {"metadata": {"namespace": "shop"}, "spec": {"volumeClaimTemplates": templates}}
+    )
+    namespace = an_object("core/v1:Namespace", {"metadata": {"name": "shop"}})
+    assert paths(KEPT_NAMESPACES, store, namespace) == ["protect"]

@@ -1,5 +1,6 @@
 """Policies on networks: addresses that are admitted, and that are reached."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
+from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
 from soperator_pulumi.policy.selectors import selects
-from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
+from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"]
 
@@ -125,6 +127,15 @@ def test_a_service_and_a_network_policy_that_a_preview_does_not_know_are_named()
 WORKER = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
 
 
+def workers(replicas: int) -> ResourceView:
+    """The StatefulSet of a node set."""
+    whole = as_stateful_set(a_pod({"name": "a"}, labels=WORKER))
+    metadata = {"name": "cpu", "namespace": "shop"}
+    return below(
+        "NodeSet", replace(whole, props={"metadata": metadata, "spec": {**whole.props["spec"], "replicas": replicas}})
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "keeps"),
     [
@@ -133,11 +144,35 @@ WORKER = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/co
         ({"maxUnavailable": 0}, False),
         ({"maxUnavailable": "100%", "selector": {}}, False),
         ({"minAvailable": 0.0, "selector": {}}, False),
+        ({"minAvailable": "00%", "selector": {}}, False),
+        ({"maxUnavailable": 3, "selector": {}}, True),
+        ({"maxUnavailable": 4.0, "selector": {}}, False),
+        ({"maxUnavailable": 500, "selector": {}}, False),
+        ({"maxUnavailable": "75%", "selector": {}}, True),
+        ({"maxUnavailable": "76%", "selector": {}}, False),
     ],
 )
 def test_a_budget_selects_the_pods_of_workers_and_keeps_one(spec: dict[str, Any], keeps: bool) -> None:
     budget = an_object("policy/v1:PodDisruptionBudget", {"metadata": {"namespace": "shop"}, "spec": spec})
-    assert paths(DISRUPTION_BUDGETS, a_pod({"name": "a"}, labels=WORKER), budget) == ([] if keeps else ["spec"])
+    assert paths(DISRUPTION_BUDGETS, workers(4), budget) == ([] if keeps else ["spec.template.spec"])
+
+
+def test_a_patch_that_has_a_budget_select_other_pods_takes_it_from_ours() -> None:
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": WORKER}}
+    metadata = {"name": "cpu", "namespace": "shop"}
+    budget = an_object("policy/v1:PodDisruptionBudget", {"metadata": metadata, "spec": spec})
+    other = {"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    assert paths(DISRUPTION_BUDGETS, workers(4), budget) == []
+    patched = [budget, an_object("policy/v1:PodDisruptionBudgetPatch", other)]
+    assert paths(DISRUPTION_BUDGETS, workers(4), *patched) == ["spec.template.spec"]
+
+
+def test_a_patch_that_relabels_pods_takes_them_from_their_budget() -> None:
+    budget = {"metadata": {"namespace": "shop"}, "spec": {"maxUnavailable": 0, "selector": {"matchLabels": WORKER}}}
+    relabelled = {"spec": {"template": {"metadata": {"labels": {"app.kubernetes.io/component": "web"}}}}}
+    patch = an_object("apps/v1:StatefulSetPatch", {"metadata": {"name": "cpu", "namespace": "shop"}, **relabelled})
+    pods = [workers(4), an_object("policy/v1:PodDisruptionBudget", budget)]
+    assert paths(DISRUPTION_BUDGETS, *pods, patch) == ["spec.template.spec"]
 
 
 def test_a_patch_of_a_budget_leaves_a_pod() -> None:
@@ -185,6 +220,24 @@ def test_a_selector_selects_as_in_kubernetes(selector: Any, labels: Any, selecte
     assert selects(selector, labels) is selected
 
 
+def test_a_patch_that_has_a_network_policy_select_other_pods_leaves_ours_open() -> None:
+    metadata = {"name": "web", "namespace": "shop"}
+    directions = {"policyTypes": ["Ingress", "Egress"]}
+    whole = an_object(
+        "networking.k8s.io/v1:NetworkPolicy",
+        {"metadata": metadata, "spec": {"podSelector": {"matchLabels": {"app": "a"}}, **directions}},
+    )
+    pod = a_pod({"name": "a"}, labels={"app": "a"})
+
+    def patch(**spec: Any) -> ResourceView:
+        return an_object("networking.k8s.io/v1:NetworkPolicyPatch", {"metadata": metadata, "spec": spec})
+
+    assert paths(NETWORK_POLICIES, pod, whole) == []
+    assert paths(NETWORK_POLICIES, pod, whole, patch(podSelector={"matchLabels": {"app": "b"}})) == ["spec", "spec"]
+    assert paths(NETWORK_POLICIES, pod, whole, patch(policyTypes=["Ingress"])) == ["spec"]
+    assert paths(NETWORK_POLICIES, pod, whole, patch(podSelector={"matchExpressions": []})) == [], "all pods"
+
+
 def test_a_network_policy_protects_the_pods_of_its_namespace_in_its_directions() -> None:
     pod = a_pod({"name": "a"}, labels={"app": "a"})
     selector = {"podSelector": {"matchLabels": {"app": "a"}}}
@@ -202,3 +255,49 @@ def test_a_network_policy_protects_the_pods_of_its_namespace_in_its_directions()
     assert paths(NETWORK_POLICIES, pod, not_known) == []
     assert paths(NETWORK_POLICIES, pod, ingress, directions=["Ingress"]) == []
     assert paths(NETWORK_POLICIES, a_pod({"name": "a"}, labels=UNKNOWN), both, unknown=True) == ["spec.metadata.labels"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "annotations"),
+    [
+        (None, {"example.com/load-balancer-source-ranges": "10.0.0.0/8"}),
+        (["everybody"], {}),
+        (None, {"service.beta.kubernetes.io/load-balancer-source-ranges": ""}),
+    ],
+)
+def test_what_no_load_balancer_takes_for_a_range_is_none(ranges: Any, annotations: dict[str, str]) -> None:
+    props = {**balancer(ranges).props, "metadata": {"annotations": annotations}}
+    assert paths(PUBLIC_LOGINS, an_object("core/v1:Service", props)) == ["spec.loadBalancerSourceRanges"]
+
+
+@pytest.mark.parametrize("ranges", [["0.0.0.0/0"], []])
+def test_a_patch_that_opens_the_ranges_of_a_load_balancer_is_judged(ranges: list[str]) -> None:
+    spec = {"loadBalancerSourceRanges": ranges}
+    (found,) = paths(PUBLIC_LOGINS, an_object("core/v1:ServicePatch", {"spec": spec}))
+    assert found.startswith("spec.loadBalancerSourceRanges")
+
+
+def test_a_patch_without_ranges_leaves_them_as_they_are() -> None:
+    assert paths(PUBLIC_LOGINS, an_object("core/v1:ServicePatch", {"spec": {"externalName": "a"}})) == []
+
+
+def test_many_holes_are_counted_in_linear_time() -> None:
+    """With one part after another taken out, they took minutes."""
+    holes = [f"{first}.{second}.{third}.0/25" for first in (20, 21) for second in range(256) for third in range(16)]
+    (found,) = paths(OPEN_EGRESS, network_policy(egress=[{"to": [block("0.0.0.0/0", *holes)]}]))
+    assert found == "spec.egress[0].to[0].ipBlock"
+
+
+def test_a_hole_may_be_wider_than_a_private_range_or_in_parts() -> None:
+    holes = ["10.0.0.0/9", "10.128.0.0/9", "100.64.0.0/10", "172.0.0.0/8", "192.168.0.0/16", "169.254.0.0/15"]
+    assert paths(OPEN_EGRESS, network_policy(egress=[{"to": [block("0.0.0.0/0", *holes)]}])) == []
+    (found,) = paths(OPEN_EGRESS, network_policy(egress=[{"to": [block("0.0.0.0/0", *holes[1:])]}]))
+    assert found == "spec.egress[0].to[0].ipBlock"
+
+
+def test_volumes_of_the_rest_api_that_a_preview_does_not_know_are_named() -> None:
+    where = "spec.template.spec.volumes"
+    props = {"spec": {"template": {"spec": {"volumes": UNKNOWN}}}}
+    rest = below("RestApi", an_object("apps/v1:StatefulSet", props, "hpc-rest"))
+    assert paths(ENCRYPTED_REST, rest) == []
+    assert paths(ENCRYPTED_REST, rest, unknown=True) == [where]

@@ -1,12 +1,14 @@
 """Policies on pods: rights, paths of the machine, images."""
 
+from dataclasses import replace
+
 import pytest
 
 from soperator_pulumi.policy import UNKNOWN, pods_of
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
 from soperator_pulumi.policy.protection import NETWORK_POLICIES
-from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
+from tests.unit.policy.views import RUN, a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
 OURS = {"app.kubernetes.io/part-of": "soperator-pulumi"}
 GOOD = {"name": "a", "image": "registry.example/a:1", "securityContext": {"privileged": False}}
@@ -35,6 +37,8 @@ def test_pods_are_found_wherever_a_resource_has_them() -> None:
         ({"procMount": "Unmasked"}, "procMount"),
         ({"seccompProfile": {"type": "Unconfined"}}, "seccompProfile.type"),
         ({"windowsOptions": {"hostProcess": True}}, "windowsOptions.hostProcess"),
+        ({"seLinuxOptions": {"type": "spc_t"}}, "seLinuxOptions.type"),
+        ({"seLinuxOptions": {"role": "sysadm_r"}}, "seLinuxOptions.role"),
     ],
 )
 def test_a_privileged_container_is_one_of_any_kind(context: dict[str, object], path: str) -> None:
@@ -51,9 +55,42 @@ def test_a_host_namespace_is_one_whatever_the_containers(namespace: str) -> None
     assert paths(PRIVILEGED_PODS, a_pod(GOOD, **{namespace: False})) == []
 
 
-def test_a_powerful_capability_is_for_our_pods_and_where_a_setting_gives_the_reason() -> None:
-    tracer = {**GOOD, "securityContext": {"capabilities": {"add": ["SYS_PTRACE", "CHOWN"]}}}
-    assert paths(PRIVILEGED_PODS, a_pod(tracer, labels=OURS)) == []
+def with_capabilities(*names: str) -> dict[str, object]:
+    return {**GOOD, "securityContext": {"capabilities": {"add": [*names]}}}
+
+
+ADDED = "spec.template.spec.containers[0].securityContext.capabilities.add[0]"
+
+
+@pytest.mark.parametrize(
+    ("part", "capability", "found"),
+    [
+        ("NodeSet", "SYS_ADMIN", []),
+        ("LoginNodes", "SYS_ADMIN", []),
+        ("LoginNodes", "DAC_READ_SEARCH", []),
+        ("NodeSet", "SYS_MODULE", [ADDED]),
+        ("Controller", "SYS_ADMIN", [ADDED]),
+    ],
+)
+def test_pods_of_a_cluster_have_the_powerful_capabilities_that_their_part_needs(
+    part: str, capability: str, found: list[str]
+) -> None:
+    pods = as_stateful_set(a_pod(with_capabilities(capability)))
+    assert paths(PRIVILEGED_PODS, below(part, pods)) == found
+
+
+def test_a_stranger_s_pod_is_not_taken_for_ours_by_a_label_or_by_its_parent() -> None:
+    pods = as_stateful_set(a_pod(with_capabilities("SYS_ADMIN"), labels=OURS))
+    named_as_the_part = below("NodeSet", pods)
+    assert paths(PRIVILEGED_PODS, named_as_the_part) == []
+    assert paths(PRIVILEGED_PODS, pods) == [ADDED]
+    assert paths(PRIVILEGED_PODS, replace(named_as_the_part, name="another")) == [ADDED]
+    assert paths(PRIVILEGED_PODS, replace(named_as_the_part, type="kubernetes:apps/v1:Deployment")) == [ADDED]
+    assert paths(PRIVILEGED_PODS, below("SlurmCluster", pods)) == [ADDED]
+
+
+def test_a_powerful_capability_is_for_strangers_where_a_setting_gives_the_reason() -> None:
+    tracer = with_capabilities("SYS_PTRACE", "CHOWN")
     assert paths(PRIVILEGED_PODS, a_pod(tracer), capabilities={"SYS_PTRACE": "a profiler"}) == []
     unknown = {**GOOD, "securityContext": {"capabilities": {"add": [UNKNOWN]}}}
     assert paths(PRIVILEGED_PODS, a_pod(unknown), unknown=True) == [
@@ -133,12 +170,13 @@ def test_rights_that_a_preview_does_not_know_are_named() -> None:
 def test_a_path_of_the_machine_is_allowed_with_its_reason_alone() -> None:
     volumes = [{"name": str(path), "hostPath": {"path": path}} for path in ("/sys/fs/cgroup", "/mnt/nvme", UNKNOWN)]
     given = {"volumes": [*volumes, {"name": "m", "emptyDir": {}}]}
-    pod = a_pod(GOOD, labels=OURS, **given)
+    pod = below("NodeSet", as_stateful_set(a_pod(GOOD, **given)))
     assert paths(HOST_PATHS, a_pod(GOOD, **given))[0] == "spec.volumes[0].hostPath.path", "the default is for our pods"
-    assert paths(HOST_PATHS, pod) == ["spec.volumes[1].hostPath.path"]
-    assert paths(HOST_PATHS, pod, unknown=True) == ["spec.volumes[2].hostPath"]
+    at = "spec.template.spec"
+    assert paths(HOST_PATHS, pod) == [f"{at}.volumes[1].hostPath.path"]
+    assert paths(HOST_PATHS, pod, unknown=True) == [f"{at}.volumes[2].hostPath"]
     assert paths(HOST_PATHS, pod, allowed={"/mnt/nvme": "scratch", "/sys/fs/cgroup": "jobs"}) == []
-    assert paths(HOST_PATHS, pod, allowed={"/mnt/nvme": "scratch"}) == ["spec.volumes[0].hostPath.path"]
+    assert paths(HOST_PATHS, pod, allowed={"/mnt/nvme": "scratch"}) == [f"{at}.volumes[0].hostPath.path"]
 
 
 def test_a_persistent_volume_of_the_machine_is_a_path_too() -> None:
@@ -177,6 +215,12 @@ def test_a_pod_without_an_account_of_its_own_mounts_no_token(spec: dict[str, obj
         ("registry.example:5000/a", False),
         ("a:latest", False),
         ("a:stable", False),
+        ("a:latest-alpine", False),
+        ("debian:bookworm-slim", False),
+        ("debian:12-slim", True),
+        ("registry.example:5000/a:", False),
+        ("REGISTRY.EXAMPLE/a:1", True),
+        ("a@SHA256:" + "0" * 64, False),
         ("", False),
         (None, False),
     ],
@@ -196,6 +240,11 @@ def test_an_image_is_pinned_by_a_version_or_a_digest(image: str | None, pinned: 
         ("registry.example.com/a:1", "registry.example", False),
         ("debian:13", "docker.io", True),
         ("library/debian:13", "docker.io", True),
+        ("debian:13", "docker.io/library", True),
+        ("someone/debian:13", "docker.io/library", False),
+        ("REGISTRY.EXAMPLE/a:1", "docker.io", False),
+        ("registry.example:443/a:1", "registry.example", False),
+        ("registry.example/a@sha256:" + "0" * 64, "registry.example", True),
         ("localhost/a:1", "docker.io", False),
         ("localhost:5000/a:1", "localhost:5000", True),
     ],
@@ -203,3 +252,78 @@ def test_an_image_is_pinned_by_a_version_or_a_digest(image: str | None, pinned: 
 def test_an_image_is_from_an_allowed_registry(image: str, registry: str, allowed: bool) -> None:
     found = paths(PINNED_IMAGES, a_pod({"name": "a", "image": image}), registries=[registry])
     assert found == ([] if allowed else ["spec.containers[0].image"])
+
+
+def test_a_port_of_the_machine_and_its_sysctls_are_rights() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81.0}, {"hostPort": UNKNOWN}]
+    sysctls = {"sysctls": [{"name": "net.ipv4.tcp_syncookies"}, {"name": "kernel.core_pattern"}]}
+    pod = a_pod({**GOOD, "ports": ports}, securityContext=sysctls)
+    assert paths(PRIVILEGED_PODS, pod) == ["spec.securityContext.sysctls[1]", "spec.containers[0].ports[1].hostPort"]
+    assert paths(PRIVILEGED_PODS, pod, unknown=True) == ["spec.containers[0].ports[2].hostPort"]
+
+
+def test_an_annotation_takes_no_profile_from_a_container() -> None:
+    key = "container.apparmor.security.beta.kubernetes.io/a"
+    metadata = {"annotations": {key: "unconfined", "note": "unconfined"}}
+    pod = an_object("core/v1:Pod", {"metadata": metadata, "spec": {"containers": [GOOD]}})
+    assert paths(PRIVILEGED_PODS, pod) == [f'metadata.annotations["{key}"]']
+
+
+def test_a_part_that_looks_like_pods_hides_none_below_it() -> None:
+    decoy = {"volumes": [{"name": "v"}], "podTemplate": {"spec": {"containers": [BAD]}}}
+    found = paths(PRIVILEGED_PODS, an_object("example.com/v1:Thing", {"spec": decoy}))
+    assert found == ["spec.podTemplate.spec.containers[0].securityContext.privileged"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}}, "podSecurityContext.seccompProfile.type"),
+        ({"securityContext": {"privileged": True}}, "securityContext.privileged"),
+        ({"sidecars": [BAD]}, "sidecars[0].securityContext.privileged"),
+        ({"template": {"container": BAD}}, "template.container.securityContext.privileged"),
+        ({"containers": [GOOD], "extraContainers": [BAD]}, "extraContainers[0].securityContext.privileged"),
+    ],
+)
+def test_a_custom_resource_or_a_chart_has_rights_under_keys_of_its_own(spec: dict[str, object], path: str) -> None:
+    assert paths(PRIVILEGED_PODS, an_object("example.com/v1:Thing", {"spec": spec})) == [f"spec.{path}"]
+    assert paths(PRIVILEGED_PODS, an_object("helm.sh/v3:Release", {"values": spec})) == [f"values.{path}"]
+
+
+def test_an_image_of_a_custom_resource_is_pinned_and_one_in_a_chart_s_values_is_the_chart_s() -> None:
+    database = an_object("k8s.example.com/v1:MariaDB", {"spec": {"image": "mariadb:latest"}})
+    assert paths(PINNED_IMAGES, database) == ["spec.image"]
+    assert paths(PINNED_IMAGES, an_object("helm.sh/v3:Release", {"values": {"image": "mariadb"}})) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "pinned"),
+    [
+        ({"repository": "nvcr.example/mellanox", "version": "v26.4.1"}, True),
+        ({"repository": "nvcr.example/mellanox", "version": "latest"}, False),
+        ({"repository": "nvcr.example/mellanox"}, False),
+        ({"version": "v26.4.1"}, True),
+    ],
+)
+def test_an_image_in_three_keys_is_pinned_by_its_version(parts: dict[str, str], *, pinned: bool) -> None:
+    policy = an_object("mellanox.com/v1alpha1:NicClusterPolicy", {"spec": {"multus": {"image": "multus-cni", **parts}}})
+    assert paths(PINNED_IMAGES, policy) == ([] if pinned else ["spec.multus.image"])
+
+
+def test_a_patch_of_a_pods_own_context_alone_is_judged() -> None:
+    context = {"seccompProfile": {"type": "Unconfined"}}
+    patch = an_object("apps/v1:DeploymentPatch", {"spec": {"template": {"spec": {"securityContext": context}}}})
+    assert paths(PRIVILEGED_PODS, patch) == ["spec.template.spec.securityContext.seccompProfile.type"]
+
+
+def test_a_tag_that_may_be_a_secret_is_not_repeated() -> None:
+    pod = a_pod({"name": "a", "image": "registry.example/a:hunter"})
+    (found,) = PINNED_IMAGES.check(pod, RUN, PINNED_IMAGES.settings())
+    assert found.text.startswith("got a tag without a digit")
+
+
+def test_capabilities_and_volumes_that_a_preview_does_not_know_are_named() -> None:
+    context = {"capabilities": {"add": UNKNOWN}}
+    pod = a_pod({**GOOD, "securityContext": context}, volumes=UNKNOWN)
+    assert paths(PRIVILEGED_PODS, pod, unknown=True) == ["spec.containers[0].securityContext.capabilities.add"]
+    assert paths(HOST_PATHS, pod, unknown=True) == ["spec.volumes"]

@@ -4,11 +4,16 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.policy import POLICIES, Environment, PolicyLevel
+from soperator_pulumi.policy import POLICIES, Environment, PolicyLevel, ResourceView
 from soperator_pulumi.policy.sizes import SCALE_DOWN
 from soperator_pulumi.policy.stack_rules import StackRules, stack_rules
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
+
+
+def named(name: str, kind: str = "networking.k8s.io/v1:NetworkPolicy") -> ResourceView:
+    type_ = f"kubernetes:{kind}"
+    return ResourceView(type=type_, name=name, urn=f"urn:pulumi:prod::project::{type_}::{name}", props={})
 
 
 def rules(stack: str = "prod", **data: Any) -> StackRules:
@@ -96,9 +101,54 @@ def test_a_weaker_level_does_not_count() -> None:
 def test_an_exception_holds_for_the_resources_that_it_names() -> None:
     found = rules(exceptions={"names": {"reason": "why", "resources": ["a-*", "b"]}, "labels": {"reason": "all"}})
     names, labels = BY_NAME["names"], BY_NAME["labels"]
-    assert found.excuse(names, "a-1") == ("names.resources[0]", "why")
-    assert found.excuse(names, "b") == ("names.resources[1]", "why")
-    assert found.excuse(names, "c") is None
-    assert found.excuse(labels, "anything") == ("labels", "all")
-    assert found.excuse(BY_NAME["host-paths"], "a-1") is None
+    assert found.excuse(names, named("a-1")) == ("names.resources[0]", "why")
+    assert found.excuse(names, named("b")) == ("names.resources[1]", "why")
+    assert found.excuse(names, named("c")) is None
+    assert found.excuse(names, None) is None, "the stack as a whole has no name"
+    assert found.excuse(labels, named("anything")) == ("labels", "all")
+    assert found.excuse(labels, None) == ("labels", "all")
+    assert found.excuse(BY_NAME["host-paths"], named("a-1")) is None
     assert found.all_exceptions() == ["names.resources[0]", "names.resources[1]", "labels"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "policies", "budgets"),
+    [
+        ("web", True, True),
+        ("NetworkPolicy/web", True, False),
+        ("NetworkPolicy/*", True, False),
+        ("*/web", True, True),
+        ("Network*", False, False),
+        ("urn:pulumi:prod::project::kubernetes:networking.k8s.io/v1:NetworkPolicy::web", True, False),
+        ("urn:pulumi:*::kubernetes:policy/v1:*::web", False, True),
+        ("[v-x]eb", False, False),
+        ("we?", False, False),
+        ("", False, False),
+    ],
+)
+def test_an_exception_names_a_kind_too(pattern: str, policies: bool, budgets: bool) -> None:
+    found = rules(exceptions={"labels": {"reason": "why", "resources": [pattern]}})
+    for kind, excused in (("networking.k8s.io/v1:NetworkPolicy", policies), ("policy/v1:PodDisruptionBudget", budgets)):
+        assert (found.excuse(BY_NAME["labels"], named("web", kind)) is not None) is excused
+
+
+def test_an_exception_whose_list_is_empty_is_a_mistake_and_not_one_for_all() -> None:
+    found = rules(exceptions={"labels": {"reason": "why", "resources": []}})
+    (problem,) = found.problems
+    assert problem.startswith("exceptions.labels.resources: ")
+    assert found.exceptions == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [("a*b*c", True), ("a*bb*c", True), ("*c", True), ("a*", True), ("a*d*c", False), ("*b", False), ("b*", False)],
+)
+def test_a_star_stands_for_any_text(pattern: str, *, matches: bool) -> None:
+    own = rules(exceptions={"labels": {"reason": "why", "resources": [pattern]}})
+    assert (own.excuse(BY_NAME["labels"], named("abxbbc")) is not None) is matches
+
+
+def test_a_pattern_of_many_stars_takes_no_longer_than_another() -> None:
+    """With a way back from each star, it took years."""
+    own = rules(exceptions={"labels": {"reason": "why", "resources": ["*a" * 40 + "x"]}})
+    assert own.excuse(BY_NAME["labels"], named("a" * 200)) is None

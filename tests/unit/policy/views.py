@@ -1,16 +1,33 @@
 """Resources for policies to judge, and the run in which they do."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from soperator_pulumi.policy import AnyPolicy, Circumstances, Environment, ResourcePolicy, ResourceView, StackPolicy
-from soperator_pulumi.policy.view import written
+from soperator_pulumi.policy.value_tree import written
 
 RUN = Circumstances(environment=Environment.PROD, project="project", stack="prod")
 
 
 def an_object(type_: str, props: Mapping[str, Any] | None = None, name: str = "it", **others: Any) -> ResourceView:
     return ResourceView(type=f"kubernetes:{type_}", name=name, urn=f"urn:{name}", props=props or {}, **others)
+
+
+def below(part: str, resource: ResourceView) -> ResourceView:
+    """Return a resource as a part of a cluster registers it."""
+    above = "soperator-pulumi:index:SlurmCluster" + (
+        "" if part == "SlurmCluster" else f"$soperator-pulumi:index:{part}"
+    )
+    urn = f"urn:pulumi:prod::project::{above}${resource.type}::{resource.name}"
+    parent = f"urn:pulumi:prod::project::{above}::{resource.name.partition('-network')[0]}"
+    return replace(resource, urn=urn, parent=parent)
+
+
+def as_stateful_set(pod: ResourceView) -> ResourceView:
+    """Return the same pods as a StatefulSet has them."""
+    template = {"metadata": pod.props["metadata"], "spec": pod.props["spec"]}
+    return an_object("apps/v1:StatefulSet", {"metadata": pod.props["metadata"], "spec": {"template": template}})
 
 
 def a_resource_of_ours(kind: str, **props: Any) -> ResourceView:

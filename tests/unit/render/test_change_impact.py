@@ -1,4 +1,6 @@
-"""What a change of Slurm's files takes."""
+"""Impact of a change of Slurm's files."""
+
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,6 +99,15 @@ def test_constraining_jobs_otherwise_reloads() -> None:
     found = between({}, {"slurm": {"constrain": "none"}})
     assert {change.what for change in found} == {"JobAcctGatherType", "ProctrackType", "TaskPlugin", "cgroup.conf"}
     assert {change.effect for change in found} == {Effect.RELOAD}
+
+
+def test_a_confirmed_id_restarts_slurmctld_which_takes_it_as_it_starts_and_its_removal_does_not() -> None:
+    without: dict[str, Any] = {"accounting": {}}
+    confirmed: dict[str, Any] = {"accounting": {"cluster_id": 7}}
+    assert [(change.what, change.effect) for change in between(without, confirmed)] == [
+        ("accounting-cluster-id", Effect.RESTART)
+    ]
+    assert [change.effect for change in between(confirmed, without)] == [Effect.RELOAD]
 
 
 def test_the_hardest_change_comes_first() -> None:

@@ -1,4 +1,4 @@
-"""What is open and what is closed to jobs and sessions."""
+"""Addresses open and closed to jobs and sessions."""
 
 from ipaddress import ip_address, ip_network
 
@@ -24,7 +24,7 @@ SERVICES = [
 
 
 def reached(egress: list[str] | tuple[str, ...], address: str, api_servers: tuple[str, ...] = ()) -> bool:
-    """Whether an address lies in one of the ranges and in none of its holes, as a network plugin has it."""
+    """Return True where an address lies in one of the ranges and in none of its holes, as a network plugin has it."""
     wanted = ip_address(address)
     return any(
         wanted in ip_network(block.cidr) and not any(wanted in ip_network(hole) for hole in block.holes(api_servers))

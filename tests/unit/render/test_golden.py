@@ -56,6 +56,29 @@ CLUSTERS: dict[str, dict[str, Any]] = {
             "extra": {"SchedulerParameters": "bf_continue", "KillWait": 120, "MailProg": "/usr/bin/my mail"},
         },
     },
+    "gpus": {
+        "node_sets": [
+            {
+                "name": "h100",
+                "cpus": 192,
+                "memory_gib": 1920,
+                "gpus": {"count": 8, "type": "h100"},
+                "rdma": {"resource": "rdma/hca_shared_devices_a"},
+                "partitions": ["main", "h100"],
+                "environment": {"NCCL_DEBUG": "WARN"},
+            },
+            {"name": "mig", "cpus": 24, "memory_gib": 240, "gpus": {"mig": {"1g.10gb": 7}}, "partitions": ["small"]},
+            {
+                "name": "l4",
+                "cpus": 32,
+                "memory_gib": 128,
+                "gpus": {"count": 4, "type": "l4", "shards_per_gpu": 8},
+                "partitions": ["main", "small"],
+            },
+            {"name": "cpu", "cpus": 64, "memory_gib": 256},
+        ],
+        "partitions": [{"name": "h100", "options": {"DefMemPerNode": 100_000, "DefCpuPerGPU": 20}}],
+    },
     "pods_smaller_than_nodes": {
         "slurm": {"constrain": "none", "extra": {"SlurmdParameters": "l3cache_as_socket"}},
         "node_sets": [

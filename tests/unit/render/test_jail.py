@@ -1,4 +1,4 @@
-"""Which tree the jail is, and what the plugin is told."""
+"""Tree of the jail, and arguments of the plugin."""
 
 import hashlib
 

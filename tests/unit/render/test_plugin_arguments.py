@@ -23,7 +23,7 @@ Parse = Callable[[list[str]], bool]
 
 @pytest.fixture(scope="module")
 def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
-    """Whether `config_parse` takes arguments."""
+    """Return True where `config_parse` takes arguments."""
     library = tmp_path_factory.mktemp("plugin") / "config.so"
     sources = [SOURCES / name for name in ("config.c", "failure.c")]
     subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, *sources], check=True)

@@ -88,6 +88,33 @@ def test_a_job_that_asks_for_no_memory_gets_its_share_on_every_node(spec: Cluste
 
 
 @given(cluster_specs())
+def test_a_job_with_all_gpus_of_a_node_fits_with_the_shares_of_each(spec: ClusterSpec) -> None:
+    rows = parse_conf(slurm_conf(spec)).rows("PartitionName")
+    for node_set in spec.node_sets:
+        for row in (rows[name] for name in node_set.partitions if node_set.gpus):
+            assert node_set.gpus
+            assert int(row.get("DefCpuPerGPU", 0)) * node_set.gpus.total <= node_set.cpus
+            assert int(row.get("DefMemPerGPU", 0)) * node_set.gpus.total <= node_set.memory_mib
+
+
+def test_nodes_with_more_gpus_than_cpus_give_none_of_these_to_a_gpu() -> None:
+    """A share of 1 would leave no job all GPUs (measured), and one of 0 is none."""
+    node_set = {"name": "gpu", "cpus": 2, "memory_gib": 1, "gpus": {"count": 4}}
+    row = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).rows("PartitionName")["main"]
+    assert "DefCpuPerGPU" not in row
+    assert row["DefMemPerGPU"] == "256"
+
+
+def test_a_setting_of_memory_in_a_partitions_options_replaces_all_shares_of_memory() -> None:
+    node_set = {"name": "gpu", "cpus": 8, "memory_gib": 8, "gpus": {"count": 4}}
+    options = {"DefMemPerGPU": 100}
+    spec = a_spec(node_sets=[node_set], partitions=[{"name": "main", "options": options}])
+    row = parse_conf(slurm_conf(spec)).rows("PartitionName")["main"]
+    assert (row["DefCpuPerGPU"], row["DefMemPerGPU"]) == ("2", "100")
+    assert "DefMemPerCPU" not in row
+
+
+@given(cluster_specs())
 def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_schedules(spec: ClusterSpec) -> None:
     for node_set in spec.node_sets:
         pairs = dict(pair.split("=") for pair in node_conf(spec, node_set).split(" "))
@@ -95,6 +122,7 @@ def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_sche
             "Feature": ",".join([node_set.name, *node_set.features]),
             "CPUs": str(node_set.cpus),
             "RealMemory": str(int(node_set.memory_gib * 1024)),
+            **({"Gres": node_set.gpus.gres} if node_set.gpus else {}),
         }
 
 

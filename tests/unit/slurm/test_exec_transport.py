@@ -1,4 +1,4 @@
-"""What the last message of an exec means, and commands run through a real WebSocket."""
+"""Meaning of the last message of an exec, and commands run through a real WebSocket."""
 
 import base64
 import gc

@@ -1,4 +1,4 @@
-"""What real slurmctlds answered, as values. `recorded/` holds it, of Slurm 24.11.5 and 26.05.5 with the same jobs."""
+"""Answers of real slurmctlds as values. `recorded/` holds it, of Slurm 24.11.5 and 26.05.5 with the same jobs."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What Slurm's client programs print as they fail, word for word from 24.11.5 and 26.05.5, as exceptions."""
+"""Output of Slurm's client programs as they fail, word for word from 24.11.5 and 26.05.5, as exceptions."""
 
 import pytest
 

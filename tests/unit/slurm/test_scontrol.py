@@ -1,4 +1,4 @@
-"""What the client sends, and what comes of slurmctld's answers."""
+"""Commands of the client, and values of slurmctld's answers."""
 
 import json
 from collections.abc import Callable, Sequence

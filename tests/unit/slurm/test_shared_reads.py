@@ -33,7 +33,7 @@ class Held:
 
 
 def asked(reads: SharedReads) -> int:
-    """How many wait for runs that have not begun."""
+    """Number of those that wait for runs that have not begun."""
     return len(reads._answers._next)
 
 

@@ -38,6 +38,24 @@ def test_a_single_mistake_gives_a_single_problem(mutation: Mutation) -> None:
     assert [problem.path for problem in error.problems] == [path], str(error)
 
 
+@pytest.mark.parametrize("resource", ["gpu", "intel.com/gpu"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hooks", {"prolog": {"A": {"script": "x"}}}),
+        ("health", {"long_checks": {"memory_bandwidth": {"undrain": "auto"}}, "verify_new_nodes": True, "intreval": 1}),
+    ],
+)
+def test_gpus_of_no_known_maker_are_one_problem_beside_those_of_what_looks_at_them(
+    resource: str, key: str, value: Data
+) -> None:
+    described = a_cluster(**{key: value})
+    described["node_sets"][0]["gpus"] = {"count": 1, "resource": resource}
+    paths = [problem.path for problem in the_error_of(described).problems]
+    assert "node_sets[0].gpus.resource" in paths
+    assert [path for path in paths if path.startswith(f"{key}.")]
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
 def test_a_problem_is_told_in_our_words(mutation: Mutation) -> None:
     spoiled = a_cluster(node_sets=[{"name": name, "cpus": 2, "memory_gib": 4} for name in ("x", "y", "z")])

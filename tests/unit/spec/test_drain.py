@@ -1,4 +1,4 @@
-"""How nodes are drained and renewed: lengths of time, shares, and what is refused."""
+"""Drains and rolling updates: lengths of time, shares, and what is refused."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a person reads who made a mistake."""
+"""Messages for a person who made a mistake."""
 
 import asyncio
 
@@ -66,9 +66,17 @@ def with_drain(**drain: object) -> Data:
         ({"login": {"service": "LoadBalancer"}}, "login.service is LoadBalancer: nobody could connect"),
         ({"login": {"allowed_sources": ["10.0.0.1"], "service": "NodePort"}}, 'Did you mean "10.0.0.1/32"?'),
         ({"slurm": {"extra": {"PlugStackConfig": "/etc/x"}}}, "silently ignore plugstack.conf"),
-        ({"slurm": {"extra": {"KillWiat": 5}}}, 'Slurm 24.11 has no such setting. Did you mean "KillWait"?'),
+        ({"slurm": {"extra": {"KillWiat": 5}}}, 'Slurm has no such setting. Did you mean "KillWait"?'),
         ({"slurm": {"constrain": "cgroups"}}, 'got "cgroups", needs "cgroup" or "none".'),
-        ({"slurm": {"version": 24.11}}, 'got 24.11, needs "24.11".'),
+        ({"slurm": {"version": 24.11}}, 'got 24.11, needs "24.11" or "26.05".'),
+        (
+            {"slurm": {"extra": {"MetricsType": "metrics/openmetrics"}}},
+            "slurm.extra.MetricsType: Slurm 24.11 has no such setting, and 26.05 has. Remove it, or set slurm.version",
+        ),
+        (
+            {"partitions": [{"name": "main", "options": {"Exclusive": "USER"}}]},
+            "partitions[0].options.Exclusive: Slurm 24.11 has no such setting, and 26.05 has.",
+        ),
         ({"name": "default"}, 'namespace: got "default", which belongs to Kubernetes'),
         ({"images": {**IMAGES, "jail": None}}, "images.jail: missing, and jail.source is not given"),
         ({"images": {name: "a" for name in IMAGES if name != "munge"}}, "images.munge: missing."),

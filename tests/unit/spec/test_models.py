@@ -1,4 +1,4 @@
-"""What holds for all models, and how models and the dictionaries of `spec.args` agree."""
+"""Properties of all models; models and the dictionaries of `spec.args` agree."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin, is_typeddict
@@ -10,27 +10,18 @@ from pydantic import ValidationError
 
 from soperator_pulumi.spec import args
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
-from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
-from soperator_pulumi.spec.images import ImagesSpec
-from soperator_pulumi.spec.jail import JailIsolation, JailSource, JailSpec, PopulateSpec, TarballSource
-from soperator_pulumi.spec.login import LoginSpec, ServiceType
-from soperator_pulumi.spec.network import NetworkSpec
-from soperator_pulumi.spec.node_set import NodeSetSpec
-from soperator_pulumi.spec.partition import PartitionSpec
-from soperator_pulumi.spec.scheduling import Scheduled, Toleration
-from soperator_pulumi.spec.secrets import MungeKeyRef, SecretsSpec, SshHostKeyRef
-from soperator_pulumi.spec.slurm import Constrain, ControllerSpec, SlurmSpec
-from soperator_pulumi.spec.storage import JailVolume, StateVolume, StorageSpec
-from soperator_pulumi.spec.submount import SubmountSpec
-from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
-from soperator_pulumi.spec.user import GroupSpec, UserSpec
+from soperator_pulumi.spec.login import ServiceType
+from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.validation.base import Model
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from soperator_pulumi.spec.validation.partial import model_in, partial
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
+from tools.docs import typed_args
 
 
-def models(model: type[Model] = ClusterSpec) -> Iterator[type[Model]]:
+def models(model: type[Model]) -> Iterator[type[Model]]:
     yield model
     for field in model.model_fields.values():
         nested = model_in(field.annotation)
@@ -38,7 +29,9 @@ def models(model: type[Model] = ClusterSpec) -> Iterator[type[Model]]:
             yield from models(nested)
 
 
-ALL_MODELS = sorted(set(models()), key=lambda model: model.__name__)
+ALL_MODELS: list[type[Model]] = sorted(
+    {*models(ClusterSpec), *models(PlatformSpec), Scheduled}, key=lambda model: model.__name__
+)
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.__name__)
@@ -125,50 +118,23 @@ def test_a_model_made_directly_follows_the_rules_too() -> None:
         ClusterSpec(name="hpc", images=cluster.images, node_sets=cluster.node_sets * 2)
 
 
-PAIRS: list[tuple[type, type[Model]]] = [
-    (args.ClusterArgs, ClusterSpec),
-    (args.ControllerArgs, ControllerSpec),
-    (args.DrainArgs, DrainSpec),
-    (args.GroupArgs, GroupSpec),
-    (args.ImagesArgs, ImagesSpec),
-    (args.JailArgs, JailSpec),
-    (args.JailIsolationArgs, JailIsolation),
-    (args.JailSourceArgs, JailSource),
-    (args.LoginArgs, LoginSpec),
-    (args.NetworkArgs, NetworkSpec),
-    (args.NodeSetArgs, NodeSetSpec),
-    (args.PartitionArgs, PartitionSpec),
-    (args.PodResourcesArgs, PodResources),
-    (args.PopulateArgs, PopulateSpec),
-    (args.ResourceAmountsArgs, ResourceAmounts),
-    (args.RollingUpdateArgs, RollingUpdateSpec),
-    (args.ScheduledArgs, Scheduled),
-    (args.SecretRefArgs, MungeKeyRef),
-    (args.SecretRefArgs, SshHostKeyRef),
-    (args.SecretsArgs, SecretsSpec),
-    (args.SlurmArgs, SlurmSpec),
-    (args.StorageArgs, StorageSpec),
-    (args.SubmountArgs, SubmountSpec),
-    (args.TarballArgs, TarballSource),
-    (args.TolerationArgs, Toleration),
-    (args.UserArgs, UserSpec),
-    (args.VolumeArgs, JailVolume),
-    (args.VolumeArgs, StateVolume),
-]
+PAIRS = [(getattr(args, typed_args.name_of(model)), model) for model in ALL_MODELS]
 
 
 def test_every_dictionary_has_its_model() -> None:
     dictionaries = {each for each in vars(args).values() if is_typeddict(each)}
     assert dictionaries == {dictionary for dictionary, _ in PAIRS}
-    assert set(ALL_MODELS) <= {model for _, model in PAIRS}
 
 
 @pytest.mark.parametrize(("dictionary", "model"), PAIRS, ids=lambda each: each.__name__)
 def test_a_dictionary_has_the_keys_of_its_model(dictionary: type, model: type[Model]) -> None:
-    assert set(dictionary.__annotations__) == set(model.model_fields)
+    of_components = {"platform"} if model is ClusterSpec else set()  # a component is taken there, too
+    assert set(dictionary.__annotations__) == set(model.model_fields) - of_components
 
 
-@pytest.mark.parametrize(("dictionary", "model"), PAIRS[1:], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    ("dictionary", "model"), [each for each in PAIRS if each[1] is not ClusterSpec], ids=lambda each: each.__name__
+)
 def test_a_dictionary_requires_what_its_model_requires(dictionary: Any, model: type[Model]) -> None:
     assert set(dictionary.__required_keys__) == {
         name for name, field in model.model_fields.items() if field.is_required()

@@ -39,6 +39,17 @@ def test_every_other_place_is_free(path: str) -> None:
     assert jail_path_problem(path) is None
 
 
+@pytest.mark.parametrize("path", ["/usr/local/nvidia", "/usr/local/nvidia/lib64"])
+def test_a_submount_is_not_where_jobs_see_the_driver_of_their_node(path: str) -> None:
+    with_gpus = {"node_sets": [{"name": "gpu", "cpus": 1, "memory_gib": 1, "gpus": {"count": 1}}]}
+    where = {"submounts": [scratch(path)]}
+    with pytest.raises(SpecError, match=rf'submounts\[0\]\.path: got "{path}", where jobs see the GPU driver'):
+        a_spec(jail=where, **with_gpus)
+    a_spec(jail=where)
+    a_spec(jail={"submounts": [scratch("/usr/local/nvidia-tools")]}, **with_gpus)
+    a_spec(jail={"submounts": [{**scratch(path), "roles": ["login"]}]}, **with_gpus)
+
+
 @pytest.mark.parametrize(
     "path",
     [

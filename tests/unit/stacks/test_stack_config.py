@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soperator_pulumi.spec.merging import merged
 from stacks import stack_config
-from stacks.stack_config import merged
 from tests.strategies import a_spec
 
 _SCALARS = st.one_of(st.integers(), st.booleans(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
@@ -18,7 +18,10 @@ MAPPINGS = st.recursive(
 )
 
 BOTH = "given together with soperator:cluster. Describe all clusters here, and remove that key."
-NONE = "describes no cluster. Describe one under soperator:cluster, or several by their names under soperator:clusters."
+NONE = (
+    "describes no cluster. Describe one under soperator:cluster, several by their names under soperator:clusters, or a "
+    "platform for clusters of other stacks under soperator:platform."
+)
 
 
 def texts(values: dict[str, Any]) -> list[str]:

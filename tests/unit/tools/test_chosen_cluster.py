@@ -1,4 +1,4 @@
-"""Which Kubernetes the commands choose, from the environment that a person has."""
+"""The Kubernetes that the commands choose, from the environment that a person has."""
 
 from pathlib import Path
 

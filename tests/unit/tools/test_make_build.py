@@ -20,7 +20,7 @@ def test_images_are_built_while_the_servers_are(
 ) -> None:
     both = threading.Barrier(2, timeout=30)
     monkeypatch.setattr(EmbeddedKubernetes, "fetch", lambda _: both.wait())
-    monkeypatch.setattr(images, "build", both.wait)
+    monkeypatch.setattr(images, "build", lambda **_: both.wait())
     build.build(kubernetes)
     assert not both.broken
 
@@ -32,7 +32,7 @@ def test_a_machine_that_cannot_run_a_cluster_gets_no_images(
         raise UserError("3 things are in the way")
 
     monkeypatch.setattr(EmbeddedKubernetes, "check_machine", lacks_all)
-    monkeypatch.setattr(images, "build", lambda: pytest.fail("they are built"))
+    monkeypatch.setattr(images, "build", lambda **_: pytest.fail("they are built"))
     with pytest.raises(UserError, match="3 things are in the way"):
         build.build(kubernetes)
 
@@ -42,5 +42,5 @@ def test_it_is_needed_when_either_is_missing(
     kubernetes: EmbeddedKubernetes, monkeypatch: pytest.MonkeyPatch, servers: bool, built: bool
 ) -> None:
     monkeypatch.setattr(EmbeddedKubernetes, "is_built", servers)
-    monkeypatch.setattr(images, "are_built", lambda: built)
+    monkeypatch.setattr(images, "are_built", lambda _: built)
     assert build.is_needed(kubernetes) == (not (servers and built))

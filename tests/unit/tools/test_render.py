@@ -38,7 +38,7 @@ def test_a_stack_is_written_to_its_folder_and_written_again(
     folder = root / "manifests" / "prod"
 
     assert rendered(monkeypatch, root) == 0
-    assert "26 objects; 2 Secrets are left out" in capsys.readouterr().err
+    assert "38 objects; 4 Secrets are left out" in capsys.readouterr().err
     first = {file.name: file.read_bytes() for file in folder.iterdir()}
     (folder / "999-hpc-configmap-of-before.yaml").write_text("{}")
     assert rendered(monkeypatch, root) == 0
@@ -54,7 +54,10 @@ def test_every_stack_of_this_project_is_rendered(file: Path, monkeypatch: pytest
 
     objects = render.render(paths.ROOT, stack).objects
 
-    owners = {each.body["metadata"]["labels"]["soperator-pulumi/owner"] for each in objects}
+    labels = [each.body["metadata"]["labels"] for each in objects]
+    assert {each["app.kubernetes.io/part-of"] for each in labels} <= {"soperator-pulumi", "soperator-platform"}
+    of_clusters = [each for each in labels if each["app.kubernetes.io/part-of"] == "soperator-pulumi"]
+    owners = {each["soperator-pulumi/owner"] for each in of_clusters}
     assert {owner.rpartition(".")[0] for owner in owners} == {f"soperator.{stack}"}
     assert {"StatefulSet", "ConfigMap", "NetworkPolicy"} <= {each.kind for each in objects}
 
@@ -94,12 +97,13 @@ def test_a_value_of_another_stack_is_refused_with_the_stack_s_name(
 
     errors = capsys.readouterr().err
     assert "'organization/storage/prod'" in errors
-    assert "Put the value itself in place of `from_stack` in the file of stack prod." in errors
+    assert "Put the value itself in place of `from_stack` in the file of stack prod" in errors
+    assert "--stack-output <stack>:<output>=<value>" in errors
     assert "Traceback" not in errors
 
 
 def test_a_stack_without_a_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'other' has no configuration"):
+    with pytest.raises(UserError, match=r"'other' has no configuration.* Next: name one of prod, or create the file\."):
         render.render(project(tmp_path), "other")
 
 

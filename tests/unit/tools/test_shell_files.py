@@ -11,7 +11,7 @@ from tests.cluster.programs import program
 from tools.kube.debs import Tool, parse_version
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("images", "tools", ".ci", "spank-plugin")
+FOLDERS = ("images", "tools", ".ci", "soperator_pulumi", "spank-plugin")
 OLDEST = (0, 9)
 """The version of Debian 12, with which all files pass."""
 

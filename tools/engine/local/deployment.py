@@ -5,17 +5,18 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from pulumi.runtime.proto import provider_pb2, resource_pb2
+from pulumi.runtime.proto import resource_pb2
 
 from tools.console import UserError
 from tools.engine import property_paths
-from tools.engine.local import analyzers, child_process, crud, deletion, other_stacks, steps
+from tools.engine.local import analyzers, child_process, construction, crud, deletion, other_stacks, reading, steps
 from tools.engine.local.aliases import former_urns, make_urn
 from tools.engine.local.analyzers import Packs, PolicyReport
-from tools.engine.local.monitor import Registered, ResourceRegistration, Servicer, serve
+from tools.engine.local.monitor import Registered, Servicer, serve
 from tools.engine.local.providers import PROVIDER_TYPE
 from tools.engine.local.providers.kubernetes_provider import other_cluster
 from tools.engine.local.providers.local_provider import LocalProvider
+from tools.engine.local.resource_registration import ResourceRegistration
 from tools.engine.local.run_context import Run
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
@@ -125,10 +126,13 @@ class ProgramRun:
             run.state.swap(resource, run.live[urn])
             run.state.save()
 
-    def read_stack(self, urn: str, name: str) -> Properties:
-        """Return the properties of a reference to another stack."""
+    async def read(self, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
+        """Return the properties of another stack, or of an object that others have made. No state has them."""
         self._see(urn)
-        properties = other_stacks.read(self._target, self._project.name, name)
+        if request.type == other_stacks.REFERENCE_TYPE:
+            properties = other_stacks.read(self._target, self._project.name, request.id)
+        else:
+            properties = await reading.read(self._run, urn, request)
         self._run.display.step(urn, StepOp.READ)
         return properties
 
@@ -143,7 +147,7 @@ class ProgramRun:
             self._seen.add(old.urn)
             if old.urn != urn:
                 self._renamed[urn] = old.urn
-        new = _resource(urn, asked, run.live.get(asked.parent))
+        new = asked.resource(urn, run.live.get(asked.parent))
         try:
             if not asked.custom:
                 made = self._component(await self._judged(new), old)
@@ -166,33 +170,12 @@ class ProgramRun:
 
     async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
         """Have a plugin make a component: it registers that, and the children, by itself."""
-        run = self._run
         urn = self.urn_of(request.parent, request.type, request.name)
-        dependencies = {
-            key: provider_pb2.ConstructRequest.PropertyDependencies(urns=each.urns)
-            for key, each in request.propertyDependencies.items()
-        }
-        message = provider_pb2.ConstructRequest(
-            project=self._project.name,
-            stack=self._target.stack,
-            organization="organization",
-            config=self._project.config,
-            configSecretKeys=self._project.secret_keys,
-            dryRun=run.preview,
-            monitorEndpoint=self._address,
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
-            inputs=request.object,
-            inputDependencies=dependencies,
-            providers=request.providers,
-            dependencies=request.dependencies,
-            aliases=request.aliases,
-            protect=request.protect,
-            retainOnDelete=request.retainOnDelete,
+        asked = construction.construct_request(
+            request, self._project, self._target.stack, self._address, preview=self._run.preview
         )
         try:
-            answer = await run.providers.plugin_of(request.type).make_component(urn, message)
+            answer = await self._run.providers.plugin_of(request.type).make_component(urn, asked)
         except UserError as error:
             self.refuse(urn, str(error))
             return Registered(urn=urn, ok=False)
@@ -308,27 +291,6 @@ class ProgramRun:
         made = await (run.crud.foresee(run.provider_of(new), new, old) if run.preview else action())
         run.display.step(new.urn, operation, shown)
         return made
-
-
-def _resource(urn: str, asked: ResourceRegistration, parent: Resource | None) -> Resource:
-    """Return the resource of a registration; protection that it leaves open is its parent's."""
-    protect, retain = asked.protect, asked.retain_on_delete
-    return Resource(
-        urn=urn,
-        type=asked.type,
-        custom=asked.custom,
-        parent=asked.parent,
-        provider=asked.provider,
-        inputs=asked.inputs,
-        dependencies=asked.dependencies,
-        property_dependencies=asked.property_dependencies,
-        protect=bool(parent and parent.protect) if protect is None else protect,
-        retain_on_delete=bool(parent and parent.retain_on_delete) if retain is None else retain,
-        ignore_changes=asked.ignore_changes,
-        replace_on_changes=asked.replace_on_changes,
-        additional_secret_outputs=asked.additional_secret_outputs,
-        timeouts=asked.timeouts,
-    )
 
 
 def _is_other(old: Resource | None, new: Resource | None) -> bool:

@@ -175,19 +175,28 @@ async def _recover_one(run: Run, pending: Pending) -> None:
         await _recover_create(run, pending.resource, known)
     elif pending.operation == "updating" and known and known.type.startswith("kubernetes:"):
         run.state.swap(known, replace(known, init_errors=(_CUT_OFF_UPDATE,)))
+        if not run.preview:
+            await run.provider_of(known).resume(known.outputs)
 
 
 async def _recover_create(run: Run, resource: Resource, before: Resource | None) -> None:
-    made = await run.crud.adopt(run.provider_of(resource), resource)
+    provider = run.provider_of(resource)
+    made = await run.crud.adopt(provider, resource)
     if made is None:
         run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and has left no known resource")
         return
     run.display.say(resource.urn, f"{_CUT_OFF_CREATE}, and is resumed")
-    if before is not None and before.pending_replacement:
-        run.state.remove(before)
-    elif before is not None:
-        run.state.swap(before, replace(before, delete=True))
-    run.state.put(replace(made, init_errors=(_CUT_OFF_CREATE,)))
+    if not run.preview:
+        await provider.resume(made.outputs)
+    made = replace(made, init_errors=(_CUT_OFF_CREATE,))
+    if before is None:
+        run.state.append(made)
+    elif before.pending_replacement:
+        run.state.swap(before, made)
+    else:
+        replaced = replace(before, delete=True)
+        run.state.swap(before, replaced)
+        run.state.append(made, replaced)
 
 
 async def _refresh(run: Run) -> None:

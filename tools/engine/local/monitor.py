@@ -4,27 +4,17 @@
 Unsupported features of a request are refused by name, so that nothing is ignored in silence.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 import grpc
 import grpc.aio
-from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime.proto import (
-    alias_pb2,
-    callback_pb2,
-    engine_pb2,
-    engine_pb2_grpc,
-    resource_pb2,
-    resource_pb2_grpc,
-)  # fmt: skip
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import callback_pb2, engine_pb2, engine_pb2_grpc, resource_pb2, resource_pb2_grpc
 
 from tools.console import UserError
-from tools.engine.local.aliases import Alias
-from tools.engine.local.other_stacks import REFERENCE_TYPE
-from tools.engine.local.state import Timeouts
+from tools.engine.local.resource_registration import ResourceRegistration, read_registration
 from tools.engine.protocol import unsupported
 from tools.engine.values import Properties, from_struct, to_struct
 
@@ -52,44 +42,6 @@ _FEATURE_IDS = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
     resource_pb2.RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS,
 )
-_UNSUPPORTED = {
-    "importId": "import_",
-    "deletedWith": "deleted_with",
-    "replace_with": "replace_with",
-    "transforms": "transforms",
-    "hooks": "hooks",
-    "hideDiffs": "hide_diffs",
-    "replacement_trigger": "replacement_trigger",
-    "state_migrations": "state_migrations",
-    "envVarMappings": "env_var_mappings",
-    "pluginDownloadURL": "plugin_download_url",
-    "pluginChecksums": "plugin_checksums",
-}
-"""Unsupported resource options: the field of the request, and the name for a user."""
-_DURATION = re.compile(r"([\d.]+)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResourceRegistration:
-    """Resource that the program registers."""
-
-    type: str
-    name: str
-    custom: bool
-    parent: str
-    provider: str
-    inputs: Properties
-    dependencies: tuple[str, ...]
-    property_dependencies: dict[str, tuple[str, ...]]
-    protect: bool | None
-    retain_on_delete: bool | None
-    delete_before_replace: bool | None
-    ignore_changes: tuple[str, ...]
-    replace_on_changes: tuple[str, ...]
-    additional_secret_outputs: tuple[str, ...]
-    aliases: tuple[Alias, ...]
-    timeouts: Timeouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +69,8 @@ class Engine(Protocol):
         """Record a component's outputs."""
         ...
 
-    def read_stack(self, urn: str, name: str) -> Properties:
-        """Return the properties of a reference to another stack."""
+    async def read(self, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
+        """Return the properties of a reference to another stack, or of an object that others have made."""
         ...
 
     def log(self, severity: int, message: str, urn: str) -> None:
@@ -156,7 +108,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     ) -> resource_pb2.RegisterResourceResponse:
         """Make a resource."""
         try:
-            asked = registration(request)
+            asked = read_registration(request)
             registered = await (self._engine.construct(request) if request.remote else self._engine.register(asked))
         except UserError as error:
             urn = self._urn_of(request.parent, request.type, request.name)
@@ -195,13 +147,10 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     async def ReadResource(
         self, request: resource_pb2.ReadResourceRequest, context: Context
     ) -> resource_pb2.ReadResourceResponse:
-        """Read the outputs of another stack. Refuse every other `.get()`."""
-        if request.type != REFERENCE_TYPE:
-            what = f"{request.type}.get({request.name!r})"
-            await self._refuse(context, f"{what}: reading resources that are not managed here is not supported")
+        """Read the outputs of another stack, or an object that others have made."""
         urn = self._urn_of(request.parent, request.type, request.name)
         try:
-            properties = self._engine.read_stack(urn, request.id)
+            properties = await self._engine.read(urn, request)
         except UserError as error:
             self._engine.refuse(urn, str(error))
             await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
@@ -254,74 +203,6 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         self._engine.refuse("", text)
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         raise AssertionError("abort raises")
-
-
-def registration(request: resource_pb2.RegisterResourceRequest) -> ResourceRegistration:
-    """Read a request.
-
-    Raises:
-        UserError: The request uses an unsupported feature.
-    """
-    asked = {descriptor.name for descriptor, _ in request.ListFields()}
-    names = [name for key, name in _UNSUPPORTED.items() if key in asked and not _is_empty_hooks(key, request)]
-    if names:
-        raise UserError(unsupported(f"{', '.join(names)} on {request.type} {request.name!r}: not supported"))
-    timeouts = request.customTimeouts
-    if timeouts.read:
-        raise UserError(unsupported(f"custom_timeouts.read on {request.type} {request.name!r}: not supported"))
-    return ResourceRegistration(
-        type=request.type,
-        name=request.name,
-        custom=request.custom,
-        parent=request.parent,
-        provider=request.provider,
-        inputs=_inputs(request.object, f"{request.type} {request.name!r}"),
-        dependencies=tuple(sorted(request.dependencies)),
-        property_dependencies={k: tuple(sorted(v.urns)) for k, v in sorted(request.propertyDependencies.items())},
-        protect=request.protect if request.HasField("protect") else None,
-        retain_on_delete=request.retainOnDelete if request.HasField("retainOnDelete") else None,
-        delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
-        ignore_changes=tuple(request.ignoreChanges),
-        replace_on_changes=tuple(request.replaceOnChanges),
-        additional_secret_outputs=tuple(request.additionalSecretOutputs),
-        aliases=tuple(read_alias(alias) for alias in request.aliases),
-        timeouts=Timeouts(
-            create=_seconds(timeouts.create), update=_seconds(timeouts.update), delete=_seconds(timeouts.delete)
-        ),
-    )
-
-
-def read_alias(alias: alias_pb2.Alias) -> Alias:
-    """Return an alias of a registration."""
-    spec = alias.spec
-    return Alias(
-        urn=alias.urn,
-        name=spec.name,
-        type=spec.type,
-        stack=spec.stack,
-        project=spec.project,
-        parent=spec.parentUrn,
-        no_parent=spec.noParent,
-    )
-
-
-def _is_empty_hooks(key: str, request: resource_pb2.RegisterResourceRequest) -> bool:
-    return key == "hooks" and not request.hooks.ListFields()
-
-
-def _inputs(struct: struct_pb2.Struct, where: str) -> Properties:
-    try:
-        return from_struct(struct)
-    except UserError as error:
-        raise UserError(unsupported(f"{where}: {error}")) from None
-
-
-def _seconds(duration: str) -> float:
-    """Read a duration as Go writes it: `1h30m`, `90s`."""
-    parts = _DURATION.findall(duration)
-    if "".join(number + unit for number, unit in parts) != duration:
-        raise UserError(f"custom_timeouts: {duration!r} is not a duration such as 90s or 1h30m")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 async def serve(servicer: Servicer) -> tuple[grpc.aio.Server, str]:

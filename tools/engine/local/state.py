@@ -172,6 +172,15 @@ class State:
         self.resources.insert(self._done, new)
         self._done += 1
 
+    def append(self, found: Resource, replaced: Resource | None = None) -> None:
+        """Add a resource that an earlier run has made: behind all that it needs, and before what needs it.
+
+        Args:
+            found: Resource to add.
+            replaced: Resource whose place it takes; without it, no other needs the one found.
+        """
+        self.resources.insert(len(self.resources) if replaced is None else self._index(replaced) + 1, found)
+
     def swap(self, old: Resource, new: Resource) -> None:
         """Replace a resource in its place."""
         self.resources[self._index(old)] = new

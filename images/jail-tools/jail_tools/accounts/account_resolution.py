@@ -16,10 +16,10 @@ Accounts = Mapping[AccountFile, Mapping[str, Record]]
 
 SYSTEM_NAMES = frozenset(
     """
-    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm list
-    lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow slurm
-    src sshd staff sudo sync sys systemd-journal systemd-network systemd-timesync tape tty users utmp uucp video voice
-    www-data
+    _apt _ssh adm audio backup bin cdrom clock crontab daemon dialout dip disk fax floppy games input irc kmem kvm
+    list lp mail man messagebus munge netdev news nobody nogroup operator plugdev proxy render root sasl sgx shadow
+    slurm slurmexport slurmrest soperator-health src sshd staff sudo sync sys systemd-journal systemd-network
+    systemd-timesync tape tty users utmp uucp video voice www-data
     """.split()  # noqa: SIM905 one name a line would be a screen of nothing
 )
 """Users and groups of the daemons' images, which are looked up there first. The specification refuses the same ones."""

@@ -91,7 +91,7 @@ def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
         os.mkdir(name, 0o700, dir_fd=folder)
         file = os.open(f"{name}/file", os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600, dir_fd=folder)
         try:
-            spaces = frozenset(space for space in _PROBES if _keeps(space, file, path_of(folder, name)))
+            spaces = frozenset(space for space in _PROBES if keeps(space, file, path_of(folder, name)))
             return Volume(tree, limit, processes, spaces, _step_ns(file))
         finally:
             os.close(file)
@@ -99,8 +99,8 @@ def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
             os.rmdir(name, dir_fd=folder)
 
 
-def _keeps(space: str, file: int, folder: str) -> bool:
-    """Return True if a class of extended attributes is kept."""
+def keeps(space: str, file: int, folder: str) -> bool:
+    """Return True if a volume keeps a class of extended attributes, tried out on an open file, or on a directory."""
     name, value = _PROBES[space]
     try:
         if space == "system.posix_acl_default":

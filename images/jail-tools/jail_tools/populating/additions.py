@@ -1,4 +1,4 @@
-"""Additions to a source's content: places to mount on, and Slurm's client programs on the PATH."""
+"""Additions to a source's content: places to mount on, and programs of Slurm and of GPU drivers on the PATH."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -24,6 +24,7 @@ FOLDERS = {
     "usr": 0o755,
     "usr/local": 0o755,
     "usr/local/bin": 0o755,
+    "usr/local/nvidia": 0o755,
     "var": 0o755,
     "var/lib": 0o755,
     "var/lib/extrausers": 0o755,
@@ -33,7 +34,15 @@ FOLDERS = {
 """Folders that a job's or the admin shell's view mounts on, or that the links below need."""
 FILES = ("etc/hostname", "etc/hosts", "etc/resolv.conf")
 """Plain files that the node's own are mounted on."""
-LINKS = {f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS}
+DRIVER_FOLDERS = ("usr/local/bin", "usr/bin")
+DRIVER_PROGRAMS = ("nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "nvidia-debugdump")
+"""Programs of a GPU driver that people call by name."""
+LINKS = {
+    **{f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS},
+    # The first in the PATH of a shell; the second where there is no PATH, as the C library looks in /bin and /usr/bin.
+    **{f"{folder}/{name}": f"/usr/local/nvidia/bin/{name}" for folder in DRIVER_FOLDERS for name in DRIVER_PROGRAMS},
+}
+"""Links to programs that a view brings along. Without a GPU driver they lead nowhere, and a shell finds no program."""
 
 
 def additions(entries: Iterable[Entry], mtime_ns: int) -> list[Entry]:

@@ -9,7 +9,7 @@ from soperator_pulumi import SlurmCluster
 gc.freeze()  # as the program of the stacks does, and docs/programs.md recommends
 gc.disable()
 
-names = ("controller", "worker", "login", "munge", "jail_tools", "jail")
+names = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail")
 SlurmCluster(
     "hpc",
     {"images": {name: f"registry.example.com/{name}:1" for name in names}},

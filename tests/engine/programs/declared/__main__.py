@@ -32,6 +32,10 @@ def value(of: Any) -> Any:
         return other_stack(of["stack"]).require_output(of["output"])
     if of.keys() == {"secret"}:
         return pulumi.Output.secret(of["secret"])
+    if of.keys() == {"file"}:
+        return pulumi.FileAsset(of["file"])
+    if of.keys() == {"text_of_file"}:
+        return pulumi.StringAsset(of["text_of_file"])
     return {key: value(item) for key, item in of.items()}
 
 
@@ -69,10 +73,28 @@ for item in config.require_object("resources"):
             made[name] = Thing(name, properties, opts)
         case "StackReference":
             made[name] = pulumi.StackReference(name, properties["stack"])
+        case "KubePrometheusStack":
+            from soperator_pulumi.platform.kube_prometheus_stack import KubePrometheusStack
+
+            made[name] = KubePrometheusStack(name, properties, opts)
+        case "SecretFiles":
+            from soperator_pulumi.lifecycle import ClusterConnection, KubernetesAccess, SecretFiles
+
+            where = ClusterConnection(KubernetesAccess(), properties["namespace"], "owner", "", {"app": "none"})
+            given = {"labels": {}, "annotations": {}, "readers": [], "files": properties["files"]}
+            made[name] = SecretFiles(name, secret=name, cluster=where, opts=opts, **given)
+        case "read":
+            made[name] = pulumi.CustomResource(
+                item["kind"],
+                name,
+                {"data": None},
+                pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(id=item["id"])),
+            )
         case "Provider":
             made[name] = kubernetes.Provider(name, opts=opts, **properties)
         case _:
-            made[name] = pulumi.CustomResource(kind, name, properties, opts)
+            outputs = dict.fromkeys(item.get("outputs", []))
+            made[name] = pulumi.CustomResource(kind, name, {**outputs, **properties}, opts)
 
 for name, source in (config.get_object("exports") or {}).items():
     pulumi.export(name, value(source))

@@ -81,18 +81,21 @@ def replacing(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransfo
 
 
 class Platform(pulumi.ComponentResource):
-    """What a cluster may be a part of."""
+    """A component that may hold a cluster."""
 
     def __init__(self) -> None:
         super().__init__("tests:index:Platform", "platform")
         self.register_outputs({})
 
 
-images = dict.fromkeys(("controller", "worker", "login", "munge", "jail_tools", "jail"), "none")
+images = dict.fromkeys(
+    ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail"), "none"
+)
 described = {
     "images": images,
     "node_sets": [{"name": "cpu", "replicas": 0, "cpus": 1, "memory_gib": 1}],
     "storage": {"keep": False},
+    "accounting": "none",
     **config.require_object("cluster"),
 }
 aliases = [pulumi.Alias(**each) for each in config.get_object("aliases") or []]

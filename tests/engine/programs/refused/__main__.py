@@ -48,15 +48,13 @@ match ask:
     case "function":
         pulumi.runtime.invoke("kubernetes:yaml:decode", {})
     case "get":
-        kubernetes.core.v1.ConfigMap.get("got", "default/x")
+        random.RandomUuid.get("got", "x")
     case "asset":
         kubernetes.core.v1.ConfigMap("asset", data={"k": pulumi.StringAsset("text")})  # type: ignore[dict-item] # wrong by intention
     case "type":
         random.RandomPet("pet")
     case "package":
         pulumi.CustomResource("aws:s3/bucket:Bucket", "bucket", {})
-    case "Release":
-        kubernetes.helm.v3.Release("release", chart="x")
     case "ConfigMapPatch":
         kubernetes.core.v1.ConfigMapPatch("patch", metadata={"name": "x"})
     case "Ingress":

@@ -2,7 +2,8 @@
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,10 @@ from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
+from soperator_pulumi.render.layout import NODE_GRES
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.objects import NAMESPACE, PODS, SELECTOR, KilledError
-from tests.fakes.slurmctld import Job
+from tests.fakes.slurmctld import Job, Record
 from tests.fakes.small_world import FakeTransport, SmallWorld
 
 BASE = "ClusterName=hpc\nSlurmctldPort=6817\nStateSaveLocation=/s\nSlurmctldPidFile=/p\n"
@@ -162,6 +164,78 @@ def test_a_parameter_that_only_a_restart_brings_into_force_restarts_slurmctld(wo
     assert world.runs_on == changed
     assert "scontrol reconfigure" not in world.commands
     assert world.reported == ["restarting slurmctld (for CommunicationParameters); jobs continue"]
+
+
+def prepared_at_each_start(world: SmallWorld) -> list[set[str]]:
+    """Return a list that gets the pods with the included file at each start and trial start of slurmctld."""
+    seen: list[set[str]] = []
+
+    def trial(_files: Mapping[str, str]) -> str:
+        seen.append({*world.included})
+        return ""
+
+    world.trial = trial
+    return seen
+
+
+@pytest.mark.parametrize("more", ["", "CommunicationParameters=EnableIPv6\n"], ids=["reconfigured", "restarted"])
+def test_the_controller_of_a_release_before_gpus_gets_the_file_that_gres_conf_includes(
+    world: SmallWorld, more: str
+) -> None:
+    with_gpus = {"slurm.conf": f"{NEW['slurm.conf']}GresTypes=gpu\n{more}", "gres.conf": f"Include {NODE_GRES}\n"}
+    tried = prepared_at_each_start(world)
+    put(world, slurm_files(with_gpus), OLD)
+    assert tried[0] == {"controller-0"}, "slurmctld would wait a minute for the file, and end"
+    assert world.included == {"controller-0"}
+    assert world.runs_on == with_gpus
+
+
+WITH_GPUS = {"slurm.conf": f"{BASE}GresTypes=gpu\n", "gres.conf": f"Include {NODE_GRES}\n"}
+
+
+def test_all_workers_of_a_release_before_gpus_get_the_file_before_they_look_for_it(world: SmallWorld) -> None:
+    for name, state in (("cpu-0", "running"), ("cpu-1", "running"), ("cpu-2", "creating")):
+        world.add_pod(name, "worker", state)
+    seen = prepared_at_each_start(world)
+    put(world, slurm_files(WITH_GPUS), OLD)
+    assert seen[-1] == {"controller-0", "cpu-0", "cpu-1"}, "slurmd would end, and its jobs with it"
+    world.included.clear()
+    put(world, slurm_files({**WITH_GPUS, "slurm.conf": f"{BASE}GresTypes=gpu\nKillWait=60\n"}), WITH_GPUS)
+    assert world.included == {"controller-0"}, "pods that have read the file have it"
+
+
+def test_a_worker_that_cannot_get_the_file_keeps_its_jobs(world: SmallWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.add_pod("cpu-0", "worker")
+    run = FakeTransport.run
+
+    def lost(transport: FakeTransport, command: Sequence[str], **more: Any) -> Answer:
+        if transport.pod == "cpu-0":
+            raise TransportError("the machine is away.")
+        return run(transport, command, **more)
+
+    monkeypatch.setattr(FakeTransport, "run", lost)
+    with pytest.raises(ConfigRefusedError, match=r"pod cpu-0, whose slurmd would end with its jobs: the machine is"):
+        put(world, slurm_files(WITH_GPUS), OLD)
+    assert world.runs_on == OLD
+
+
+@pytest.mark.parametrize(
+    ("gres", "state", "refused"),
+    [("gpu:h100:4(S:0,1),shard:h100:8", "RUNNING", True), ("", "RUNNING", False), ("gpu:4", "COMPLETED", False)],
+)
+def test_gpus_are_not_removed_while_jobs_are_on_their_nodes(
+    world: SmallWorld, gres: str, state: str, *, refused: bool
+) -> None:
+    """Without them in Slurm's files a job opens the GPUs of others."""
+    put(world, slurm_files(WITH_GPUS), OLD)
+    world.slurm.nodes["cpu-0"] = Record("cpu-0", gres=gres)
+    world.slurm.jobs[7] = a_job("main", state)
+    if refused:
+        with pytest.raises(ConfigRefusedError, match=r"Jobs would lose their GPUs:\n  GresTypes: (.|\n)*7 \(alice"):
+            put(world, slurm_files(NEW), WITH_GPUS)
+    else:
+        put(world, slurm_files(NEW), WITH_GPUS)
+    assert world.runs_on == (WITH_GPUS if refused else NEW)
 
 
 def a_job(partition: str, state: str = "RUNNING") -> Job:
@@ -351,3 +425,15 @@ def test_a_look_at_jobs_pauses_by_the_clock_that_a_cancel_ends(
     with pytest.raises(TransportError):
         slurmctld.refusal(MAIN_AND_GPU, MAIN)
     assert world.clock.time == 4
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["this version", "an earlier version"])
+def test_tokens_are_for_a_controller_that_can_read_them(world: SmallWorld, *, reads: bool) -> None:
+    with_tokens = {"slurm.conf": f"{BASE}AuthAltTypes=auth/jwt\n"}
+    world.answers["ls /run/slurm/jwt.key"] = Answer(0 if reads else 2, "", "")
+    if reads:
+        put(world, slurm_files(with_tokens), OLD)
+    else:
+        with pytest.raises(ConfigRefusedError, match="Run `up` without `rest` first, with the images of this version"):
+            put(world, slurm_files(with_tokens), OLD)
+    assert world.runs_on == (with_tokens if reads else OLD)

@@ -1,4 +1,4 @@
-"""What tests of draining start from."""
+"""Fixtures of tests of draining."""
 
 from collections.abc import Iterator
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError, RunCancelledError
-from soperator_pulumi.operations.nodes.drain_run import DrainResult
+from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.undrain import way_out
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer

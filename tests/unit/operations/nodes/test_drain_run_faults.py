@@ -143,7 +143,7 @@ def test_a_run_that_was_cut_off_ends_when_another_one_drains_the_same_nodes(benc
 
 
 def test_a_node_that_slurm_has_known_is_not_free_when_slurm_has_lost_it(bench: Bench) -> None:
-    """Its pod had no slurmd when the run began; then it had one, and a job."""
+    """The node's pod had no slurmd when the run began; then it had one, and a job."""
     world = bench.world
     del world.slurm.nodes["gpu-3"]
     bench.submit(width=3, seconds=60)

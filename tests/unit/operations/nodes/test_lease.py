@@ -11,6 +11,7 @@ from soperator_pulumi.errors import DrainError, KubernetesError, RunCancelledErr
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.nodes import lease
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
+from soperator_pulumi.operations.planner_process import me
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.clock import FakeClock
@@ -64,7 +65,7 @@ def gone() -> int:
 
 def of_process(number: int) -> str:
     """Return another process of this machine as a holder."""
-    return lease.me().replace(f"process {os.getpid()}", f"process {number}")
+    return me().replace(f"process {os.getpid()}", f"process {number}")
 
 
 def renewed(api: Api) -> str:
@@ -80,16 +81,16 @@ def take(api: Api, who: str, renewed: str = "2026-01-01T00:00:00.000000Z") -> No
 
 def test_it_names_who_works_and_is_free_afterwards(api: Api, clock: FakeClock) -> None:
     with a_lease(api, clock).held():
-        assert holder(api) == lease.me()
-        assert f"process {os.getpid()}" in lease.me()
+        assert holder(api) == me()
+        assert f"process {os.getpid()}" in me()
     assert holder(api) == ""
 
 
 def test_operations_of_one_process_share_it_until_the_last_has_ended(api: Api, clock: FakeClock) -> None:
     with a_lease(api, clock).held():
         with a_lease(api, clock).held():
-            assert holder(api) == lease.me()
-        assert holder(api) == lease.me()
+            assert holder(api) == me()
+        assert holder(api) == me()
     assert holder(api) == ""
 
 
@@ -109,7 +110,7 @@ def test_a_planner_that_was_killed_elsewhere_loses_it_when_it_has_not_renewed(ap
     take(api, AGENT)
     with a_lease(api, clock).held():
         assert DURATION_SECONDS <= clock.time <= DURATION_SECONDS + 6
-        assert holder(api) == lease.me()
+        assert holder(api) == me()
 
 
 def test_a_planner_that_was_killed_on_this_machine_loses_it_at_once(api: Api, clock: FakeClock) -> None:
@@ -221,7 +222,7 @@ def test_an_api_that_is_not_reached_ends_no_run_that_holds_it(api: Api, clock: F
         own.keep()
         api.refuses = ""
         own.keep()
-        assert holder(api) == lease.me()
+        assert holder(api) == me()
 
 
 def test_a_lease_that_may_not_be_written_is_an_error_before_anything_is_drained(api: Api, clock: FakeClock) -> None:
@@ -240,7 +241,7 @@ def test_of_two_at_the_same_moment_one_waits(clock: FakeClock) -> None:
     other = Quicker()
     take(other, "")
     lines: list[str] = []
-    clock.after(10, lambda: take(other, lease.me()))
+    clock.after(10, lambda: take(other, me()))
     with a_lease(other, clock, lines).held():
         assert clock.time >= 10
     assert AGENT in lines[0]
@@ -268,14 +269,14 @@ def test_another_one_that_held_it_for_a_moment_ends_nothing(clock: FakeClock) ->
 
     api.between = come_and_go
     with a_lease(api, clock).held():
-        assert holder(api) == lease.me()
+        assert holder(api) == me()
 
 
 def test_a_lease_that_somebody_deletes_meanwhile_is_created_again(clock: FakeClock) -> None:
     api = Busy()
     api.between = lambda: api.delete(PATH)
     with a_lease(api, clock).held():
-        assert holder(api) == lease.me()
+        assert holder(api) == me()
 
 
 def test_a_namespace_that_is_being_deleted_needs_none(clock: FakeClock) -> None:

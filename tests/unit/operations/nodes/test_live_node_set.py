@@ -1,4 +1,4 @@
-"""What Kubernetes says of a node set: which nodes are there, which may come, and where slurmd runs."""
+"""Kubernetes' view of a node set: nodes that are there, nodes that may come, and nodes with slurmd."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from soperator_pulumi.operations.nodes.live_node_set import (
     NODE_SET_LABEL,
     OWNER_LABEL,
     POLICY_ANNOTATION,
+    PROMPT_SECONDS,
     LiveNodeSet,
     find_node_sets,
     find_policies,
@@ -105,7 +106,23 @@ def test_where_no_slurmd_runs_no_job_can_be_unless_slurm_knows_the_node(world: S
     a_pod(world, "gpu-0")
     a_pod(world, "gpu-1", "creating")
     a_pod(world, "gpu-2", "crashed")
-    assert gpu(world).leaving(POLICY, 0).never_started == {"gpu-1", "gpu-2", "gpu-3"}
+    leaving = gpu(world).leaving(POLICY, 0)
+    assert leaving.never_started == {"gpu-2"}
+    assert leaving.starting == {"gpu-1", "gpu-3"}
+
+
+@pytest.mark.parametrize("state", ["crashed", "no image", "unschedulable"])
+def test_a_pod_that_cannot_start_by_itself_is_not_starting(world: SmallWorld, state: str) -> None:
+    a_set(world, "gpu", 1)
+    a_pod(world, "gpu-0", state)
+    assert gpu(world).starting(["gpu-0"]) == frozenset()
+    assert gpu(world).without_slurmd(["gpu-0"]) == {"gpu-0"}
+
+
+def test_a_pod_that_its_controller_has_not_made_is_awaited_for_a_minute(world: SmallWorld) -> None:
+    a_set(world, "gpu", 1)
+    assert gpu(world).starting(["gpu-0"]) == {"gpu-0"}
+    assert gpu(world).starting(["gpu-0"], waited_seconds=PROMPT_SECONDS) == frozenset()
 
 
 @pytest.mark.parametrize(("state", "ran"), [("running", True), ("crashed", True), ("creating", False)])

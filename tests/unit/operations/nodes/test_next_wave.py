@@ -1,4 +1,4 @@
-"""Who is renewed next, and that never more are out of service than may be."""
+"""Nodes to be recreated next: never more are out of service than allowed."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which nodes are renewed next, by how things are at one moment."""
+"""Nodes to be recreated next, by the state at one moment."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What slurmctld may say, in a line: nodes, jobs and node sets that leave, as the planner takes them."""
+"""Answers of slurmctld in a line: nodes, jobs and node sets that leave, as the planner takes them."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

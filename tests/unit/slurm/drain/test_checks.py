@@ -29,6 +29,11 @@ def test_a_node_that_slurmctld_does_not_know_is_free_if_slurmd_has_never_run_in_
     assert why_not_free(evidence(None, never_started=True)) == []
 
 
+def test_a_node_whose_slurmd_is_starting_is_not_free() -> None:
+    starting = Evidence("gpu-1", None, (), RUN, starting=True)
+    assert why_not_free(starting) == ["slurmd is starting there, its registration is awaited"]
+
+
 SPOKEN_AGAINST = {
     "known": evidence(None),
     "drained": evidence(node("gpu-1", "IDLE")),

@@ -1,4 +1,4 @@
-"""What is done at one look: who is drained, who is free, who waits for whom."""
+"""Decisions at one look: nodes that are drained, that are free, and that wait for jobs."""
 
 from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import Marker, Operation

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever slurmctld says."""
+"""Properties of every plan, whatever slurmctld answers."""
 
 from dataclasses import replace
 

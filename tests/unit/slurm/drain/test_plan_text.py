@@ -1,4 +1,4 @@
-"""What people read: the preview, the line while it runs, and the error when it stops."""
+"""Text for people: the preview, the line while it runs, and the error when it stops."""
 
 from dataclasses import replace
 from datetime import UTC
@@ -75,7 +75,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
         "  gpu-7   drained by an earlier run",
         "  gpu-8   idle",
         "  gpu-9   unknown to slurmctld",
-        "  gpu-10  slurmd has not started there yet",
+        "  gpu-10  slurmd has not started there, and its pod cannot start",
     ]
 
 

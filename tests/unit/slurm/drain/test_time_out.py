@@ -1,4 +1,4 @@
-"""What follows when nodes are not free in time, by policy."""
+"""Decisions when nodes are not free in time, by policy."""
 
 from typing import Any
 
@@ -214,7 +214,7 @@ def test_each_node_set_has_its_own_time() -> None:
 
 
 def test_the_most_patient_policy_protects_all_parts_of_a_heterogeneous_job() -> None:
-    """What is done to one part is done to all."""
+    """An act on one part is an act on all."""
     parts = [job(10, "gpu-1", whole="10"), job(11, "cpu-1", whole="10")]
     sets = (leaving("gpu-1", timeout="10m", on_timeout="cancel"), leaving("cpu-1", on_timeout="wait"))
 

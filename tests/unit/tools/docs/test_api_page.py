@@ -10,7 +10,10 @@ from soperator_pulumi import testing
 from soperator_pulumi.policy import pack
 from tools.docs import api_page
 
-IMAGES = {name: f"registry.example.com/{name}:1" for name in ("controller", "worker", "login", "munge", "jail_tools")}
+IMAGES = {
+    name: f"registry.example.com/{name}:1"
+    for name in ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools")
+}
 MODULES = api_page.modules()
 OBJECTS = [each for module in MODULES for each in api_page.public_objects(module).values()]
 MEMBERS = [

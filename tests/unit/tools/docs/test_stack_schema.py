@@ -117,6 +117,9 @@ def test_what_is_misspelt_or_of_a_wrong_type_is_refused_by_both() -> None:
         ({"cluster": {"images": {"jail": REFERENCE}}}, False),
         ({"cluster": {"jail": {"storage": {"storage_class": {**REFERENCE, "field": "x"}}}}}, False),
         ({"cluster": {"labels": {"no label": "x"}}}, False),
+        ({"cluster": {"accounting": "none"}}, True),
+        ({"cluster": {"accounting": "off"}}, False),
+        ({"cluster": {"accounting": {"cluster_id": 1}}}, True),
     ],
 )
 def test_a_stack_s_file_is_valid_or_not(values: dict[str, Any], *, expected: bool) -> None:

@@ -15,5 +15,5 @@ def test_a_key_has_its_meaning_its_values_and_its_default() -> None:
 
 
 def test_models_that_differ_in_their_defaults_share_a_dictionary() -> None:
-    assert typed_args.text().count("class VolumeArgs(") == 1
-    assert "class JailVolumeArgs" not in typed_args.text()
+    assert typed_args.text().count("class SecretRefArgs(") == 1
+    assert "class MungeKeyRefArgs" not in typed_args.text()

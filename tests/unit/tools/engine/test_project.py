@@ -13,7 +13,7 @@ from pulumi.runtime.proto import resource_pb2
 from tools import engine
 from tools.console import UserError
 from tools.engine import project
-from tools.engine.local import monitor
+from tools.engine.local import resource_registration
 from tools.engine.protocol import Target
 
 
@@ -177,7 +177,7 @@ def test_a_plain_cli_is_pointed_at_the_same_state(folder: Path, monkeypatch: pyt
 def test_timeouts_are_read_as_go_writes_them(text: str, seconds: float) -> None:
     request = resource_pb2.RegisterResourceRequest(type="t", name="n")
     request.customTimeouts.create = text
-    assert monitor.registration(request).timeouts.create == seconds
+    assert resource_registration.read_registration(request).timeouts.create == seconds
 
 
 @pytest.mark.parametrize("text", ["90", "s", "1d", "1h 2m"])
@@ -185,4 +185,4 @@ def test_other_timeouts_are_refused(text: str) -> None:
     request = resource_pb2.RegisterResourceRequest(type="t", name="n")
     request.customTimeouts.update = text
     with pytest.raises(UserError, match="is not a duration"):
-        monitor.registration(request)
+        resource_registration.read_registration(request)

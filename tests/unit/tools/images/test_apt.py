@@ -1,4 +1,4 @@
-"""How the machine reaches a mirror goes into a build, and only that."""
+"""The machine's way to a mirror goes into a build, and nothing else."""
 
 from pathlib import Path
 
@@ -107,5 +107,18 @@ def test_credentials_of_mirrors_are_for_root_alone(prepared: BuildApt) -> None:
     assert prepared.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_the_bootstrap_reads_keys_as_root_wherever_the_cache_is(prepared: BuildApt) -> None:
+    assert value(prepared.settings.read_text(), "APT::Sandbox::User") == "root"
+
+
 def test_a_build_can_change_none_of_it(prepared: BuildApt) -> None:
     assert all(volume.endswith(":ro") for volume in prepared.volumes)
+
+
+@pytest.mark.parametrize("stale", [True, False])
+def test_expired_indexes_are_taken_for_a_release_before_its_release_alone(machine: Path, stale: bool) -> None:
+    source = AptSource("https://mirror.example.org/debian", "forky", machine / "mirror.gpg")
+    prepared = prepare(machine / "build", [source], "", machine / "apt", stale=stale)
+
+    assert ('Acquire::Check-Valid-Until "false";' in prepared.settings.read_text()) is stale
+    assert ('Acquire::Check-Valid-Until "false";' in settings_inside(prepared)) is stale

@@ -1,4 +1,4 @@
-"""What is built, with which arguments, and what of it is shown."""
+"""Builds, their arguments, and their output."""
 
 from pathlib import Path
 

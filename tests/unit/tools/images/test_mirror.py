@@ -140,3 +140,12 @@ def test_a_given_mirror_is_enough_on_any_system(tmp_path: Path) -> None:
         "trixie",
         "trixie-updates",
     ]
+
+
+def test_sources_of_another_release_are_those_of_its_suites() -> None:
+    found = [AptSource(MIRROR, "trixie", KEY), AptSource(SECURITY, "trixie-security", KEY)]
+
+    assert derive(found, {"ID": "debian", "VERSION_CODENAME": "trixie"}, "forky") == [
+        AptSource(MIRROR, "forky", KEY),
+        AptSource(SECURITY, "forky-security", KEY),
+    ]

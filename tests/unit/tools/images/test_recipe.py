@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.console import UserError
-from tools.images import references
-from tools.images.recipe import FOLDERS, PARENTS, PUBLISHED, Recipe
+from tools.images import references, version_of
+from tools.images.recipe import FOLDERS, ONE_SUITE, PARENTS, PUBLISHED, Recipe
 
 NAMES = ("base", *PARENTS)
 
@@ -161,6 +161,66 @@ def test_with_a_pulled_base_our_own_does_not_matter(recipe: Recipe) -> None:
     assert "base" not in pulled.order()
 
 
+@pytest.fixture
+def with_source(recipe: Recipe, tmp_path: Path) -> Recipe:
+    """A recipe with an archive of Slurm's sources."""
+    (recipe.folder / "pmix").mkdir()
+    (recipe.folder / "pmix" / "Containerfile").write_text("FROM something\n")
+    archive = tmp_path / "slurm.tar.bz2"
+    archive.write_bytes(b"sources")
+    return replace(recipe, source=archive)
+
+
+def test_a_source_archive_changes_all_that_is_built_on_slurm_and_the_rest_stays(with_source: Recipe) -> None:
+    plain = replace(with_source, source=None)
+
+    assert changed(plain.tags(), with_source) == on("slurm") - {"slurm"}
+
+
+def test_another_source_archive_gives_other_tags_wherever_it_lies(with_source: Recipe, tmp_path: Path) -> None:
+    before = with_source.tags()
+    moved = replace(with_source, source=Path(shutil.copy(with_source.source or "", tmp_path / "again.tar")))
+    assert moved.tags() == before
+
+    (tmp_path / "again.tar").write_bytes(b"other sources")
+    assert changed(before, moved) == on("slurm") - {"slurm"}
+
+
+def test_the_plugin_for_pmix_is_built_on_slurm_and_the_others_on_it(with_source: Recipe) -> None:
+    order = with_source.order()
+
+    assert order.index("slurm") + 1 == order.index("pmix")
+    assert with_source.parents("pmix") == {"SLURM": "slurm"}
+    assert with_source.parents("node") == {"SLURM": "pmix", "TOOLCHAIN": "toolchain"}
+    assert replace(with_source, source=None).parents("node") == {"SLURM": "slurm", "TOOLCHAIN": "toolchain"}
+
+
+def test_a_source_archive_that_changes_during_a_build_does_not_get_into_it(with_source: Recipe, tmp_path: Path) -> None:
+    before = with_source.tags()
+    snapshot = with_source.snapshot(tmp_path / "snapshot")
+    (tmp_path / "slurm.tar.bz2").write_bytes(b"half of anoth")
+
+    assert snapshot.tags() == before
+    assert with_source.tags() != before
+
+
+def test_images_without_slurm_are_the_same_with_a_source_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "slurm.tar.bz2"
+    archive.write_bytes(b"sources")
+
+    for slurm in ("24.11", "26.05"):
+        plain, own = references(slurm=slurm), references(slurm=slurm, source=archive)
+        assert {name for name in plain if plain[name] == own[name]} == {"database", "jail", "jail_tools"}
+    based = references(base="registry.example.org/debian:trixie-slim")
+    own = references(base="registry.example.org/debian:trixie-slim", source=archive)
+    assert {name for name in based if based[name] == own[name]} == {"database", "jail", "jail_tools"}
+
+
+def test_a_source_archive_that_is_missing_is_refused() -> None:
+    with pytest.raises(UserError, match=r"no-such\.tar is no file\. Name an archive of Slurm's sources"):
+        references(source=Path("no-such.tar"))
+
+
 def test_parents_are_built_first(recipe: Recipe) -> None:
     order = recipe.order()
 
@@ -194,3 +254,25 @@ def test_references_of_this_checkout_do_not_need_anything_built(
 
     assert references() == references()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_version_of_slurm_has_images_of_its_own_and_shares_those_without_slurm() -> None:
+    old, new = references(slurm="24.11"), references(slurm="26.05")
+    assert old.keys() == new.keys()
+    shared = {name for name in old if old[name] == new[name]}
+    assert shared == {name.replace("-", "_") for name in ONE_SUITE}
+    assert references() == old
+
+
+@pytest.mark.parametrize(
+    ("cluster", "version"),
+    [
+        ({"slurm": {"version": "26.05"}}, "26.05"),
+        ({"slurm": {"version": 26.05}}, "24.11"),
+        ({"slurm": "26.05"}, "24.11"),
+        ({}, "24.11"),
+        (None, "24.11"),
+    ],
+)
+def test_the_version_of_a_description_chooses_the_images(cluster: object, version: str) -> None:
+    assert version_of(cluster) == version

@@ -126,15 +126,15 @@ def test_pruning_keeps_the_current_tag_and_those_used_last(store: Store) -> None
     store.prune({"login": "current"})
 
     kept = {path.name for path in (store.layouts / "login").iterdir()}
-    assert kept == {"current", "6", "5"}
+    assert kept == {"current", "6", "5", "4"}
     assert len(kept) == KEPT_TAGS
 
 
 def test_using_an_image_keeps_it_from_being_pruned(store: Store) -> None:
-    for number in range(1, 5):
+    for number in range(1, KEPT_TAGS + 2):
         add(store, "login", str(number), b"layer", used_at=number)
     store.use("login", "1")
-    store.prune({"login": "4"})
+    store.prune({"login": str(KEPT_TAGS + 1)})
 
     assert store.use("login", "1")
     assert not store.use("login", "2")

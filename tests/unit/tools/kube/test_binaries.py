@@ -1,6 +1,7 @@
 """Builds are kept by version and source, are made by one compile, and are there whole or not at all."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ build)
     echo fmt
     for word; do case "$word" in
         -o=*) folder=${word#-o=}; mkdir -p "$folder" ;;
-        ./*) echo "$RESULT" > "$folder/${word#./}" ;;
+        ./* | example.org/*) echo "$RESULT" > "$folder/${word##*/}" ;;
     esac; done
     exit "${EXIT:-0}" ;;
 esac
@@ -72,6 +73,16 @@ def test_all_that_is_missing_is_built_by_one_command(thing: Binary, tool: Binary
     assert build.endswith(" ./thing ./tool")
     assert set(golang.FLAGS) <= set(build.split())
     assert (tool.installed / "tool").exists()
+
+
+def test_a_program_of_a_dependency_is_built_with_its_tags(module: Path) -> None:
+    thing = Binary("cmd", "example.org/thing", package="example.org/thing/cmd", tags=("small", "fast"), module=module)
+    binaries.build(thing)
+    (build,) = builds(module)
+    assert build.endswith(" example.org/thing/cmd")
+    assert "-tags=small,fast" in build.split()
+    assert (thing.installed / "cmd").exists()
+    assert thing.key != replace(thing, tags=()).key
 
 
 def test_what_is_built_is_not_built_again(thing: Binary, tool: Binary) -> None:

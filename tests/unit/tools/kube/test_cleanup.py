@@ -1,4 +1,4 @@
-"""What servers leave at places that cannot be chosen."""
+"""Remains of servers at places that cannot be chosen."""
 
 import json
 import socket
@@ -56,7 +56,9 @@ def test_folders_that_are_empty_then_are_removed_too(places: dict[str, Path], tm
     assert not any(folder.exists() for folder in (*places.values(), tmp_path / "kubelet"))
 
 
-def test_cgroups_of_slurm_that_were_there_before_are_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cgroups_of_slurm_that_were_there_before_are_not_ours(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hierarchy = tmp_path / "cgroup"
     monkeypatch.setattr(cleanup, "_top_level_cgroups", lambda: sorted(hierarchy.glob("slurm_*")))
     (hierarchy / "slurm_host").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What the servers are told."""
+"""Configuration of the servers."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""Which Go builds the servers."""
+"""The Go that builds the servers."""
 
 from pathlib import Path
 

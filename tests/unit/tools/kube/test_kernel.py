@@ -1,4 +1,4 @@
-"""Which features a kernel has."""
+"""Features of a kernel."""
 
 from tools.kube.kernel import FEATURES, Kernel
 

@@ -1,4 +1,4 @@
-"""Who listens where."""
+"""Listeners and their addresses."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What is found out about a machine."""
+"""Facts about a machine."""
 
 import os
 import socket

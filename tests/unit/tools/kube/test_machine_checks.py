@@ -1,4 +1,4 @@
-"""What a machine lacks is said at once, with what to do."""
+"""Missing parts of a machine, reported at once with the next step."""
 
 from dataclasses import replace
 from ipaddress import IPv4Network

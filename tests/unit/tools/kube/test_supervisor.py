@@ -69,6 +69,20 @@ def test_a_part_with_another_command_or_environment_is_started_anew(
     assert supervisor.process("server")
 
 
+def test_a_part_that_a_killed_start_has_left_without_a_record_is_started_anew(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    part = a_part(command=["/bin/sleep", "60"])
+    supervisor.ensure(part)
+    left = Process.of(pid(supervisor))
+    assert left
+    (tmp_path / "run" / "server.json").unlink()
+    (tmp_path / "cgroup.procs").write_text(f"{left.pid}\n{os.getpid()}\n")
+    assert supervisor.ensure(part)
+    assert not left.alive()
+    assert supervisor.process("server")
+
+
 def test_a_part_is_started_anew_when_a_file_that_it_reads_changes(supervisor: Supervisor, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("one")

@@ -1,7 +1,9 @@
 """Choice of a resource's provider by its type."""
 
 from tools.console import UserError
+from tools.engine.local.helm.release_inputs import RELEASE_TYPE
 from tools.engine.local.providers.dynamic import DynamicProvider
+from tools.engine.local.providers.helm_release import HelmReleaseProvider
 from tools.engine.local.providers.kubernetes_provider import KubernetesProvider, KubernetesSettings, settings_of
 from tools.engine.local.providers.local_provider import LocalProvider, Progress, UnconfiguredProvider
 from tools.engine.local.providers.plugin_provider import PluginProvider
@@ -46,8 +48,12 @@ class Providers:
         if explicit is not None:
             if resource.provider not in self._loaded:
                 self.configure(resource.provider, explicit.inputs)
-            return self._loaded[resource.provider]
-        return self._of_package(resource.type)
+            found = self._loaded[resource.provider]
+        else:
+            found = self._of_package(resource.type)
+        if resource.type == RELEASE_TYPE and isinstance(found, KubernetesProvider):
+            return HelmReleaseProvider(found, self._project.program, self._identity, self._progress)
+        return found
 
     def plugin_of(self, resource_type: str) -> PluginProvider:
         """Return the plugin of a component's package.

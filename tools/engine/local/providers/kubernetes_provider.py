@@ -40,17 +40,23 @@ class KubernetesProvider(LocalProvider):
             identity: Identity of this stack's state, for the names of field managers.
             progress: Prints lines under a resource.
         """
-        self._settings = options
-        self._environment = environment
+        self.settings = options
+        self.environment = environment
         self._identity = identity
         self._progress = progress
         self._connection: ApiConnection | None = None
 
     @property
-    def _cluster(self) -> ApiConnection:
+    def cluster(self) -> ApiConnection:
+        """Connection to the cluster."""
         if self._connection is None:
-            self._connection = ApiConnection(provider_settings.load(self._settings, self._environment))
+            self._connection = ApiConnection(provider_settings.load(self.settings, self.environment))
         return self._connection
+
+    @property
+    def default_namespace(self) -> str:
+        """Namespace of objects that name none."""
+        return self.settings.namespace or self.cluster.kubeconfig.namespace
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Fill in name and namespace, and refuse unsupported features."""
@@ -65,7 +71,7 @@ class KubernetesProvider(LocalProvider):
             metadata["name"] = old_name or objects.autoname(request.name, request.random_seed)
             metadata["annotations"] = {**(metadata.get("annotations") or {}), objects.AUTONAMED: "true"}
         if "namespace" not in metadata and await self._is_namespaced(new["apiVersion"], new["kind"]):
-            metadata["namespace"] = self._settings.namespace or self._cluster.kubeconfig.namespace
+            metadata["namespace"] = self.default_namespace
         return api.CheckResponse(inputs=objects.seal(properties_of(new), request.new_inputs))
 
     async def _is_namespaced(self, api_version: str, kind: str) -> bool:
@@ -73,7 +79,7 @@ class KubernetesProvider(LocalProvider):
         if known is not None:
             return known
         try:
-            return (await self._cluster.api_resource(api_version, kind)).namespaced
+            return (await self.cluster.api_resource(api_version, kind)).namespaced
         except (ApiError, UnreachableError):
             return True  # the definition may come with this very run
 
@@ -82,7 +88,7 @@ class KubernetesProvider(LocalProvider):
         wanted = objects.to_object(request.new_inputs)
         before = objects.inputs_in(request.old_state)
         forced = replacement_rules.force_new(
-            wanted, config_map_mutable=self._settings.config_map_mutable, secret_mutable=self._settings.secret_mutable
+            wanted, config_map_mutable=self.settings.config_map_mutable, secret_mutable=self.settings.secret_mutable
         )
         found = diff.compare(diff.normal(before), diff.normal(wanted), forced)
         ignored = [property_paths.parse(text) for text in request.ignore_changes]
@@ -95,7 +101,7 @@ class KubernetesProvider(LocalProvider):
         return api.DiffResponse(
             changes=bool(found),
             replaces=replaces,
-            delete_before_replace=bool(replaces) and _keeps_its_name(before, wanted),
+            delete_before_replace=bool(replaces) and replacement_rules.keeps_its_name(before, wanted),
             detailed_diff=found,
         )
 
@@ -138,10 +144,10 @@ class KubernetesProvider(LocalProvider):
         raise AssertionError("the last try returns or raises")
 
     async def _post(self, wanted: Object, manager: str, *, dry_run: bool = False) -> Object:
-        kind = await self._cluster.api_resource(wanted["apiVersion"], wanted["kind"])
+        kind = await self.cluster.api_resource(wanted["apiVersion"], wanted["kind"])
         query = {"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})}
         path = kind.path(wanted["metadata"].get("namespace", ""))
-        return await self._cluster.request("POST", path, wanted, query=query)
+        return await self.cluster.request("POST", path, wanted, query=query)
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:
         """Find the object of a cut-off create: ours if our own field manager made it."""
@@ -173,23 +179,23 @@ class KubernetesProvider(LocalProvider):
                 f"{wanted['kind']} {objects.id_of(wanted)} is in the state, but no longer in the cluster. "
                 "Run a refresh; the next up creates it again."
             )
-        kind = await self._cluster.api_resource(wanted["apiVersion"], wanted["kind"])
+        kind = await self.cluster.api_resource(wanted["apiVersion"], wanted["kind"])
         path = kind.path(wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"])
         manager = ownership.local_manager(before, self._manager(wanted, request.urn))
         dry_run = {"dryRun": "All"} if request.preview else {}
         if wanted["kind"] == "CustomResourceDefinition":
             wanted["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
             query = {"fieldManager": manager, **dry_run}
-            return before, await self._cluster.request("PUT", path, wanted, query=query)
+            return before, await self.cluster.request("PUT", path, wanted, query=query)
         patch = ownership.adoption_patch(before, manager)
         if patch and not request.preview:
-            before = await self._cluster.request("PATCH", path, patch, content_type=JSON_PATCH)
-        force = self._settings.patch_force or objects.annotation(wanted, objects.PATCH_FORCE) == "true"
+            before = await self.cluster.request("PATCH", path, patch, content_type=JSON_PATCH)
+        force = self.settings.patch_force or objects.annotation(wanted, objects.PATCH_FORCE) == "true"
         force = force or (bool(patch) and request.preview)
         wanted = ownership.without_ignored(wanted, before, manager, request.ignore_changes)
         query = {"fieldManager": manager, "force": str(force).lower(), **dry_run}
         try:
-            return before, await self._cluster.request("PATCH", path, wanted, content_type=APPLY, query=query)
+            return before, await self.cluster.request("PATCH", path, wanted, content_type=APPLY, query=query)
         except ApiError as error:
             if error.status == 409:
                 raise UserError(
@@ -211,7 +217,7 @@ class KubernetesProvider(LocalProvider):
         seconds = request.timeout or _annotated_timeout(wanted)
         try:
             return await waiting.until_ready(
-                self._cluster, live, before, seconds, lambda line: self._progress(request.urn, line)
+                self.cluster, live, before, seconds, lambda line: self._progress(request.urn, line)
             )
         except waiting.AwaitError as error:
             outputs = objects.checkpoint(error.live, inputs)
@@ -222,7 +228,7 @@ class KubernetesProvider(LocalProvider):
         namespace, _, name = request.resource_id.rpartition("/")
         asked = objects.to_object(request.inputs)
         try:
-            live = await self._cluster.get(asked["apiVersion"], asked["kind"], namespace, name)
+            live = await self.cluster.get(asked["apiVersion"], asked["kind"], namespace, name)
         except ApiError as error:
             if error.reason != "NoMatch":
                 raise
@@ -232,7 +238,7 @@ class KubernetesProvider(LocalProvider):
         inputs = objects.seal(properties_of(diff.read_inputs(live, request.inputs)), request.inputs)
         outputs = objects.checkpoint(live, inputs)
         if not objects.skips_await(asked):
-            state = await waiting.check_now(self._cluster, live)
+            state = await waiting.check_now(self.cluster, live)
             if not state.ready:
                 raise InitError(request.resource_id, outputs, [state.message], inputs)
         return api.ReadResponse(request.resource_id, outputs, inputs)
@@ -242,23 +248,23 @@ class KubernetesProvider(LocalProvider):
         asked = objects.inputs_in(request.properties)
         namespace, _, name = request.resource_id.rpartition("/")
         try:
-            live = await self._cluster.get(asked["apiVersion"], asked["kind"], namespace, name)
+            live = await self.cluster.get(asked["apiVersion"], asked["kind"], namespace, name)
             if live is None:
                 return
-            path = (await self._cluster.api_resource(asked["apiVersion"], asked["kind"])).path(namespace, name)
+            path = (await self.cluster.api_resource(asked["apiVersion"], asked["kind"])).path(namespace, name)
             options = {"propagationPolicy": objects.propagation(asked)}
-            await self._cluster.request("DELETE", path, options)
+            await self.cluster.request("DELETE", path, options)
         except ApiError as error:
             if error.status == 404:
                 return
             raise
         if not objects.skips_await_of_deletion(asked):
             seconds = request.timeout or _annotated_timeout(asked)
-            await waiting.until_gone(self._cluster, live, seconds, lambda line: self._progress(request.urn, line))
+            await waiting.until_gone(self.cluster, live, seconds, lambda line: self._progress(request.urn, line))
 
     async def _get(self, wanted: Object) -> Object | None:
         metadata = wanted["metadata"]
-        return await self._cluster.get(
+        return await self.cluster.get(
             wanted["apiVersion"], wanted["kind"], metadata.get("namespace", ""), metadata["name"]
         )
 
@@ -271,14 +277,6 @@ class KubernetesProvider(LocalProvider):
         """Close the connections."""
         if self._connection is not None:
             self._connection.close()
-
-
-def _keeps_its_name(before: Object, wanted: Object) -> bool:
-    """Return whether a replacement would have the object's name, so that the object must go first."""
-    old, new = before.get("metadata"), wanted.get("metadata")
-    if not isinstance(old, dict) or not isinstance(new, dict) or objects.annotation(wanted, objects.AUTONAMED):
-        return False
-    return all(old.get(key) == new.get(key) for key in ("name", "namespace")) and "name" in new
 
 
 def _annotated_timeout(obj: Object) -> float:

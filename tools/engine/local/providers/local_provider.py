@@ -46,6 +46,9 @@ class LocalProvider(api.Provider):
         """
         return None
 
+    async def resume(self, properties: Properties) -> None:
+        """Prepare a resource, whose last operation was cut off, for the next one."""
+
     async def close(self) -> None:
         """Close connections and end processes."""
 

@@ -5,6 +5,8 @@ The Pulumi CLI follows them; the API server does not always refuse the same.
 
 from collections.abc import Mapping
 
+from tools.engine.kubernetes import objects
+from tools.engine.kubernetes.api_client import Object
 from tools.engine.property_paths import ANY, Path, parse
 
 _SELECTOR = (".spec.selector",)
@@ -92,3 +94,11 @@ def _has(value: object, rest: Path) -> bool:
     if isinstance(value, Mapping):
         return str(rest[0]) in value and _has(value[str(rest[0])], rest[1:])
     return isinstance(value, list) and rest[0] == ANY and any(_has(item, rest[1:]) for item in value)
+
+
+def keeps_its_name(before: Object, wanted: Object) -> bool:
+    """Return True where a replacement would have the object's name, so that the object must go first."""
+    old, new = before.get("metadata"), wanted.get("metadata")
+    if not isinstance(old, dict) or not isinstance(new, dict) or objects.annotation(wanted, objects.AUTONAMED):
+        return False
+    return all(old.get(key) == new.get(key) for key in ("name", "namespace")) and "name" in new

@@ -154,3 +154,20 @@ def test_a_passphrase_file_that_is_not_there_is_named(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(tmp_path / "none"))
     with pytest.raises(UserError, match=r"PULUMI_CONFIG_PASSPHRASE_FILE: .*none is not a file"):
         encryption.passphrase(tmp_path)
+
+
+def test_what_an_earlier_run_has_made_is_behind_all_that_it_needs(file: Path) -> None:
+    state = State.load(file, "phrase")
+    state.resources = [a_resource("a"), a_resource("b")]
+    state.append(a_resource("found"))
+    assert [each.name for each in state.resources] == ["a", "b", "found"]
+
+
+def test_a_successor_that_an_earlier_run_has_made_is_before_what_needs_it(file: Path) -> None:
+    state = State.load(file, "phrase")
+    replaced = a_resource("r", delete=True)
+    state.resources = [a_resource("a"), replaced, a_resource("dependent")]
+    state.append(a_resource("r"), replaced)
+    assert [(each.name, each.delete) for each in state.resources] == [
+        ("a", False), ("r", True), ("r", False), ("dependent", False),
+    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which differences between objects pulumi-kubernetes sees, and which of them replace."""
+"""Differences between objects that pulumi-kubernetes sees, and those that replace."""
 
 import base64
 from typing import Any
@@ -124,7 +124,7 @@ def test_something_added_counts_with_all_that_is_in_it() -> None:
 
 
 def test_an_unknown_spec_replaces_what_has_fields_that_force_it() -> None:
-    """What a StatefulSet's dependence on a replaced object comes to (K1)."""
+    """Effect of a StatefulSet's dependence on a replaced object (K1)."""
     spec = {"serviceName": "s", "replicas": 1}
     found = differences(
         an_object("StatefulSet", "apps/v1", spec=spec), an_object("StatefulSet", "apps/v1", spec=UNKNOWN)
@@ -179,7 +179,7 @@ def test_nothing_differs_from_itself(body: Object) -> None:
     st.dictionaries(st.text(max_size=3), objects, max_size=4), st.dictionaries(st.text(max_size=3), objects, max_size=3)
 )
 def test_what_others_add_is_pruned_away(asked: Object, more: Object) -> None:
-    """What was asked for, found in a live object with more in it, is what was asked for."""
+    """An object that was asked for, found in a live object with more in it, is what was asked for."""
     live = {**more, **asked}
     pruned = diff.prune(live, asked)
     assert pruned == asked

@@ -1,0 +1,56 @@
+"""A cluster for training and for notebooks: whole GPUs with a fast network, MIG instances, and nodes without GPUs.
+
+The machines have NVIDIA's GPU Operator or its device plugin, with the strategy `mixed` for MIG, and a device plugin for
+RDMA. Put your registry and your ssh key into `Pulumi.dev.yaml`, then run:
+
+    python3 -m venv venv && venv/bin/pip install -r requirements.txt
+    pulumi up --stack dev
+
+Then `srun --partition=train --gpus=8 nvidia-smi`.
+"""
+
+import pulumi
+
+from soperator_pulumi import SlurmCluster
+
+config = pulumi.Config("soperator")
+
+NCCL = {"NCCL_IB_HCA": "mlx5", "NCCL_SOCKET_IFNAME": "eth0"}
+"""Settings of NCCL that fit the machines. A user's own values win."""
+
+cluster = SlurmCluster(
+    "hpc",
+    config.require_object("cluster"),
+    node_sets=[
+        {"name": "cpu", "replicas": 2, "cpus": 32, "memory_gib": 120},
+        {
+            "name": "h100",
+            "replicas": 2,
+            "cpus": 192,
+            "memory_gib": 1920,
+            "partitions": ["train"],
+            "gpus": {"count": 8, "type": "h100"},
+            "rdma": {"resource": "rdma/hca_shared_devices_a"},
+            "environment": NCCL,
+            "node_selector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+            # Training runs for days: a new image waits for it.
+            "drain": {"timeout": "12h", "on_timeout": "wait", "max_wait": "8d"},
+        },
+        {
+            "name": "mig",
+            "cpus": 24,
+            "memory_gib": 240,
+            "partitions": ["notebooks"],
+            "gpus": {"mig": {"1g.10gb": 7}},
+            "node_selector": {"nvidia.com/mig.config": "all-1g.10gb"},
+        },
+    ],
+    partitions=[
+        {"name": "main", "default": True},
+        {"name": "train", "options": {"MaxTime": "7-00:00:00"}},
+        {"name": "notebooks", "options": {"MaxTime": "08:00:00"}},
+    ],
+)
+
+pulumi.export("namespace", cluster.namespace_name)
+pulumi.export("login", cluster.login.endpoint)

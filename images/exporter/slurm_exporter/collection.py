@@ -1,0 +1,143 @@
+"""Rounds in the background: each asks Slurm three times, however many scrapes there are."""
+
+import io
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from slurm_exporter import event_posts, job_rows, node_rows, scheduler_samples
+from slurm_exporter.job_samples import of_jobs
+from slurm_exporter.long_reports import LongReports
+from slurm_exporter.metric_table import METRICS
+from slurm_exporter.node_conditions import NodeConditions
+from slurm_exporter.node_samples import of_nodes
+from slurm_exporter.samples import Samples
+
+CALL_SECONDS = 25
+"""Time for a call of Slurm: slurmctld answers within its MessageTimeout, or not at all."""
+
+SOURCES: dict[str, tuple[Sequence[str], Callable[[bytes], Samples]]] = {
+    "nodes": (node_rows.COMMAND, lambda output: of_nodes(node_rows.parse(output.decode(errors="replace")))),
+    "jobs": (job_rows.COMMAND, lambda output: of_jobs(job_rows.parse(io.BytesIO(output)))),
+    "scheduler": (scheduler_samples.COMMAND, lambda output: scheduler_samples.parse(output.decode())),
+}
+"""Programs, and the metrics in their output."""
+
+_ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+
+
+@dataclass
+class Source:
+    """A program, with the last answer."""
+
+    name: str
+    samples: Samples = field(default_factory=dict)
+    """Metrics of the last round. Empty after a failure: old values would pass for present ones."""
+    last_success: float = 0
+    seconds: float = 0
+    errors: int = 0
+
+    def ask(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None]) -> None:
+        """Ask once. A failure is reported when it begins."""
+        command, parse = SOURCES[self.name]
+        began = time.monotonic()
+        was_well = bool(self.samples) or not self.errors
+        self.samples = {}
+        try:
+            self.samples = parse(run(command))
+            self.last_success = time.time()
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            self.errors += 1
+            if was_well:
+                report(f"{self.name}: {_words(error)}")
+        self.seconds = time.monotonic() - began
+
+
+@dataclass(eq=False)
+class Collector:
+    """All sources, as Prometheus' client library reads them."""
+
+    sources: tuple[Source, ...] = field(default_factory=lambda: tuple(map(Source, SOURCES)))
+    events: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(event_posts.OUTCOMES, 0))
+    """Events of Kubernetes by their outcome."""
+    conditions: NodeConditions | None = None
+    """Conditions of Kubernetes' nodes. None without them."""
+    reports: LongReports | None = None
+    """Results of long checks. None where the cluster has none."""
+
+    def round(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None] = print) -> None:
+        """Ask Slurm for everything once."""
+        for source in self.sources:
+            source.ask(run, report)
+
+    def samples_of(self, name: str) -> Samples:
+        """Return the metrics of one source in the last round; none where it gave no answer."""
+        return next(source.samples for source in self.sources if source.name == name)
+
+    def nodes(self) -> set[str]:
+        """Return the names of the nodes in the last round."""
+        return {labels[0] for labels, _ in self.samples_of("nodes").get("slurm_node_info", ())}
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the last round, one family at a time."""
+        samples = self._own()
+        for source in self.sources:
+            samples |= source.samples
+        if self.reports is not None:
+            samples |= self.reports.samples(self.nodes())
+        for name, values in samples.items():
+            yield _family(name, values)
+
+    def _own(self) -> Samples:
+        return {
+            "slurm_up": [((), float(any(source.samples for source in self.sources)))],
+            "slurm_exporter_last_success_time_seconds": [
+                ((each.name,), each.last_success) for each in self.sources if each.last_success
+            ],
+            "slurm_exporter_call_seconds": [((each.name,), each.seconds) for each in self.sources],
+            "slurm_exporter_errors_total": [((each.name,), each.errors) for each in self.sources],
+            "slurm_exporter_events_total": [((outcome,), count) for outcome, count in self.events.items()],
+            **self._of_conditions(),
+        }
+
+    def _of_conditions(self) -> Samples:
+        if self.conditions is None:
+            return {}
+        return {
+            "slurm_exporter_node_conditions": [((), self.conditions.count)],
+            "slurm_exporter_node_condition_errors_total": [((), self.conditions.errors)],
+        }
+
+
+def _family(name: str, values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    metric = METRICS[name]
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    family = kind(name.removesuffix("_total"), metric.help, labels=metric.labels)
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
+
+
+def run_slurm(command: Sequence[str]) -> bytes:
+    """Run a program of Slurm and return what it prints.
+
+    Raises:
+        subprocess.SubprocessError: It failed, or took too long.
+    """
+    done = subprocess.run(
+        command, env={**os.environ, **_ENVIRONMENT}, capture_output=True, timeout=CALL_SECONDS, check=True
+    )
+    return done.stdout
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = bytes(error.stderr).decode(errors="replace").split("\n")
+        return f"{error.cmd[0]} failed: {lines[0]}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"{error.cmd[0]} did not answer in {CALL_SECONDS} s"
+    return f"{type(error).__name__}: {error}"

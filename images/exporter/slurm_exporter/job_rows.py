@@ -1,0 +1,146 @@
+"""Jobs, as squeue prints them in columns of fixed width, and times in seconds since 1970.
+
+`squeue --json` of 5,000 jobs is some 30 MB, and ten times that in memory. Columns need no more than a line at a time,
+and no name that a user has chosen can be taken for another column.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from slurm_exporter import hostlists
+
+_WIDTHS = {
+    "JobID": 12,
+    "UserName": 33,
+    "Account": 65,
+    "Partition": 65,
+    "State": 16,
+    "Reason": 48,
+    "SubmitTime": 12,
+    "StartTime": 12,
+    "EndTime": 12,
+    "NumCPUs": 9,
+    "NumNodes": 9,
+    "tres-alloc": 160,
+    "NodeList": 320,
+    "JobArrayID": 64,
+    "Name": 64,
+}
+
+_BEFORE_NAME = sum(_WIDTHS.values()) - _WIDTHS["Name"]
+"""Width of all columns before the name. A shorter line is the rest of a name with line ends in it."""
+
+COMMAND = (
+    *("squeue", "--noheader", "--all", "--states=all"),
+    "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS.items()),
+)
+
+_ACTIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "RESIZING"}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+_MIB_OF_UNIT = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_STATE = re.compile(r"[A-Z_]+")
+_ARRAY = re.compile(r"\[([^\]%]*)")
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job, or the pending tasks of an array that no line of their own has yet."""
+
+    job_id: str
+    name: str
+    user: str
+    account: str
+    partition: str
+    state: str
+    """Base state, such as RUNNING."""
+    reason: str
+    """Reason of a pending job. Empty for others."""
+    tasks: int
+    """Tasks of an array for which the line stands. 1 without an array."""
+    submit_time: int | None
+    start_time: int | None
+    end_time: int | None
+    """Time at which the job is over, or reaches its limit."""
+    cpus: int
+    gpus: int
+    memory_bytes: int
+    nodes: tuple[str, ...]
+
+    @property
+    def is_active(self) -> bool:
+        """Return True until the job has ended."""
+        return self.state in _ACTIVE
+
+    @property
+    def is_held(self) -> bool:
+        """Return True where somebody must release the job before it starts."""
+        return self.reason in {"JobHeldUser", "JobHeldAdmin"}
+
+
+def parse(lines: Iterable[bytes]) -> Iterator[JobRow]:
+    """Yield the jobs of the program's output.
+
+    Without accounting an account may be any text, with line ends as well: its line is no job, and stops no others.
+    """
+    for line in lines:
+        row = _row(line.rstrip(b"\n"))
+        if row is not None:
+            yield row
+
+
+def _row(line: bytes) -> JobRow | None:
+    if len(line) < _BEFORE_NAME:
+        return None
+    column: dict[str, str] = {}
+    place = 0
+    for name, width in _WIDTHS.items():
+        column[name] = line[place : place + width].decode(errors="replace").strip()
+        place += width
+    state = column["State"]
+    if not column["JobID"].isdigit() or not _STATE.fullmatch(state):
+        return None
+    tres = dict(item.split("=", 1) for item in column["tres-alloc"].split(",") if "=" in item)
+    hosts = column["NodeList"]
+    return JobRow(
+        job_id=column["JobID"],
+        name=column["Name"],
+        user=column["UserName"],
+        account=column["Account"].replace("(null)", ""),
+        # A pending job names all of its partitions.
+        partition=column["Partition"].partition(",")[0],
+        state=state,
+        reason=column["Reason"] if state == "PENDING" else "",
+        tasks=_tasks(column["JobArrayID"]) if state == "PENDING" else 1,
+        submit_time=_time(column["SubmitTime"]),
+        start_time=_time(column["StartTime"]),
+        end_time=_time(column["EndTime"]),
+        cpus=int(column["NumCPUs"] or 0),
+        gpus=int(tres.get("gres/gpu", 0)),
+        memory_bytes=_memory_bytes(tres.get("mem", "0")),
+        # A list that was cut off has no names to trust.
+        nodes=tuple(hostlists.names(hosts)) if hosts != "(null)" and len(hosts) < _WIDTHS["NodeList"] else (),
+    )
+
+
+def _time(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _memory_bytes(text: str) -> int:
+    found = _AMOUNT.fullmatch(text)
+    return round(float(found[1]) * _MIB_OF_UNIT[found[2]]) * 1024**2 if found else 0
+
+
+def _tasks(array_id: str) -> int:
+    """Return the number of tasks in `12_[0-9,20-30:2%4]`. A list that squeue cut off counts as far as it goes."""
+    found = _ARRAY.search(array_id)
+    if not found:
+        return 1
+    total = 0
+    for item in found[1].split(","):
+        numbers = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", item)
+        if numbers:
+            first, last, step = (int(each) if each else None for each in numbers.groups())
+            total += 1 if last is None or first is None else (last - first) // (step or 1) + 1
+    return max(total, 1)

@@ -1,0 +1,135 @@
+"""Nodes, as `scontrol --oneliner --detail show nodes` prints them with times in seconds since 1970."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMMAND = ("scontrol", "--oneliner", "--detail", "show", "nodes")
+
+_KEY = re.compile(r"(?:^| )(\w+)=(\S*)")
+_REASON = re.compile(r"Reason=(.*) \[[^\[\]@]*@(\d+)\]")
+_GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()]+)*:(\d+)")
+_HEALTH = re.compile(r"health ([a-z0-9_]+): ")
+_NEW_NODE = "health: not verified"
+"""Reason of a new node that long checks have to pass first."""
+_HOOK = re.compile(r"hook ([a-z0-9_-]+): ")
+_FINDINGS = "health:"
+_OURS = re.compile(r"soperator-pulumi \S+: ([a-z-]+)")
+_BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node."""
+
+    name: str
+    state: str
+    """Base state: idle, mixed, allocated, down, and so on."""
+    flags: frozenset[str]
+    """Flags of the state, such as DRAIN and NOT_RESPONDING."""
+    cpus: int
+    cpus_alloc: int
+    memory_bytes: int
+    memory_alloc_bytes: int
+    memory_free_bytes: int | None
+    """Free memory as the node's kernel counts it. None where slurmd has not reported it."""
+    gpus: int
+    gpus_alloc: int
+    partitions: tuple[str, ...]
+    reason: str
+    reason_time: int
+    findings: tuple[str, ...]
+    """Checks that fail and drain nothing, which the node's checks write into `Extra`."""
+
+    @property
+    def node_set(self) -> str:
+        """Return the node set, which the name of a node begins with."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def drains(self) -> bool:
+        """Return True where the node takes no further job."""
+        return "DRAIN" in self.flags
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True where jobs run on the node, or end on it."""
+        return self.state.upper() in _BUSY or "COMPLETING" in self.flags
+
+    @property
+    def responds(self) -> bool:
+        """Return True where slurmd answers slurmctld."""
+        return "NOT_RESPONDING" not in self.flags
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Return True where the node takes no job: drained, down, failing, or silent."""
+        return self.drains or self.state in {"down", "unknown", "error"} or "FAIL" in self.flags or not self.responds
+
+    @property
+    def health_check(self) -> str:
+        """Return the health check that the node's reason names. Empty where it names none."""
+        if self.reason.startswith(_NEW_NODE):
+            return "verification"
+        found = _HEALTH.match(self.reason)
+        return found[1] if found else ""
+
+    @property
+    def operation(self) -> str:
+        """Return the operation of this package, or the hook of jobs, that the node's reason names. Empty for none."""
+        found = _OURS.match(self.reason) or _HOOK.match(self.reason)
+        return found[1] if found else ""
+
+    @property
+    def drain_source(self) -> str:
+        """Return the origin of the reason: health, hook, deployment or admin."""
+        if self.health_check or _HOOK.match(self.reason):
+            return "health" if self.health_check else "hook"
+        return "deployment" if self.operation else "admin"
+
+
+def parse(text: str) -> Iterator[NodeRow]:
+    """Yield the nodes of the program's output."""
+    for line in text.splitlines():
+        if line.startswith("NodeName="):
+            yield _row(line)
+
+
+def _row(line: str) -> NodeRow:
+    # What people may write stands last, so that none of it takes the place of a value.
+    values: dict[str, str] = {}
+    for key, value in _KEY.findall(line):
+        values.setdefault(key, value)
+    state, *flags = values["State"].replace("*", "+NOT_RESPONDING").split("+")
+    reason = _REASON.search(line)
+    free = values.get("FreeMem", "")
+    return NodeRow(
+        name=values["NodeName"],
+        state=state.lower(),
+        flags=frozenset(flags),
+        cpus=int(values["CPUTot"]),
+        cpus_alloc=int(values["CPUAlloc"]),
+        memory_bytes=_mib(values["RealMemory"]),
+        memory_alloc_bytes=_mib(values["AllocMem"]),
+        memory_free_bytes=_mib(free) if free.isdigit() else None,
+        gpus=_gpus(values.get("Gres", "")),
+        gpus_alloc=_gpus(values.get("GresUsed", "")),
+        partitions=tuple(filter(None, values.get("Partitions", "").split(","))),
+        reason=reason[1] if reason else "",
+        reason_time=int(reason[2]) if reason else 0,
+        findings=_findings(values.get("Extra", "")),
+    )
+
+
+def _findings(extra: str) -> tuple[str, ...]:
+    ours = extra.startswith(_FINDINGS)
+    return tuple(filter(None, extra.removeprefix(_FINDINGS).split(","))) if ours else ()
+
+
+def _mib(text: str) -> int:
+    return int(text) * 1024**2
+
+
+def _gpus(text: str) -> int:
+    """Return the number of whole GPUs in `gpu:h100:8(S:0-1),shard:16`."""
+    return sum(map(int, _GPUS.findall(re.sub(r"\([^)]*\)", "", text))))

@@ -1,0 +1,1 @@
+"""Made outputs of tools, for tests of the quick checks."""

@@ -1,0 +1,151 @@
+"""A slurmctld of a few nodes for runs of long checks: the truth is each node's speed, and jobs end as it says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmJob, SlurmNode
+from node_health.state_machine import NodeState
+
+
+@dataclass
+class MadeNode:
+    """A node."""
+
+    name: str
+    speed: float = 10.0
+    state: str = "IDLE+DYNAMIC_NORM"
+    reason: str = ""
+    busy: bool = False
+    """A user's job has it, beside what its state shows: jobs of checks wait."""
+    hangs: bool = False
+    node_set: str = "cpu"
+    reservation: str = ""
+    """Reservation of an admin, beside those of the checks."""
+
+    @property
+    def drained(self) -> bool:
+        """Return True where no job starts."""
+        return "DRAIN" in self.state
+
+
+@dataclass
+class MadeSlurm(SlurmCalls):
+    """Calls of slurmctld."""
+
+    made: dict[str, MadeNode]
+    outputs: Path
+    told: list[str] = field(default_factory=list)
+    jobs_of: dict[int, JobRequest] = field(default_factory=dict)
+    states: dict[int, str] = field(default_factory=dict)
+    reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    lately_reserved: set[str] = field(default_factory=set)
+    """Nodes that still show a reservation which is gone, as slurmctld does until its next look."""
+    fails_at: str = ""
+    """Call at which the run is killed."""
+    open_unverified: list[str] = field(default_factory=list)
+    """Nodes that users' jobs could have entered at any call while neither drained nor reserved, of those watched."""
+    watched: set[str] = field(default_factory=set)
+
+    def nodes(self) -> list[SlurmNode]:
+        """Return all nodes."""
+        self._call("nodes")
+        return [
+            SlurmNode(
+                *(each.name, NodeState(self._shown(each), each.reason), "10.0.0.1", (each.node_set,), ("main",)),
+                each.reservation,
+            )
+            for each in self.made.values()
+        ]
+
+    def jobs(self, user: str, name: str) -> list[SlurmJob]:
+        """Return jobs with a name, of any user."""
+        self._call(f"jobs of {user}")
+        return [
+            SlurmJob(number, self.states[number], job.name)
+            for number, job in self.jobs_of.items()
+            if job.name == name and self.states[number] in {"PENDING", "RUNNING"}
+        ]
+
+    def submit(self, job: JobRequest) -> int:
+        """Take a job."""
+        self._call(f"submit {','.join(job.nodes)}")
+        number = len(self.jobs_of) + 1
+        self.jobs_of[number] = job
+        self.states[number] = "PENDING"
+        return number
+
+    def job_state(self, job_id: int) -> str:
+        """Return the state of a job, which starts and ends at once where its nodes take it."""
+        self._call("job_state")
+        job = self.jobs_of[job_id]
+        if self.states[job_id] == "PENDING" and all(self._takes(self.made[name], job) for name in job.nodes):
+            self.states[job_id] = self._end(job_id, job)
+        return self.states[job_id]
+
+    def cancel(self, jobs: Sequence[int]) -> None:
+        """Cancel jobs."""
+        for job in jobs:
+            self._call(f"cancel {job}")
+            self.states[job] = "CANCELLED"
+
+    def drain(self, node: str, reason: str) -> None:
+        """Drain a node."""
+        self._call(f"drain {node}")
+        self.made[node].state, self.made[node].reason = "IDLE+DRAIN+DYNAMIC_NORM", reason
+        self._look()
+
+    def undrain(self, node: str) -> None:
+        """End a drain."""
+        self._call(f"undrain {node}")
+        self.made[node].state, self.made[node].reason = "IDLE+DYNAMIC_NORM", "none"
+        self._look()
+
+    def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
+        """Reserve nodes."""
+        self._call(f"reserve {','.join(nodes)} for {user}")
+        self.reserved[name] = tuple(nodes)
+
+    def reservations(self) -> dict[str, str]:
+        """Return reservations."""
+        self._call("reservations")
+        return {name: ",".join(nodes) for name, nodes in self.reserved.items()}
+
+    def release(self, name: str) -> None:
+        """Delete a reservation."""
+        self._call(f"release {name}")
+        self.lately_reserved |= {*self.reserved.pop(name)}
+        self._look()
+
+    def hosts(self, host_list: str) -> list[str]:
+        """Return names."""
+        return host_list.split(",") if host_list else []
+
+    def _shown(self, node: MadeNode) -> str:
+        """Return a node's state with the flags of a reservation, as slurmctld shows it from its next look on."""
+        closed = any(node.name in nodes for nodes in self.reserved.values())
+        return node.state + ("+MAINTENANCE+RESERVED" if closed or node.name in self.lately_reserved else "")
+
+    def _takes(self, node: MadeNode, job: JobRequest) -> bool:
+        closed = {name for nodes in self.reserved.values() for name in nodes}
+        return not node.drained and not node.busy and (node.name not in closed or bool(job.reservation))
+
+    def _end(self, number: int, job: JobRequest) -> str:
+        if any(self.made[name].hangs for name in job.nodes):
+            return "TIMEOUT"
+        speed = min(self.made[name].speed for name in job.nodes)
+        (self.outputs / f"{number}.out").write_text(f'{{"bench": "ring", "value": {speed}, "errors": 0}}\n')
+        return "COMPLETED"
+
+    def _call(self, call: str) -> None:
+        if self.fails_at and call.startswith(self.fails_at):
+            self.fails_at = ""
+            raise SlurmCallError(f"{call}: no answer")
+        if call.split(maxsplit=1)[0] not in {"nodes", "job_state", "jobs", "reservations"}:
+            self.told.append(call)
+
+    def _look(self) -> None:
+        closed = {name for nodes in self.reserved.values() for name in nodes}
+        for name in self.watched:
+            if not self.made[name].drained and name not in closed:
+                self.open_unverified.append(name)

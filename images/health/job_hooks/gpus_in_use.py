@@ -1,0 +1,47 @@
+"""Use of a job's GPUs by anything but the job, by the limits of the node's quick checks.
+
+A failure has the reason of the quick check, so that the check ends the drain when it passes again.
+"""
+
+import time
+from typing import NamedTuple
+
+from job_hooks.job_on_node import JobOnNode
+from node_health import check_settings
+from node_health.all_checks import CHECKS
+from node_health.kernel_files import read
+from node_health.readers import Readers
+from node_health.state_machine import reason
+
+_SETTINGS = "/etc/soperator/health"
+_USE = ("gpu_processes", "gpu_memory_used")
+
+
+class GpuUse(NamedTuple):
+    """Use of a GPU beyond a check's limit."""
+
+    words: str
+    reason: str
+
+
+def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str = "") -> GpuUse | None:
+    """Return the first use of the job's GPUs beyond a limit. None for none, or where nothing can be known.
+
+    An nvidia-smi that fails is a matter of the quick check `gpu_query`.
+    """
+    try:
+        node = check_settings.parse(read(f"{settings}/{job.node_set}.json"))
+    except ValueError:
+        return None
+    wanted = [name for name in _USE if name in node.checks]
+    if not job.gpus or not wanted:
+        return None
+    readings = Readers(node, {}, seconds, time.time(), root).take({"smi"})
+    names = {f"GPU {each}" for each in job.gpus}
+    readings.gpus = tuple(each for each in readings.gpus or () if each.name in names)
+    for name in wanted:
+        check = node.checks[name]
+        result = CHECKS[name].judge(check.limit or 0, readings)
+        if result and not result.passed:
+            return GpuUse(f"{name}: {result.value}, allowed {check.allowed}", reason(name, result, check.allowed))
+    return None

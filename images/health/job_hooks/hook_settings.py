@@ -1,0 +1,46 @@
+"""Settings of a node's hooks, as the cluster's configuration has them (`soperator_pulumi/render/job_hooks.py`)."""
+
+import json
+from typing import NamedTuple
+
+FORMAT = 1
+
+
+class HookSettings(NamedTuple):
+    """Settings of one hook."""
+
+    name: str
+    action: str
+    """`log`, `drain` or `requeue`."""
+    seconds: float
+    """Time until it counts as failed."""
+    command: tuple[str, ...]
+    """Command of a script of the site. Empty for a hook of ours."""
+
+
+class MomentSettings(NamedTuple):
+    """Settings of one moment, prolog or epilog."""
+
+    hooks: tuple[HookSettings, ...]
+    """Hooks in their order."""
+    whole_gpus: frozenset[str]
+    """Node sets whose jobs have GPUs alone: NVIDIA's, without MIG instances and without shards."""
+
+
+def parse(text: str, moment: str) -> MomentSettings:
+    """Return the settings of a moment, `prolog` or `epilog`.
+
+    Raises:
+        ValueError: The text is no JSON, or of another version than this program.
+    """
+    given = json.loads(text)
+    if not isinstance(given, dict) or given.get("format") != FORMAT:
+        raise ValueError(f"format {FORMAT} is needed: the image is of another version than the configuration")
+    try:
+        hooks = tuple(
+            HookSettings(each["name"], each["action"], each["seconds"], tuple(each["command"]))
+            for each in given[moment]
+        )
+        return MomentSettings(hooks, frozenset(given["whole_gpus"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"key missing or of another type: {error}") from error

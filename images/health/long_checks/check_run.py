@@ -1,0 +1,120 @@
+"""One run of a long check: leftovers, drained nodes, idle nodes, bisection, drains, reports."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from long_checks.long_settings import LongSettings
+from long_checks.measuring import Measured, Measuring, job_name
+from long_checks.node_choice import groups
+from long_checks.reports import Reports
+from long_checks.slow_node import slow_nodes
+from long_checks.slurm_calls import SlurmCalls, SlurmNode
+from long_checks.verified_return import Verification, fields
+
+
+class CheckRun:
+    """One run.
+
+    Args:
+        settings: Settings of the check.
+        slurm: slurmctld.
+        reports: Folders of the check.
+        measuring: Jobs.
+        say: Takes each event.
+    """
+
+    def __init__(
+        self,
+        settings: LongSettings,
+        slurm: SlurmCalls,
+        reports: Reports,
+        measuring: Measuring,
+        say: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._settings, self._slurm, self._reports, self._measuring = settings, slurm, reports, measuring
+        self._say = say
+        self._events: list[dict[str, Any]] = []
+        self._results: dict[str, dict[str, Any]] = {}
+        self._verification = Verification(settings, slurm, measuring, self._event)
+
+    def run(self) -> int:
+        """Run, and return 1 where no node has a result although some should."""
+        try:
+            self._leftovers()
+            self._verification.repair()
+            found = self._recorded(self._verification.run())
+            found += self._recorded(self._idle())
+        finally:
+            self._measuring.cancel()
+            self._reports.write(self._results, self._events)
+        return 1 if found and all(each.passed is None for each in found) else 0
+
+    def _leftovers(self) -> None:
+        """Cancel jobs of a run that was killed. Nobody else is at work: the run holds the check's lock."""
+        left = [job.job_id for job in self._slurm.jobs(self._settings.user, job_name(self._settings.check))]
+        self._slurm.cancel(left)
+        for job in left:
+            self._event("cancelled", job=job)
+
+    def _idle(self) -> list[Measured]:
+        nodes = {node.name: node for node in self._slurm.nodes()}
+        chosen = groups(nodes.values(), self._reports.passed(), self._settings, time.time())
+        measured = self._measuring.measure(chosen)
+        for each in measured:
+            self._report(each)
+        passed = [node for each in measured if each.passed for node in each.nodes]
+        slow = [found for each in measured if each.passed is False for found in self._slow(each, nodes, passed)]
+        self._drain(slow, sum(len(each.nodes) for each in measured))
+        # A failing group says nothing of its other nodes: they stay due.
+        return [*(each for each in measured if each.passed is not False), *slow]
+
+    def _slow(self, failed: Measured, nodes: dict[str, SlurmNode], spare: Sequence[str]) -> list[Measured]:
+        """Return a failed node, or the slow nodes of a failed group."""
+        if len(failed.nodes) == 1:
+            return [failed]
+        last: dict[str, Measured] = {}
+
+        def passes(candidates: Sequence[tuple[str, ...]]) -> list[bool | None]:
+            found = self._measuring.measure([tuple(nodes[name] for name in each) for each in candidates])
+            for each in found:
+                self._report(each)
+                last.update(dict.fromkeys(each.nodes, each))
+            return [each.passed for each in found]
+
+        slow = slow_nodes(failed.nodes, passes, spare)
+        if not slow:
+            self._event("no slow node", nodes=[*failed.nodes], value=failed.text)
+        return [last[name]._replace(nodes=(name,), passed=False) for name in slow]
+
+    def _drain(self, slow: Sequence[Measured], measured: int) -> None:
+        if len(slow) > 1 and len(slow) * 2 > measured:
+            names = [each.nodes[0] for each in slow]
+            self._event("not drained", nodes=names, why=f"{len(slow)} of {measured} nodes fail: no fault of each node")
+            return
+        for each in slow:
+            self._drain_one(each.nodes[0], self._verification.reason(each.text))
+
+    def _drain_one(self, name: str, reason: str) -> None:
+        now = next((node for node in self._slurm.nodes() if node.name == name), None)
+        if self._settings.action != "drain" or now is None or now.state.drained or now.state.taken_out:
+            self._event("failed", node=name, reason=reason)
+            return
+        self._slurm.drain(name, reason)
+        self._event("drained", node=name, reason=reason)
+
+    def _recorded(self, found: Sequence[Measured]) -> list[Measured]:
+        """Return results that are in the run's report."""
+        for each in found:
+            if each.passed is not None:
+                self._results.update(dict.fromkeys(each.nodes, fields(each, time.time())))
+        return [*found]
+
+    def _report(self, measured: Measured) -> None:
+        result = {True: "passed", False: "failed", None: "no result"}[measured.passed]
+        self._event("measured", nodes=[*measured.nodes], result=result, value=measured.text, job=measured.job_id)
+
+    def _event(self, event: str, **more: Any) -> None:  # noqa: ANN401 - JSON
+        found = {"long_check": self._settings.check, "event": event, **more}
+        self._events.append(found)
+        self._say(found)

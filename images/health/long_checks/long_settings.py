@@ -1,0 +1,69 @@
+"""Settings of one long check, as the cluster's configuration has them (`soperator_pulumi/render/long_checks.py`)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+FORMAT = 1
+
+
+class NodeSetLimits(NamedTuple):
+    """Limits of a node set's nodes."""
+
+    alone: float | None
+    """Lowest value of one node. None: the value is reported, and only wrong results fail."""
+    together: float | None
+    """Lowest value of several nodes."""
+    gpus: int
+    first: Sequence[str] = ()
+    """Checks that a new node has to pass before it is put into service."""
+
+
+class LongSettings(NamedTuple):
+    """Settings of one long check."""
+
+    check: str
+    program: str
+    """Program that measures: a key of `programs.PROGRAMS`."""
+    unit: str
+    size: int
+    """Nodes of one job: 1, 2 for pairs, or more for groups."""
+    nodes_per_run: int
+    every_seconds: float
+    """Time until a node that passed is checked again."""
+    start_seconds: float
+    """Time that a job may wait in the queue."""
+    time_limit_seconds: float
+    action: str
+    """`log` or `drain`."""
+    undrain: str
+    """`auto`: the run that finds the node healthy again undrains it. `never`: a person does."""
+    verifies: tuple[str, ...]
+    """Quick checks whose drains this check ends, once the node passes."""
+    settle_seconds: float
+    """Time in which a quick check that still fails has drained its node again."""
+    node_sets: Mapping[str, NodeSetLimits]
+    """Node sets whose nodes are checked."""
+    partition: str
+    qos: str
+    reservation: str
+    nice: int
+    user: str
+    uid: int
+    folder: str
+    """Folder of jobs' outputs and of reports, at the same path in this pod and in the jail."""
+    arguments: Mapping[str, float]
+    """Sizes and times of the program."""
+
+
+def parse_long(text: str) -> LongSettings:
+    """Return the settings in a file's text.
+
+    Raises:
+        ValueError: The text is none of this format.
+    """
+    given: dict[str, Any] = json.loads(text)
+    if given.pop("format", None) != FORMAT:
+        raise ValueError(f"the settings are not of format {FORMAT}: this image is of another version than the program")
+    sets = {name: NodeSetLimits(**each) for name, each in given.pop("node_sets").items()}
+    return LongSettings(**{**given, "verifies": tuple(given["verifies"])}, node_sets=sets)

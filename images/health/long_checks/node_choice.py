@@ -1,0 +1,61 @@
+"""Nodes of a run: idle ones that are due, the longest unchecked first, in groups. Pure functions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from long_checks.long_settings import LongSettings
+from long_checks.slurm_calls import SlurmNode
+
+
+def node_set_of(node: SlurmNode, settings: LongSettings) -> str | None:
+    """Return the node set of a node: the feature that it registers with. None for one that is not checked."""
+    return next((each for each in node.features if each in settings.node_sets), None)
+
+
+def idle_nodes(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[SlurmNode]:
+    """Return the idle nodes that the check is for."""
+    return [
+        node
+        for node in nodes
+        if node.is_idle(settings.reservation)
+        and node_set_of(node, settings) is not None
+        and (not settings.partition or settings.partition in node.partitions)
+    ]
+
+
+def groups(
+    nodes: Iterable[SlurmNode], checked: Mapping[str, float], settings: LongSettings, now: float
+) -> list[tuple[SlurmNode, ...]]:
+    """Return the nodes of each job of a run, all of a group of one node set.
+
+    Args:
+        nodes: All nodes.
+        checked: Time of each node's last pass, in seconds since 1970.
+        settings: Settings of the check.
+        now: Time in seconds since 1970.
+    """
+    by_set: dict[str, list[SlurmNode]] = {}
+    for node in sorted(idle_nodes(nodes, settings), key=lambda each: (checked.get(each.name, 0), each.name)):
+        by_set.setdefault(node_set_of(node, settings) or "", []).append(node)
+    found: list[tuple[SlurmNode, ...]] = []
+    for candidates in by_set.values():
+        due = [node for node in candidates if not 0 <= now - checked.get(node.name, 0) < settings.every_seconds]
+        others = [node for node in candidates if node not in due]
+        for start in range(0, len(due), settings.size):
+            group = due[start : start + settings.size]
+            # The last group is filled up with nodes that are not due; a check of one link needs two nodes.
+            group += others[: max(0, settings.size - len(group))]
+            if len(group) == settings.size or (settings.size > 2 and len(group) > 1):
+                found.append(tuple(group))
+    return within(found, settings.nodes_per_run)
+
+
+def within(found: Sequence[tuple[SlurmNode, ...]], most: int) -> list[tuple[SlurmNode, ...]]:
+    """Return the first groups with no more nodes in all than a run may take; one group at least."""
+    taken: list[tuple[SlurmNode, ...]] = []
+    count = 0
+    for group in found:
+        if taken and count + len(group) > most:
+            break
+        taken.append(group)
+        count += len(group)
+    return taken

@@ -1,0 +1,201 @@
+"""Test of a drained node before it comes back, closed to users' jobs from its first moment to its last.
+
+Slurm runs no job on a drained node. So the node is reserved for the checks' user alone, undrained, tested, and either
+released or drained before it is released. The reservation has no end: after a run that was killed it stays, no user's
+job lands on the node, and the next run drains the node and only then deletes the reservation.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from long_checks.long_settings import LongSettings
+from long_checks.measuring import Measured, Measuring
+from long_checks.newcomers import passed_by_newcomer, reason_after, reason_of_failure
+from long_checks.node_choice import idle_nodes, node_set_of
+from long_checks.slurm_calls import SlurmCallError, SlurmCalls, SlurmNode
+from node_health.state_machine import check_of
+
+Event = Callable[..., None]
+"""Reports an event: its name, and its fields."""
+
+
+class _Held(NamedTuple):
+    """A drained node that is reserved for its test."""
+
+    node: SlurmNode
+    """The node as it was."""
+    group: tuple[SlurmNode, ...]
+    reservation: str
+
+
+class Verification:
+    """Tests of the nodes that this check may bring back."""
+
+    def __init__(self, settings: LongSettings, slurm: SlurmCalls, measuring: Measuring, event: Event) -> None:
+        self._settings, self._slurm, self._measuring, self._event = settings, slurm, measuring, event
+        self._prefix = f"health-{settings.check}-"
+
+    def repair(self) -> None:
+        """Drain the nodes of reservations that a killed run left, then delete these."""
+        for name, host_list in self._slurm.reservations().items():
+            if not name.startswith(self._prefix):
+                continue
+            tested = name.removeprefix(self._prefix)
+            nodes = {node.name: node for node in self._slurm.nodes()}
+            if tested in self._slurm.hosts(host_list) and tested in nodes and not nodes[tested].state.drained:
+                self._slurm.drain(tested, self._reason_of_interrupted(nodes[tested]))
+            self._slurm.release(name)
+            self._event("repaired", node=tested, reservation=name)
+
+    def reason(self, text: str) -> str:
+        """Return the reason of a drain. Slurm takes no quotes and no line breaks in it."""
+        return f"health {self._failure(text)}"
+
+    def _failure(self, text: str) -> str:
+        return f"{self._settings.check}: {re.sub(r'[^ -!#-&(-~]', '?', text)}"
+
+    def _reason_of_interrupted(self, node: SlurmNode) -> str:
+        """Return the reason of a node whose earlier one is lost: it may have been a new node's."""
+        if self._settings.check in self._first(node):
+            return reason_after([], self._first(node))
+        return self.reason("interrupted test, allowed a finished one")
+
+    def run(self) -> list[Measured]:
+        """Test the drained nodes that this check may bring back: nodes alone together, pairs one after the other."""
+        if self._settings.undrain == "never":
+            return []
+        reserved = self._reserved()
+        waiting = [node.name for node in self._slurm.nodes() if self._is_ours(node) and node.name not in reserved]
+        del waiting[self._settings.nodes_per_run :]
+        batches = [waiting] if self._settings.size == 1 else [[name] for name in waiting]
+        return [found for batch in batches for found in self._test(batch)]
+
+    def _reserved(self) -> set[str]:
+        """Return the nodes of all reservations. States show one for a while after it is gone."""
+        return {name for host_list in self._slurm.reservations().values() for name in self._slurm.hosts(host_list)}
+
+    def _is_ours(self, node: SlurmNode) -> bool:
+        words = set(node.state.state.split("+"))
+        is_free = "IDLE" in words and not words & {"COMPLETING", "FAIL", "NOT_RESPONDING"}
+        node_set = node_set_of(node, self._settings)
+        if not is_free or node_set is None:
+            return False
+        done = passed_by_newcomer(node.state)
+        if done is not None:
+            own = self._settings.check
+            return own in self._first(node) and own not in done
+        check = check_of(node.state)
+        return check == self._settings.check or check in self._settings.verifies
+
+    def _test(self, names: Sequence[str]) -> list[Measured]:
+        held: dict[str, _Held] = {}
+        try:
+            for name in names:
+                self._open_to_test(name, held)
+            began, tested = self._measuring.clock.now(), [*held.values()]
+            found = self._measuring.measure([each.group for each in tested], [each.reservation for each in tested])
+            measured = [each._replace(nodes=each.nodes[:1]) for each in found]
+            self._settle(began, tested, measured)
+            for each, result in zip(tested, measured, strict=True):
+                self._conclude(each.node, result)
+                self._slurm.release(each.reservation)
+                del held[each.node.name]
+        except BaseException:
+            self._close(held.values())
+            raise
+        return measured
+
+    def _open_to_test(self, name: str, held: dict[str, "_Held"]) -> None:
+        """Reserve and undrain a node, with a partner where the check needs one.
+
+        A node that somebody else has changed stays. Each is undrained right after the look at it, not after all others.
+        """
+        nodes = {node.name: node for node in self._slurm.nodes()}
+        partners = self._partners(nodes[name], list(nodes.values())) if name in nodes else None
+        if partners is None or not self._is_ours(nodes[name]):
+            return
+        node, reservation = nodes[name], f"{self._prefix}{name}"
+        self._slurm.reserve(reservation, [name, *(each.name for each in partners)], self._settings.user)
+        held[name] = _Held(node, (node, *partners), reservation)
+        covered = self._slurm.hosts(self._slurm.reservations().get(reservation, ""))
+        now = self._now(name).state
+        if name not in covered or not now.drained or now.reason != node.state.reason:
+            self._slurm.release(reservation)
+            del held[name]
+            return
+        self._slurm.undrain(name)
+
+    def _settle(self, began: float, tested: Sequence["_Held"], measured: Sequence[Measured]) -> None:
+        """Wait where a quick check drained a node, or has drained none as the node was new: one that fails does now."""
+        pairs = zip(tested, measured, strict=True)
+        if any(result.passed and self._may_fail_quickly(each.node) for each, result in pairs):
+            while self._measuring.clock.now() - began < self._settings.settle_seconds:
+                self._measuring.clock.sleep(1)
+
+    def _may_fail_quickly(self, node: SlurmNode) -> bool:
+        is_last = passed_by_newcomer(node.state) is not None and not self._left_to_pass(node)
+        return check_of(node.state) in self._settings.verifies or (bool(self._settings.verifies) and is_last)
+
+    def _conclude(self, node: SlurmNode, measured: Measured) -> None:
+        """Drain a tested node again unless it has passed all that it has to."""
+        left = self._left_to_pass(node) if measured.passed else node.state.reason
+        if measured.passed is False:
+            passed = passed_by_newcomer(node.state)
+            failure = self._failure(measured.text)
+            left = self.reason(measured.text) if passed is None else reason_of_failure(passed, failure)
+        is_drained = self._now(node.name).state.drained  # by a quick check or an admin
+        if left and not is_drained:
+            self._slurm.drain(node.name, left)
+        if not measured.passed:
+            self._event("not verified", node=node.name, value=measured.text)
+        elif left:
+            self._event("waits", node=node.name, reason=left, value=measured.text)
+        elif not is_drained:
+            self._event("undrained", node=node.name, reason=node.state.reason, value=measured.text)
+
+    def _close(self, held: Iterable["_Held"]) -> None:
+        """Drain nodes that nobody has judged, and open each to others only then."""
+        for each in held:
+            with suppress(SlurmCallError):  # the reservation stays, and the next run repairs
+                if not self._now(each.node.name).state.drained:
+                    self._slurm.drain(each.node.name, each.node.state.reason)
+                self._slurm.release(each.reservation)
+
+    def _left_to_pass(self, node: SlurmNode) -> str:
+        """Return the reason for which a new node stays drained although it has passed; empty for none."""
+        done = passed_by_newcomer(node.state)
+        if done is None:
+            return ""
+        return reason_after([*done, self._settings.check], self._first(node))
+
+    def _first(self, node: SlurmNode) -> Sequence[str]:
+        """Return the checks that a new node of its set has to pass."""
+        node_set = node_set_of(node, self._settings)
+        return () if node_set is None else self._settings.node_sets[node_set].first
+
+    def _now(self, name: str) -> SlurmNode:
+        found = [node for node in self._slurm.nodes() if node.name == name]
+        if not found:
+            raise SlurmCallError(f"node {name} is gone")
+        return found[0]
+
+    def _partners(self, node: SlurmNode, nodes: Sequence[SlurmNode]) -> list[SlurmNode] | None:
+        """Return one idle node beside the tested one for a check of several; None where there is none."""
+        if self._settings.size == 1:
+            return []
+        own_set = node_set_of(node, self._settings)
+        idle = [each for each in idle_nodes(nodes, self._settings) if node_set_of(each, self._settings) == own_set]
+        return idle[:1] or None
+
+
+def fields(measured: Measured, now: float) -> dict[str, Any]:
+    """Return a result as reports have it."""
+    return {
+        "time": now,
+        "passed": measured.passed is True,
+        "value": measured.value,
+        "result": measured.text,
+        "job": measured.job_id,
+    }

@@ -1,0 +1,1 @@
+"""Quick checks of a worker's node, run by slurmd as HealthCheckProgram."""

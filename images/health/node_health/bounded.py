@@ -1,0 +1,105 @@
+"""Programs that end within a bound, whatever they do.
+
+A program that waits in the kernel for a dead device or server cannot be killed. It is left behind, with its pid, and
+not started again as long as it is there: one such process a tool, not one a round.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LARGEST_OUTPUT_BYTES = 4 * 1024**2
+
+_KILL_SECONDS = 0.2
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+_NOT_FOUND = 127
+
+
+class ProgramEnd(NamedTuple):
+    """End of a program."""
+
+    status: int | None
+    """Exit status; None where the program had not ended within its bound. A signal's is negative."""
+    output: str = ""
+    errors: str = ""
+    left: int = 0
+    """Process that could not be ended; 0 for none."""
+
+    @property
+    def words(self) -> str:
+        """First line that the program printed, or its status, in at most 80 printable characters."""
+        lines = [line.strip() for line in (self.errors + "\n" + self.output).splitlines() if line.strip()]
+        shown = "".join(each if each.isprintable() else "?" for each in (lines or [f"status {self.status}"])[0])
+        return shown[:80]
+
+
+class BoundedProgram:
+    """A program that has been started."""
+
+    def __init__(self, command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> None:
+        """Start the program, with its own session and without any input.
+
+        Args:
+            command: Path and arguments. A path without a folder is looked up.
+            seconds: Time until it is killed.
+            variables: Further variables. Default: none.
+        """
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._output, self._errors = (os.memfd_create(name) for name in ("output", "errors"))
+        null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        to = [(os.POSIX_SPAWN_DUP2, self._output, 1), (os.POSIX_SPAWN_DUP2, self._errors, 2)]
+        environment = {**_ENVIRONMENT, **(variables or {})}
+        try:
+            self._pid = os.posix_spawnp(command[0], [*command], environment, file_actions=[null, *to], setsid=True)
+        except OSError as error:
+            self._pid = 0
+            os.write(self._errors, f"{command[0]}: {error.strerror}".encode())
+
+    def finish(self) -> ProgramEnd:
+        """Wait for the end, at most until the bound, and return it."""
+        try:
+            return self._finish()
+        finally:
+            os.close(self._output)
+            os.close(self._errors)
+
+    def _finish(self) -> ProgramEnd:
+        if not self._pid:
+            return ProgramEnd(_NOT_FOUND, "", self._text(self._errors))
+        status = self._status(self._deadline)
+        if status is None:
+            # The session's leader has the pid of its group: children of the program are killed as well.
+            os.killpg(self._pid, signal.SIGKILL)
+            left = self._status(time.monotonic() + _KILL_SECONDS) is None
+            return ProgramEnd(None, self._text(self._output), self._text(self._errors), self._pid if left else 0)
+        return ProgramEnd(status, self._text(self._output), self._text(self._errors))
+
+    def _status(self, deadline: float) -> int | None:
+        """Return the exit status, None where the process has not ended at the deadline."""
+        watched = os.pidfd_open(self._pid)
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                return None
+        finally:
+            os.close(watched)
+        _, status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    @staticmethod
+    def _text(file: int) -> str:
+        return os.pread(file, LARGEST_OUTPUT_BYTES, 0).decode(errors="replace")
+
+
+def is_there(pid: int) -> bool:
+    """Return True for a process that has not ended; a zombie has."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
+            return file.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except OSError:
+        return False

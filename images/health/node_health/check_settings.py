@@ -1,0 +1,103 @@
+"""Settings of a node's checks, as the cluster's configuration has them (`soperator_pulumi/render/node_health.py`)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FORMAT = 1
+
+
+class CheckSettings(NamedTuple):
+    """Settings of one check."""
+
+    limit: float | None
+    allowed: str
+    """Limit in words."""
+    action: str
+    """`log`, `drain` or `drain_and_replace`."""
+    undrain: str
+    """`auto`, `verify` or `never`."""
+    failures: int
+    """Rounds in a row that fail before the action."""
+    passes: int
+    """Rounds in a row that pass before the end of a drain."""
+    every_seconds: float
+    states: tuple[str, ...]
+    """`idle`, `busy`."""
+
+    @property
+    def drains(self) -> bool:
+        """Return True where a failure takes the node out of service."""
+        return self.action != "log"
+
+
+class PodVolume(NamedTuple):
+    """A volume of the pod."""
+
+    path: str
+    shared: bool
+    """Other nodes use it as well: its failure is none of the node's."""
+    read_only: bool
+
+
+class NodeSettings(NamedTuple):
+    """Settings of a node."""
+
+    checks: Mapping[str, CheckSettings]
+    seconds: float
+    """Bound of a round."""
+    interval_seconds: float
+    gpus: int
+    """Whole GPUs that the node has to have; 0 for none, or with MIG instances alone."""
+    gpu_type: str
+    memory_mib: int
+    """Memory that the pod requests; 0 where it requests none."""
+    volumes: tuple[PodVolume, ...]
+    jail: str
+    """Root directory of new jobs."""
+    program: tuple[str, ...]
+    """Command of the user's own check; empty for none."""
+    program_seconds: float
+
+
+def parse(text: str) -> NodeSettings:
+    """Return the settings in a file's text.
+
+    Raises:
+        ValueError: The text is no JSON, or of another version than this program.
+    """
+    given = json.loads(text)
+    if not isinstance(given, dict) or given.get("format") != FORMAT:
+        raise ValueError(f"format {FORMAT} is needed: the image is of another version than the configuration")
+    try:
+        return _settings(given)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"key missing or of another type: {error}") from error
+
+
+def _settings(given: Mapping[str, Any]) -> NodeSettings:
+    return NodeSettings(
+        checks={name: _check(each) for name, each in given["checks"].items()},
+        seconds=given["seconds"],
+        interval_seconds=given["interval_seconds"],
+        gpus=given["gpus"],
+        gpu_type=given["gpu_type"],
+        memory_mib=given["memory_mib"],
+        volumes=tuple(PodVolume(each["path"], each["shared"], each["read_only"]) for each in given["volumes"]),
+        jail=given["jail"],
+        program=tuple(given["program"]),
+        program_seconds=given["program_seconds"],
+    )
+
+
+def _check(given: Mapping[str, Any]) -> CheckSettings:
+    return CheckSettings(
+        limit=given["limit"],
+        allowed=given["allowed"],
+        action=given["action"],
+        undrain=given["undrain"],
+        failures=given["failures"],
+        passes=given["passes"],
+        every_seconds=given["every_seconds"],
+        states=tuple(given["states"]),
+    )

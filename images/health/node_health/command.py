@@ -1,0 +1,136 @@
+"""The program: a round, or a table of all checks for a person."""
+
+import fcntl
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import IO, Any
+
+from node_health import check_settings, noted_drains
+from node_health.health_round import Round, Slurm, load, save
+from node_health.kernel_files import read
+from node_health.node_record import NoAnswerError
+from node_health.state_machine import FINDINGS, may_show
+
+SETTINGS = "/etc/soperator/health"
+"""Folder with the settings of each node set: the ConfigMap."""
+
+RUN = "/run/slurm"
+"""Folder of the result, `health.json`, and of what rounds remember."""
+
+
+STOPPED = f"{FINDINGS}round"
+"""Finding of a node whose rounds do not end, or have no settings."""
+
+_STUCK_SECONDS = 300
+"""Age of a round that never ends: slurmd kills a round after 60 s, and only the kernel can hold one longer."""
+
+_ASKED_SECONDS = 5
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command and return its exit status: 1 where slurmd has something to log."""
+    if arguments not in ([], ["explain"]):
+        print("usage: health-check [explain]", file=sys.stderr)
+        return 64
+    node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    return explain(node) if arguments else check(node)
+
+
+def check(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN, slurm: Slurm | None = None) -> int:
+    """Run one round. A second one at the same time does nothing, but to show that the first never ends."""
+    began, calls, marker = time.monotonic(), slurm or Slurm(), f"{run_folder}/health.stopped"
+    with open(f"{run_folder}/health.lock", "a+") as lock:  # noqa: PTH123 - pathlib takes long to import
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            seconds = _age(lock)
+            problem = f"a round has not ended for {seconds:.0f} s"
+            return _stopped(node, problem, calls, marker) if seconds > _STUCK_SECONDS else 0
+        _stamp(lock)
+        memory = load(f"{run_folder}/health-memory.json")
+        noted_drains.take_over(memory, run_folder)
+        try:
+            settings = check_settings.parse(_settings_text(node, settings_folder))
+            memory.pop("unreadable", None)
+            with suppress(FileNotFoundError):
+                os.unlink(marker)  # noqa: PTH108 - pathlib takes long to import
+                memory.pop("asked", None)  # slurmctld has our text
+            this = Round(node, settings, memory, calls, now=time.time())
+            events = this.run()
+            save(f"{run_folder}/health.json", this.summary(time.monotonic() - began))
+        except ValueError as error:
+            events = _not_checked(str(error), memory)
+            _stopped(node, str(error), calls, marker)
+        save(f"{run_folder}/health-memory.json", memory)
+    for event in events:
+        print(json.dumps({"health": node, **event}))
+    return 1 if events else 0
+
+
+def _stamp(lock: IO[str]) -> None:
+    """Write the begin of this round into the file that it holds."""
+    lock.truncate(0)
+    lock.write(f"{time.time():.0f}")
+    lock.flush()
+
+
+def _age(lock: IO[str]) -> float:
+    """Return the age of the round that holds the lock, in seconds; 0 where it has not written its begin."""
+    lock.seek(0)
+    text = lock.read(32)
+    return max(0.0, time.time() - float(text)) if text.isdigit() else 0.0
+
+
+def _stopped(node: str, problem: str, slurm: Slurm, marker: str) -> int:
+    """Show once in slurmctld that rounds have stopped, and report it. The next round that ends removes it."""
+    if os.path.exists(marker):  # noqa: PTH110 - pathlib takes long to import
+        return 0
+    try:
+        found = slurm.ask(node, _ASKED_SECONDS)
+        if may_show(found):
+            slurm.show(node, STOPPED, _ASKED_SECONDS)
+    except NoAnswerError:
+        return 0  # the next one is a moment away
+    save(marker, {"problem": problem})
+    print(json.dumps({"health": node, "event": "stopped", "problem": problem}))
+    return 1
+
+
+def _not_checked(problem: str, memory: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the event of settings that cannot be read, once."""
+    is_known = memory.get("unreadable") == problem
+    memory["unreadable"] = problem
+    return [] if is_known else [{"event": "not checked", "problem": problem}]
+
+
+def _settings_text(node: str, folder: str) -> str:
+    path = f"{folder}/{node.rpartition('-')[0]}.json"
+    text = read(path)
+    if not text:
+        raise ValueError(f"{path} is missing: this pod is older than the node set's checks")
+    return text
+
+
+def explain(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN) -> int:
+    """Print each check, its limit for this node and its last value."""
+    try:
+        settings = check_settings.parse(_settings_text(node, settings_folder))
+        last: dict[str, Any] = json.loads(read(f"{run_folder}/health.json") or "{}")
+    except ValueError as error:
+        print(f"{node}: {error}", file=sys.stderr)
+        return 1
+    lines = [("CHECK", "STATE", "VALUE", "ALLOWED", "ACTION", "UNDRAIN")]
+    for name, each in settings.checks.items():
+        seen = last.get("checks", {}).get(name, {})
+        lines.append(
+            (name, seen.get("state", "unknown"), seen.get("value", ""), each.allowed, each.action, each.undrain)
+        )
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    if held := last.get("held"):
+        print(f"\n{node} is drained: {held['reason']}")
+    return 0

@@ -1,0 +1,159 @@
+"""Checks of what every node has: network adapters, memory, volumes, kernel, Slurm, and a user's own program."""
+
+from node_health.readings import Readings
+from node_health.results import CheckResult, at_least, at_most, none_of
+
+
+def ports_lost(_limit: float, readings: Readings) -> CheckResult | None:
+    """Ports of InfiniBand or RoCE that were active since the pod's start and are no longer."""
+    return none_of(readings.lost_ports or [], "down:") if readings.ports else None
+
+
+def ports_active(limit: float, readings: Readings) -> CheckResult | None:
+    """Active ports of InfiniBand or RoCE."""
+    if readings.ports is None:
+        return None
+    return at_least({"": float(sum(each.active for each in readings.ports.values()))}, limit)
+
+
+def port_rate(limit: float, readings: Readings) -> CheckResult | None:
+    """Rate of each active port: not below the limit, nor below its own before."""
+    if not readings.ports:
+        return None
+    if readings.slow_ports:
+        return none_of(readings.slow_ports, "lower than before:")
+    return at_least({name: each.rate_gbps for name, each in readings.ports.items() if each.active}, limit, "Gb/s")
+
+
+def port_symbol_errors(limit: float, readings: Readings) -> CheckResult | None:
+    """Symbol errors of a port in the last hour."""
+    return _of_ports(readings, limit, "symbol_error")
+
+
+def port_flaps(limit: float, readings: Readings) -> CheckResult | None:
+    """Times that a port's link went down in the last hour."""
+    return _of_ports(readings, limit, "link_downed")
+
+
+def port_receive_errors(limit: float, readings: Readings) -> CheckResult | None:
+    """Damaged packets that a port received in the last hour."""
+    return _of_ports(readings, limit, "port_rcv_errors")
+
+
+def memory_available(limit: float, readings: Readings) -> CheckResult | None:
+    """Available memory of a node without a job, in percent of its pod's own."""
+    if readings.available_mib is None or not readings.settings.memory_mib:
+        return None
+    return at_least({"": 100 * readings.available_mib / readings.settings.memory_mib}, limit, "%")
+
+
+def memory_errors(limit: float, readings: Readings) -> CheckResult | None:
+    """Uncorrectable errors of the machine's memory since boot (EDAC)."""
+    return at_most(readings.memory_errors or {}, limit)
+
+
+def corrected_memory_errors(limit: float, readings: Readings) -> CheckResult | None:
+    """Corrected errors of the machine's memory in the last hour (EDAC)."""
+    return at_most(readings.corrected_memory_errors or {}, limit)
+
+
+def volumes(_limit: float, readings: Readings) -> CheckResult | None:
+    """The node's own volumes: mounted, writable and answering within their bound."""
+    return _volume_problems(readings, shared=False)
+
+
+def shared_volumes(_limit: float, readings: Readings) -> CheckResult | None:
+    """Volumes that nodes share, the jail among them: mounted and answering within their bound."""
+    return _volume_problems(readings, shared=True)
+
+
+def jail(_limit: float, readings: Readings) -> CheckResult | None:
+    """The jail has an active tree."""
+    problem = readings.jail_problem
+    return None if problem is None else CheckResult(not problem, problem or "entered")
+
+
+def space(limit: float, readings: Readings) -> CheckResult | None:
+    """Used space of the node's own volumes on disks."""
+    return at_most(_used(readings, "space", in_memory=False), limit, "%")
+
+
+def inodes(limit: float, readings: Readings) -> CheckResult | None:
+    """Used inodes of the node's own volumes on disks."""
+    return at_most(_used(readings, "inodes", in_memory=False), limit, "%")
+
+
+def shared_memory(limit: float, readings: Readings) -> CheckResult | None:
+    """Used space of /tmp and /dev/shm on a node without a job."""
+    return at_most(_used(readings, "space", in_memory=True), limit, "%")
+
+
+def processes(limit: float, readings: Readings) -> CheckResult | None:
+    """Process ids in use, in percent."""
+    return None if readings.processes is None else at_most({"": readings.processes}, limit, "%")
+
+
+def clock(limit: float, readings: Readings) -> CheckResult | None:
+    """Largest error of the clock by the kernel's own estimate."""
+    return None if readings.clock_error_seconds is None else at_most({"": readings.clock_error_seconds}, limit, "s")
+
+
+def kernel_network(_limit: float, readings: Readings) -> CheckResult | None:
+    """Failures of network adapters in the kernel's log in the last hour."""
+    return _kernel(readings, "network")
+
+
+def kernel_disk(_limit: float, readings: Readings) -> CheckResult | None:
+    """Failures of local file systems and disks in the kernel's log in the last hour."""
+    return _kernel(readings, "disk")
+
+
+def kernel_memory(_limit: float, readings: Readings) -> CheckResult | None:
+    """Machine check exceptions in the kernel's log in the last hour."""
+    return _kernel(readings, "machine_check")
+
+
+def kernel_slurm(_limit: float, readings: Readings) -> CheckResult | None:
+    """Processes of Slurm that the kernel has killed for memory in the last hour."""
+    return _kernel(readings, "killed_slurm")
+
+
+def slurmd(_limit: float, readings: Readings) -> CheckResult | None:
+    """Slurmd answers about itself."""
+    problem = readings.slurmd_problem
+    return None if problem is None else CheckResult(not problem, problem or "answers")
+
+
+def program(_limit: float, readings: Readings) -> CheckResult | None:
+    """The user's own program ends with status 0."""
+    problem = readings.program_problem
+    return None if problem is None else CheckResult(not problem, problem or "status 0")
+
+
+_IN_MEMORY = ("/tmp", "/dev/shm")  # noqa: S108 - the pod's own volumes
+
+
+def _of_ports(readings: Readings, limit: float, counter: str) -> CheckResult | None:
+    if readings.port_errors is None or not readings.ports:
+        return None
+    found = {name: value for name, value in readings.port_errors.items() if name.endswith(f" {counter}")}
+    return at_most({name.partition(" ")[0]: value for name, value in found.items()}, limit)
+
+
+def _volume_problems(readings: Readings, *, shared: bool) -> CheckResult | None:
+    found = {path: each for path, each in (readings.volumes or {}).items() if each.shared is shared}
+    if not found:
+        return None
+    return none_of([f"{path} {each.problem}" for path, each in found.items() if each.problem], "failed:")
+
+
+def _used(readings: Readings, field: str, *, in_memory: bool) -> dict[str, float]:
+    return {
+        path: getattr(each, field)
+        for path, each in (readings.volumes or {}).items()
+        if not each.shared and not each.problem and (path in _IN_MEMORY) is in_memory
+    }
+
+
+def _kernel(readings: Readings, signature: str) -> CheckResult | None:
+    return None if readings.kernel is None else none_of(readings.kernel.get(signature, []), "found")

@@ -1,0 +1,59 @@
+"""The node's record in slurmctld: asked for and changed by scontrol, within a bound."""
+
+import re
+
+from node_health.bounded import BoundedProgram
+from node_health.state_machine import NodeState
+
+_STATE = re.compile(r"^ *State=(\S+)", re.MULTILINE)
+_EXTRA = re.compile(r"^ *Extra=(.*?) *$", re.MULTILINE)
+_REASON = re.compile(r"^ *Reason=(.*) \[[^\]\n]*\]$", re.MULTILINE)
+
+
+class NoAnswerError(Exception):
+    """slurmctld did not answer, or refused: the node stays as it is."""
+
+
+def parse_node(shown: str) -> NodeState:
+    """Return the state in the output of `scontrol show node`.
+
+    Raises:
+        NoAnswerError: The output has no state.
+    """
+    state, found, extra = _STATE.search(shown), _REASON.search(shown), _EXTRA.search(shown)
+    if state is None:
+        raise NoAnswerError(f"no state of the node: {shown[:80]!r}")
+    return NodeState(state[1], found[1] if found else "", extra[1] if extra else "")
+
+
+def ask(node: str, seconds: float) -> NodeState:
+    """Return the node's state just now.
+
+    Raises:
+        NoAnswerError: slurmctld does not answer, or does not know the node.
+    """
+    return parse_node(_scontrol(seconds, "show", "node", node))
+
+
+def drain(node: str, reason: str, seconds: float) -> None:
+    """Drain the node with a reason, or replace the reason of a drain of ours."""
+    _scontrol(seconds, "update", f"nodename={node}", "state=drain", f"reason={reason}")
+
+
+def undrain(node: str, seconds: float) -> None:
+    """End the node's drain. Other states of an admin stay. Slurm 24.11 keeps a reason that is not replaced."""
+    _scontrol(seconds, "update", f"nodename={node}", "state=undrain", "reason=none")
+
+
+def show(node: str, text: str, seconds: float) -> None:
+    """Write findings into the node's `Extra`, where the exporter of metrics and people read them."""
+    _scontrol(seconds, "update", f"nodename={node}", f"extra={text}")
+
+
+def _scontrol(seconds: float, *arguments: str) -> str:
+    outcome = BoundedProgram(("scontrol", *arguments), seconds).finish()
+    if outcome.status is None:
+        raise NoAnswerError(f"scontrol: no answer in {seconds:g} s")
+    if outcome.status:
+        raise NoAnswerError(f"scontrol: {outcome.words}")
+    return outcome.output

@@ -1,0 +1,254 @@
+"""Takes the readings that a round needs: programs first, all at once, then files of the kernel meanwhile."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from node_health import kernel_files, kernel_log, smi
+from node_health.bounded import BoundedProgram, ProgramEnd, is_there
+from node_health.check_settings import NodeSettings, PodVolume
+from node_health.counters import increases
+from node_health.readings import Port, Readings, VolumeUse
+
+SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
+"""Places of nvidia-smi: of NVIDIA's container toolkit, and of a driver's folder, as on GKE."""
+
+_SMI_LIBRARIES = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
+
+_STAT = ("stat", "--file-system", "--format=%b %a %c %d")
+"""Blocks in all, available blocks, inodes in all, free inodes."""
+
+_WRITE = (
+    'set -C; f=$(mktemp -u "$0/.soperator-health-XXXXXXXXXX") && exec 3> "$f" && rm -f "$f" && '
+    'echo ok >&3 && read -r w < /proc/self/fd/3 && [ "$w" = ok ]'
+)
+"""Script that creates a file, writes and reads it.
+
+Users write to the same folders: the file has a name that nobody knows before, it must not be there (`set -C`), and
+only the open file is used. By a link of theirs, root would write to any other file; a pipe would hold it."""
+
+
+class Readers:
+    """Readings of one round.
+
+    Args:
+        settings: Settings of the node.
+        memory: Memory of earlier rounds, changed in place.
+        seconds: Bound of each program.
+        now: Time in seconds.
+        root: Folder with the kernel's files, for tests.
+    """
+
+    def __init__(
+        self, settings: NodeSettings, memory: dict[str, Any], seconds: float, now: float, root: str = ""
+    ) -> None:
+        self._settings, self._memory, self._seconds, self._now, self._root = settings, memory, seconds, now, root
+        self._left: dict[str, int] = memory.setdefault("left", {})
+        self._started: dict[str, BoundedProgram | None] = {}
+
+    def take(self, wanted: set[str]) -> Readings:
+        """Return the readings of the wanted sources."""
+        readings = Readings(self._settings, busy=kernel_files.is_busy(self._root))
+        readings.has_smi = bool(_smi_place(self._root))
+        programs, files = self._programs(readings), self._files(readings)
+        for name in wanted & programs.keys():
+            programs[name][0]()
+        for name in wanted & files.keys():
+            files[name]()
+        for name in wanted & programs.keys():
+            programs[name][1]()
+        return readings
+
+    def _programs(self, readings: Readings) -> dict[str, tuple[Callable[[], None], Callable[[], None]]]:
+        """Return by source how its programs are started, and how their output becomes readings."""
+        return {
+            "smi": (lambda: self._smi("smi", "-q", "-x"), lambda: self._read_smi(readings)),
+            "links": (self._start_links, lambda: self._read_links(readings)),
+            "peers": (lambda: self._smi("peers", "topo", "-p2p", "r"), lambda: self._read_peers(readings)),
+            "volumes": (self._start_volumes, lambda: self._read_volumes(readings)),
+            "slurmd": (
+                lambda: self._start("slurmd", "scontrol", "show", "slurmd"),
+                lambda: self._read_slurmd(readings),
+            ),
+            "program": (self._start_program, lambda: self._read_program(readings)),
+        }
+
+    def _files(self, readings: Readings) -> dict[str, Callable[[], None]]:
+        return {
+            "ports": lambda: self._read_ports(readings),
+            "machine": lambda: self._read_machine(readings),
+            "kernel": lambda: self._read_kernel(readings),
+            "clock": lambda: setattr(readings, "clock_error_seconds", kernel_files.clock_error_seconds()),
+        }
+
+    def _start(
+        self, name: str, *command: str, seconds: float | None = None, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a program, unless that of an earlier round could not be ended."""
+        hangs = self._left.get(name, 0)
+        if hangs and is_there(hangs):
+            self._started[name] = None
+            return
+        self._left.pop(name, None)
+        self._started[name] = BoundedProgram(command, seconds or self._seconds, variables)
+
+    def _finish(self, name: str) -> ProgramEnd | None:
+        """Return the end of a program; None for one that was not started."""
+        if name not in self._started:
+            return None
+        program = self._started[name]
+        outcome = program.finish() if program else ProgramEnd(None)
+        if outcome.left:
+            self._left[name] = outcome.left
+        return outcome
+
+    def _smi(self, name: str, *arguments: str) -> None:
+        if place := _smi_place(self._root):
+            self._start(name, place, *arguments, variables=None if place == SMI_PLACES[0] else _SMI_LIBRARIES)
+
+    def _read_smi(self, readings: Readings) -> None:
+        outcome = self._finish("smi")
+        if outcome is None:
+            return
+        readings.smi_problem = self._problem(outcome)
+        try:
+            # nvidia-smi ends with a status for one lost GPU and describes the others all the same.
+            readings.gpus = smi.parse_query(outcome.output) if outcome.status is not None else None
+            replays = {each.name: each.replays for each in readings.gpus or () if each.replays is not None}
+            readings.replays = increases(self._snapshots("replays"), self._now, replays)
+        except ValueError as error:
+            readings.smi_problem = readings.smi_problem or f"output not understood: {error}"
+
+    def _start_links(self) -> None:
+        self._smi("links", "nvlink", "--status")
+        self._smi("link_errors", "nvlink", "--errorcounters")
+
+    def _read_links(self, readings: Readings) -> None:
+        links, errors = self._finish("links"), self._finish("link_errors")
+        if links is not None and links.status == 0:
+            found = {gpu: each for gpu, each in smi.parse_links(links.output).items() if each}
+            readings.links = found or None
+        if errors is not None and errors.status == 0:
+            counted = smi.parse_link_errors(errors.output)
+            readings.link_errors = increases(self._snapshots("links"), self._now, counted)
+
+    def _read_peers(self, readings: Readings) -> None:
+        outcome = self._finish("peers")
+        if outcome is not None and outcome.status == 0 and self._settings.gpus > 1:
+            try:
+                readings.peers = smi.parse_peers(outcome.output)
+            except ValueError:
+                readings.peers = None
+
+    def _start_volumes(self) -> None:
+        for volume in self._settings.volumes:
+            self._start(volume.path, *_STAT, volume.path)
+            if not volume.shared and not volume.read_only:
+                self._start(f"write {volume.path}", "/bin/sh", "-c", _WRITE, volume.path)
+        self._start("jail", "test", "-d", f"{self._settings.jail}/.")
+
+    def _read_volumes(self, readings: Readings) -> None:
+        mounted, read_only = kernel_files.mounted(self._root), kernel_files.read_only(self._root)
+        readings.volumes = {}
+        for volume in self._settings.volumes:
+            use = self._use(volume)
+            write = self._finish(f"write {volume.path}")
+            if volume.path not in mounted:
+                use.problem = "is not mounted"
+            elif volume.path in read_only and not volume.read_only:
+                use.problem = "is read-only"
+            elif write is not None and not use.problem and not (readings.busy and use.is_full):
+                problem = self._problem(write)
+                use.problem = f"cannot be written: {problem}" if problem else ""
+            readings.volumes[volume.path] = use
+        jail = self._finish("jail")
+        if jail is not None:
+            readings.jail_problem = self._hangs if jail.status is None else "no active tree" if jail.status else ""
+
+    def _use(self, volume: PodVolume) -> VolumeUse:
+        outcome = self._finish(volume.path)
+        if outcome is None:
+            return VolumeUse(volume.shared)
+        fields = outcome.output.split()
+        if outcome.status or outcome.status is None or len(fields) != 4 or not all(each.isdecimal() for each in fields):
+            return VolumeUse(volume.shared, problem=self._problem(outcome) or "cannot be asked")
+        blocks, available, inodes, free = map(int, fields)
+        return VolumeUse(
+            volume.shared,
+            space=100 * (blocks - available) / blocks if blocks else 0,
+            inodes=100 * (inodes - free) / inodes if inodes else 0,
+        )
+
+    def _start_slurmd(self) -> None:
+        self._start("slurmd", "scontrol", "show", "slurmd")
+
+    def _read_slurmd(self, readings: Readings) -> None:
+        outcome = self._finish("slurmd")
+        if outcome is not None:
+            readings.slurmd_problem = self._problem(outcome)
+
+    def _start_program(self) -> None:
+        if self._settings.program:
+            self._start("program", *self._settings.program, seconds=self._settings.program_seconds)
+
+    def _read_program(self, readings: Readings) -> None:
+        outcome = self._finish("program")
+        if outcome is None:
+            return
+        if outcome.status is None:
+            readings.program_problem = f"no answer in {self._settings.program_seconds:g} s"
+        else:
+            status = f"status {outcome.status}"
+            problem = status if outcome.words == status else f"{status}: {outcome.words}"
+            readings.program_problem = problem if outcome.status else ""
+
+    def _read_ports(self, readings: Readings) -> None:
+        found = kernel_files.ports(self._root)
+        best: dict[str, float] = self._memory.setdefault("ports", {})
+        lost = [name for name in best if name not in found or not found[name].active]
+        slow = [
+            f"{name} {each.rate_gbps:g} Gb/s" for name, each in found.items() if _is_slower(each, best.get(name, 0))
+        ]
+        best.update({name: max(best.get(name, 0), each.rate_gbps) for name, each in found.items() if each.active})
+        counters = {
+            f"{name} {counter}": value for name, each in found.items() for counter, value in each.counters.items()
+        }
+        readings.ports, readings.lost_ports, readings.slow_ports = found, lost, slow
+        readings.port_errors = increases(self._snapshots("ports"), self._now, counters)
+
+    def _read_machine(self, readings: Readings) -> None:
+        readings.available_mib = kernel_files.available_mib(self._root)
+        readings.processes = kernel_files.processes_percent(self._root)
+        readings.memory_errors = kernel_files.memory_errors("ue_count", self._root)
+        corrected = kernel_files.memory_errors("ce_count", self._root)
+        readings.corrected_memory_errors = increases(self._snapshots("memory"), self._now, corrected)
+
+    def _read_kernel(self, readings: Readings) -> None:
+        log = kernel_log.KernelLog(self._memory.setdefault("kernel", {}), kernel_files.boot(self._root))
+        try:
+            log.add(kernel_log.records(f"{self._root}/dev/kmsg"))
+        except OSError:
+            return  # most containers have none
+        readings.kernel = log.failures(kernel_files.uptime_seconds(self._root))
+
+    def _snapshots(self, name: str) -> list[Any]:
+        snapshots: list[Any] = self._memory.setdefault("counters", {}).setdefault(name, [])
+        return snapshots
+
+    @property
+    def _hangs(self) -> str:
+        return f"no answer in {self._seconds:g} s"
+
+    def _problem(self, outcome: ProgramEnd) -> str:
+        """Return the failure of a program in words; empty for none."""
+        if outcome.status is None:
+            return self._hangs
+        return outcome.words if outcome.status else ""
+
+
+def _is_slower(port: Port, before: float | None) -> bool:
+    return port.active and before is not None and port.rate_gbps < before
+
+
+def _smi_place(root: str) -> str:
+    return next((f"{root}{place}" for place in SMI_PLACES if os.access(f"{root}{place}", os.X_OK)), "")

@@ -1,0 +1,74 @@
+"""Readings of a node in one round, which the checks judge. A reading that could not be taken is None."""
+
+from dataclasses import dataclass, field
+
+from node_health.check_settings import NodeSettings
+from node_health.smi import Gpu
+
+
+@dataclass
+class VolumeUse:
+    """Use of a volume's file system, in percent; the path failed where `problem` is not empty."""
+
+    shared: bool
+    space: float = 0
+    inodes: float = 0
+    problem: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Return True where no file is taken for want of space: a job may use all of it."""
+        return max(self.space, self.inodes) > 99
+
+
+@dataclass
+class Port:
+    """A port of an InfiniBand or RoCE adapter."""
+
+    active: bool
+    state: str
+    """State of the port: `ACTIVE`, `DOWN`, `INIT`."""
+    rate_gbps: float
+    counters: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Readings:
+    """Readings of one round."""
+
+    settings: NodeSettings
+    busy: bool = False
+    """A job runs on the node."""
+    has_smi: bool = False
+    """nvidia-smi is in the container."""
+    smi_problem: str | None = None
+    """Failure of nvidia-smi; empty where it answered, None where it was not asked."""
+    gpus: tuple[Gpu, ...] | None = None
+    links: dict[str, dict[int, bool]] | None = None
+    link_errors: dict[str, float] | None = None
+    """Errors of links in the last hour."""
+    peers: list[str] | None = None
+    """Pairs of GPUs without access to each other."""
+    replays: dict[str, float] | None = None
+    """PCIe replays of GPUs in the last hour."""
+    ports: dict[str, Port] | None = None
+    lost_ports: list[str] | None = None
+    """Ports that were active since the pod's start and are no longer."""
+    slow_ports: list[str] | None = None
+    """Ports with a lower rate than before."""
+    port_errors: dict[str, float] | None = None
+    """Errors of ports in the last hour, by `<adapter>/<port> <counter>`."""
+    available_mib: float | None = None
+    memory_errors: dict[str, float] | None = None
+    """Uncorrectable errors of the machine's memory by controller."""
+    corrected_memory_errors: dict[str, float] | None = None
+    """Corrected ones in the last hour."""
+    volumes: dict[str, VolumeUse] | None = None
+    jail_problem: str | None = None
+    processes: float | None = None
+    """Share of the pod's or the machine's process ids in use, in percent."""
+    clock_error_seconds: float | None = None
+    kernel: dict[str, list[str]] | None = None
+    """Lines of the kernel's log by their signature."""
+    slurmd_problem: str | None = None
+    program_problem: str | None = None

@@ -1,0 +1,124 @@
+"""Rounds in a row, and what follows from them for the node: pure functions."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from node_health.check_settings import CheckSettings
+from node_health.results import CheckResult
+
+_ALLOWED = r"none|found|an answer|an end|a finished one|status 0|-?[\d.]+(?:e[+-]?\d+)?(?:%| [A-Za-z/]+)?"
+"""Ends of reasons of ours: words, or a limit and its unit. An admin who writes behind them keeps the node."""
+
+_REASON = re.compile(rf"health (?P<check>[a-z_]+): .+, allowed (?:{_ALLOWED})(?: : Not responding)*", re.DOTALL)
+"""A reason of ours. slurmctld appends to that of a drained node whose slurmd has been silent for SlurmdTimeout."""
+
+_STRICTER = ("auto", "verify", "never")
+"""Ways back, the strictest last. A stricter check takes over the reason of a drain, which decides the way."""
+
+
+class Tally(NamedTuple):
+    """Rounds in a row with the same result: one of both is 0."""
+
+    failures: int = 0
+    passes: int = 0
+
+    def counted(self, *, passed: bool) -> "Tally":
+        """Return the tally after one more round."""
+        return Tally(0, self.passes + 1) if passed else Tally(self.failures + 1, 0)
+
+
+class NodeState(NamedTuple):
+    """State of the node in slurmctld."""
+
+    state: str
+    """Base state and flags: `IDLE+DRAIN+DYNAMIC_NORM`."""
+    reason: str
+    extra: str = ""
+    """Text `Extra` of the node's record, in which findings are that drain nothing."""
+
+    @property
+    def drained(self) -> bool:
+        """Return True where slurmctld starts no further job on the node."""
+        return "DRAIN" in self.state.split("+")
+
+    @property
+    def taken_out(self) -> bool:
+        """Return True where an admin or slurmctld has taken the node out of service without a drain."""
+        flags = self.state.rstrip("*$~#!%@^-").split("+")
+        return "FAIL" in flags or flags[0].startswith("DOWN")
+
+
+FINDINGS = "health:"
+"""Begin of our text in a node's `Extra`."""
+
+
+class NodeChange(NamedTuple):
+    """Change of the node: a drain with a reason, an end of ours, or none."""
+
+    drain: str = ""
+    undrain: bool = False
+
+
+def reason(check: str, result: CheckResult, allowed: str) -> str:
+    """Return the reason of a drain. Slurm takes no quotes and no line breaks in it."""
+    value = re.sub(r"[^ -!#-&(-~]", "?", result.value)
+    return f"health {check}: {value}, allowed {allowed}"
+
+
+def check_of(node: NodeState) -> str | None:
+    """Return the check that has drained a node; None where somebody else has, or nobody."""
+    found = _REASON.fullmatch(node.reason) if node.drained else None
+    return found["check"] if found else None
+
+
+def failing(settings: Mapping[str, CheckSettings], tallies: Mapping[str, Tally]) -> list[str]:
+    """Return the checks that have failed often enough, in the order of the settings."""
+    return [name for name, check in settings.items() if tallies.get(name, Tally()).failures >= check.failures]
+
+
+def findings(settings: Mapping[str, CheckSettings], tallies: Mapping[str, Tally]) -> str:
+    """Return the text of the failing checks that drain nothing; empty where there are none. It holds no values."""
+    found = [name for name in failing(settings, tallies) if not settings[name].drains]
+    return f"{FINDINGS}{','.join(found)}" if found else ""
+
+
+def may_show(node: NodeState) -> bool:
+    """Return True where the node's `Extra` is free, or ours: texts of admins stay."""
+    return not node.extra or node.extra.startswith(FINDINGS)
+
+
+def decide(
+    settings: Mapping[str, CheckSettings],
+    tallies: Mapping[str, Tally],
+    reasons: Mapping[str, str],
+    node: NodeState,
+) -> NodeChange:
+    """Return the change of a node after a round.
+
+    A drain of somebody else stays, whatever the checks find; so does one of a check that the settings do not have.
+
+    Args:
+        settings: Checks of the node.
+        tallies: Rounds in a row, by check.
+        reasons: Reasons for a drain by failing check.
+        node: State of the node just now.
+    """
+    wanted = [name for name in failing(settings, tallies) if settings[name].drains and name in reasons]
+    if not node.drained:
+        return NodeChange(drain=reasons[wanted[0]]) if wanted and not node.taken_out else NodeChange()
+    ours = check_of(node)
+    if ours is None or ours not in settings:
+        return NodeChange()
+    own_rank = _STRICTER.index(settings[ours].undrain)
+    stricter = [name for name in wanted if _STRICTER.index(settings[name].undrain) > own_rank]
+    if stricter:
+        return NodeChange(drain=reasons[stricter[0]])
+    if own_rank or not recovered(settings[ours], tallies.get(ours, Tally())):
+        return NodeChange()
+    return NodeChange(drain=reasons[wanted[0]]) if wanted else NodeChange(undrain=True)
+
+
+def recovered(check: CheckSettings, tally: Tally) -> bool:
+    """Return True for a check that has passed often enough to end its drain."""
+    return tally.passes >= check.passes

@@ -1,0 +1,165 @@
+"""Readings of programs that measure, and of Slurm's own commands.
+
+Outputs of node-bench, scontrol and squeue were recorded (Slurm 24.11.5). Those of all_reduce_perf, dcgmi, ib_write_bw
+and iperf3 are made from their documentation.
+"""
+
+import pytest
+
+from long_checks.long_settings import parse_long
+from long_checks.programs import PROGRAMS, Reading, read
+from long_checks.slurm_calls import JobRequest, parse_job_state, parse_jobs, parse_nodes, reservation_nodes
+
+NCCL = """\
+# nThread 1 nGpus 8 minBytes 17179869184 maxBytes 17179869184 step: 1048576(bytes) warmup iters: 5 iters: 20
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+ 17179869184    4294967296     float     sum      -1    62650  274.22  479.88      0    62612  274.39  480.18      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 480.03
+#
+"""
+
+DCGM = """\
+{"DCGM Diagnostic": {"test_categories": [
+ {"category": "Deployment", "tests": [{"name": "software", "results": [{"status": "Pass"}]}]},
+ {"category": "Hardware", "tests": [
+  {"name": "memory", "results": [{"entity_id": 0, "status": "Pass"}, {"entity_id": 3, "status": "Fail"}],
+   "test_summary": {"status": "Fail"}},
+  {"name": "pcie", "results": [{"entity_id": 0, "status": "Skip"}]}]}]}}
+"""
+
+RDMA = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF          Device         : mlx5_0
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      7500000          0.00               391.62             0.746957
+---------------------------------------------------------------------------------------
+"""
+
+TCP = '{"start": {}, "end": {"sum_sent": {"bits_per_second": 9.9e9}, "sum_received": {"bits_per_second": 9.4e9}}}'
+
+RING = '{"bench": "ring", "value": 0.73, "errors": 0}\n'
+
+
+@pytest.mark.parametrize(
+    ("program", "output", "reading"),
+    [
+        ("ring", RING, Reading(0.73)),
+        ("ring", RING + '{"bench": "ring", "value": 0.2, "errors": 3}\n', Reading(0.2, "3 wrong words, allowed 0")),
+        ("memory", '{"bench": "memory", "value": 14.6547, "errors": 0}\n', Reading(14.6547)),
+        ("storage", '{"bench": "storage", "value": 0.319459, "errors": 0}\n', Reading(0.319459)),
+        ("nccl", NCCL, Reading(480.03)),
+        ("nccl", NCCL.replace(": 0 OK", ": 4 FAILED"), Reading(480.03, "4 wrong values, allowed 0")),
+        ("dcgm", DCGM, Reading(None, "memory failed, allowed none")),
+        ("dcgm", DCGM.replace("Fail", "Pass"), Reading(None, "")),
+        ("dcgm", DCGM.replace("DCGM Diagnostic", "DCGM GPU Diagnostic"), Reading(None, "memory failed, allowed none")),
+        ("rdma", RDMA, Reading(391.62)),
+        ("tcp", TCP, Reading(9.4)),
+    ],
+)
+def test_an_output_has_its_reading(program: str, output: str, reading: Reading) -> None:
+    assert PROGRAMS[program].read(output) == reading
+
+
+def test_a_program_without_mpi_that_measured_each_node_alone_has_no_reading() -> None:
+    assert PROGRAMS["nccl"].read(NCCL + NCCL) is None
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "output", ["", "garbage", "{", "slurmstepd: error", "null", '{"bench": ', "# Avg bus bandwidth :"]
+)
+def test_an_output_of_something_else_has_none(program: str, output: str) -> None:
+    assert PROGRAMS[program].read(output) is None
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_script_has_every_address_that_its_job_needs(program: str) -> None:
+    arguments = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4}
+    script = PROGRAMS[program].script({"cpu-0": "10.0.0.1", "cpu-1": "10.0.0.2"}, arguments, "/out")
+
+    assert "{" not in script
+    wanted = {"ring": ("cpu-0=10.0.0.1,cpu-1=10.0.0.2",), "rdma": ("10.0.0.1",), "tcp": ("10.0.0.1",)}
+    assert all(each in script for each in wanted.get(program, ()))
+
+
+NODES = (
+    "NodeName=cpu-0 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=4.21 AvailableFeatures=cpu "
+    "ActiveFeatures=cpu,fast Gres=(null) NodeAddr=10.244.0.206 NodeHostName=cpu-0 Version=24.11.5 "
+    "OS=Linux 6.18.44-fc-v769 #1 SMP PREEMPT_DYNAMIC @0  RealMemory=1024 AllocMem=0 FreeMem=14366 Sockets=2 Boards=1 "
+    "State=IDLE+DYNAMIC_NORM+MAINTENANCE+RESERVED ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A "
+    "Partitions=main,other  BootTime=2026-11-23T15:26:20 CfgTRES=cpu=2,mem=1G,billing=2 AllocTRES= "
+    "ReservationName=health-ring_bandwidth-cpu-2\n"
+    "NodeName=cpu-1 ActiveFeatures=cpu NodeAddr=10.244.0.208 State=IDLE+DRAIN+DYNAMIC_NORM Partitions=main "
+    "AllocTRES= CurrentWatts=0 AveWatts=0  "
+    "Reason=health ring_bandwidth: 0.02 GB/s, allowed 0.1 GB/s [root@2026-11-23T15:26:20]\n"
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "\x00",
+        "[]",
+        '{"bench": 1}',
+        '{"bench": "ring", "value": null, "errors": 0}',
+        '{"DCGM Diagnostic": []}',
+        '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"results": [{"status": "Fail"}]}]}]}}',
+        '{"end": []}',
+        "# Avg bus bandwidth : 1.2.3",
+    ],
+)
+def test_an_output_of_another_form_is_no_result(program: str, output: str) -> None:
+    assert read(program, output) is None
+
+
+def test_nodes_are_read_with_their_reasons() -> None:
+    first, second = parse_nodes(NODES)
+
+    assert (first.name, first.address, first.features) == ("cpu-0", "10.244.0.206", ("cpu", "fast"))
+    assert (first.partitions, first.is_idle()) == (("main", "other"), False)
+    assert first.is_idle("health-ring_bandwidth-cpu-2")
+    assert not first.is_idle("another")
+    assert second.state.drained
+    assert second.state.reason == "health ring_bandwidth: 0.02 GB/s, allowed 0.1 GB/s"
+
+
+def test_a_reason_of_an_admin_is_no_other_field() -> None:
+    _, drained = parse_nodes(NODES.replace("health ring_bandwidth:", "fan State=IDLE NodeAddr=10.0.0.1 Partitions=x:"))
+
+    assert drained.state.drained
+    assert (drained.address, drained.partitions) == ("10.244.0.208", ("main",))
+
+
+def test_jobs_and_reservations_are_read() -> None:
+    assert [job.job_id for job in parse_jobs("7|PENDING|health-ring_bandwidth\n9|RUNNING|health-ring_bandwidth\n")] == [
+        7,
+        9,
+    ]
+    assert parse_job_state("JobId=1 JobName=x JobState=COMPLETED Reason=None") == "COMPLETED"
+    assert parse_job_state("slurm_load_jobs error: Invalid job id specified") == ""
+    shown = (
+        "ReservationName=health-ring_bandwidth-cpu-2 StartTime=2026-11-23T15:27:24 EndTime=2027-11-23T15:27:24 "
+        "Duration=365-00:00:00 Nodes=cpu-[0,2] NodeCnt=2 Flags=MAINT,IGNORE_JOBS,SPEC_NODES Users=soperator-health\n"
+    )
+    assert reservation_nodes(shown) == {"health-ring_bandwidth-cpu-2": "cpu-[0,2]"}
+    assert reservation_nodes("No reservations in the system\n") == {}
+
+
+def test_a_job_is_of_its_user_and_of_that_users_group() -> None:
+    request = JobRequest("health-x", ("a", "b"), "true", "/out/%j.out", "/out", 64034, 61, 30, 10)
+    options = request.options()
+
+    assert {"--uid=64034", "--gid=64034", "--exclusive", "--no-requeue", "--nodelist=a,b", "--nice=10"} <= {*options}
+    assert {"--time=2", "--deadline=now+150"} <= {*options}
+
+
+def test_settings_of_another_format_are_refused() -> None:
+    with pytest.raises(ValueError, match="not of format 1"):
+        parse_long('{"format": 2}')

@@ -1,0 +1,613 @@
+"""Rounds of a node against a slurmctld of one node: what they drain, undrain, report, and leave alone."""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_testing.smi_outputs import query
+from node_health import check_settings
+from node_health.health_round import Round, Slurm
+from node_health.node_record import NoAnswerError, parse_node
+from node_health.readers import Readers
+from node_health.readings import VolumeUse
+from node_health.state_machine import NodeState
+
+MINUTE = 60
+
+
+@dataclass
+class OneNode:
+    """slurmctld, as far as one node's rounds see it."""
+
+    state: str = "IDLE+DYNAMIC_NORM"
+    reason: str = ""
+    extra: str = ""
+    answers: bool = True
+    calls: list[str] = field(default_factory=list)
+
+    def ask(self, node: str, _seconds: float) -> NodeState:
+        self._called(f"ask {node}")
+        return NodeState(self.state, self.reason, self.extra)
+
+    def drain(self, node: str, reason: str, _seconds: float) -> None:
+        self._called(f"drain {node}")
+        self.state, self.reason = "IDLE+DRAIN+DYNAMIC_NORM", reason
+
+    def undrain(self, node: str, _seconds: float) -> None:
+        self._called(f"undrain {node}")
+        self.state, self.reason = "IDLE+DYNAMIC_NORM", "none"
+
+    def show(self, node: str, text: str, _seconds: float) -> None:
+        self._called(f"show {node}")
+        self.extra = text
+
+    def _called(self, call: str) -> None:
+        self.calls.append(call)
+        if not self.answers:
+            raise NoAnswerError("scontrol: no answer in 1 s")
+
+
+class Node:
+    """A node whose programs and files of the kernel are made in a folder."""
+
+    def __init__(self, root: Path, **checks: Any) -> None:
+        self.root, self.slurm, self.now = root, OneNode(), 1_000_000.0
+        self.memory: dict[str, Any] = {}
+        self.checks = {name: self.check(**changes) for name, changes in checks.items()}
+        self.given: dict[str, Any] = {"gpus": 8, "gpu_type": "h100", "volumes": [], "program": []}
+        self.write("proc/sys/kernel/random/boot_id", "one\n")
+        self.write("proc/self/mountinfo", "")
+
+    @staticmethod
+    def check(**changes: Any) -> dict[str, Any]:
+        limit = changes.get("limit")
+        return {
+            "limit": None,
+            "allowed": "none" if limit is None else f"{limit}{changes.pop('unit', '')}",
+            "action": "drain",
+            "undrain": "auto",
+            "failures": 2,
+            "passes": 3,
+            "every_seconds": MINUTE,
+            "states": ["idle", "busy"],
+            **changes,
+        }
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def smi(self, output: str = "", script: str = "") -> None:
+        """Put a program in the place of nvidia-smi that prints this for every question, after a script."""
+        self.write("answer", output)
+        program = self.write("usr/bin/nvidia-smi", f"#!/bin/sh\n{script}\ncat {self.root}/answer\n")
+        program.chmod(0o755)
+
+    def round(self, *, seconds: float = 10) -> list[dict[str, Any]]:
+        self.now += MINUTE
+        settings = check_settings.parse(
+            json.dumps(
+                {
+                    "format": 1,
+                    "seconds": seconds,
+                    "interval_seconds": MINUTE,
+                    "memory_mib": 1024,
+                    "jail": str(self.root),
+                    "program_seconds": seconds / 4,
+                    "checks": self.checks,
+                    **self.given,
+                }
+            )
+        )
+        self.memory = json.loads(json.dumps(self.memory))
+        slurm = Slurm(self.slurm.ask, self.slurm.drain, self.slurm.undrain, self.slurm.show)
+        self.last = Round("gpu-0", settings, self.memory, slurm, now=self.now, root=str(self.root))
+        return self.last.run()
+
+    @property
+    def result(self) -> dict[str, Any]:
+        summary: dict[str, Any] = json.loads(json.dumps(self.last.summary(0.1)))
+        return summary
+
+
+@pytest.fixture
+def gpus(tmp_path: Path) -> Node:
+    node = Node(tmp_path, gpu_query={}, gpu_count={"limit": 8})
+    node.smi(query("h100-550"))
+    return node
+
+
+def names(events: Iterable[dict[str, Any]]) -> list[str]:
+    return [event["event"] for event in events]
+
+
+def test_a_healthy_round_reports_nothing_and_after_the_first_asks_slurmctld_nothing(gpus: Node) -> None:
+    assert gpus.round() == []
+    assert gpus.slurm.calls == ["ask gpu-0"]
+    assert gpus.round() == gpus.round() == []
+    assert gpus.slurm.calls == ["ask gpu-0"]
+    assert gpus.result["healthy"] is True
+    assert gpus.result["checks"]["gpu_count"] == {
+        "state": "passed",
+        "value": "8",
+        "allowed": "8",
+        "action": "drain",
+        "failures": 0,
+        "passes": 3,
+    }
+
+
+def test_the_second_failure_in_a_row_drains_and_the_third_pass_undrains(gpus: Node) -> None:
+    gpus.round()
+    gpus.smi(query("h100-550", count=7))
+    assert gpus.round() == []
+    assert names(gpus.round()) == ["failed", "drained"]
+    assert gpus.slurm.reason == "health gpu_count: 7, allowed 8"
+    assert gpus.result["held"] == {
+        "reason": "health gpu_count: 7, allowed 8",
+        "check": "gpu_count",
+        "replace": False,
+        "to_verify": False,
+    }
+    assert gpus.round() == []
+
+    gpus.smi(query("h100-550"))
+    assert names([*gpus.round(), *gpus.round(), *gpus.round()]) == ["passed", "undrained"]
+    assert gpus.slurm.state == "IDLE+DYNAMIC_NORM"
+    assert gpus.result["held"] is None
+
+
+def test_a_single_wrong_sample_drains_nothing(gpus: Node) -> None:
+    for count in (8, 7, 8, 7, 8, 7):
+        gpus.smi(query("h100-550", count=count))
+        assert gpus.round() == []
+    assert "DRAIN" not in gpus.slurm.state
+
+
+def test_an_admins_drain_stays_and_keeps_its_reason(gpus: Node) -> None:
+    gpus.slurm.state, gpus.slurm.reason = "IDLE+DRAIN", "fan of PSU 2"
+    gpus.smi(query("h100-550", count=7))
+
+    assert names([*gpus.round(), *gpus.round()]) == ["failed"]
+    gpus.smi(query("h100-550"))
+    for _ in range(4):
+        gpus.round()
+    assert gpus.slurm.reason == "fan of PSU 2"
+    assert gpus.slurm.state == "IDLE+DRAIN"
+
+
+def test_a_reason_that_an_admin_has_written_over_ours_stays(gpus: Node) -> None:
+    gpus.smi(query("h100-550", count=7))
+    gpus.round()
+    gpus.round()
+    gpus.slurm.reason = "sent for repair"
+    gpus.smi(query("h100-550"))
+    for _ in range(4):
+        gpus.round()
+
+    assert (gpus.slurm.state, gpus.slurm.reason) == ("IDLE+DRAIN+DYNAMIC_NORM", "sent for repair")
+
+
+def test_a_node_is_drained_once_somebody_elses_drain_is_over(gpus: Node) -> None:
+    gpus.slurm.state, gpus.slurm.reason = "IDLE+DRAIN", "fan of PSU 2"
+    gpus.smi(query("h100-550", count=7))
+    gpus.round()
+    gpus.round()
+    gpus.slurm.state = "IDLE"
+
+    assert names(gpus.round()) == ["drained"]
+
+
+def test_a_new_pod_without_memory_ends_the_drain_of_the_pod_before_it(gpus: Node) -> None:
+    gpus.slurm.state, gpus.slurm.reason = "IDLE+DRAIN", "health gpu_count: 7, allowed 8"
+
+    assert names([*gpus.round(), *gpus.round(), *gpus.round()]) == ["undrained"]
+
+
+@pytest.mark.parametrize("undrain", ["verify", "never"])
+def test_a_drain_that_needs_a_person_stays_and_the_result_says_what_is_needed(gpus: Node, undrain: str) -> None:
+    gpus.checks["gpu_count"] |= {"undrain": undrain, "action": "drain_and_replace"}
+    gpus.smi(query("h100-550", count=7))
+    gpus.round()
+    gpus.round()
+    gpus.smi(query("h100-550"))
+    for _ in range(5):
+        gpus.round()
+
+    assert gpus.slurm.reason == "health gpu_count: 7, allowed 8"
+    assert gpus.result["held"]["replace"] is True
+    assert gpus.result["held"]["to_verify"] is (undrain == "verify")
+
+
+def test_a_check_that_logs_drains_nothing(gpus: Node) -> None:
+    gpus.checks["gpu_count"]["action"] = "log"
+    gpus.smi(query("h100-550", count=7))
+
+    (event,) = [*gpus.round(), *gpus.round(), *gpus.round()]
+    assert event == {"event": "failed", "check": "gpu_count", "value": "7", "allowed": "8", "action": "log"}
+    assert not [call for call in gpus.slurm.calls if call.startswith(("drain", "undrain"))]
+
+
+def test_a_finding_that_drains_nothing_is_shown_once_and_removed_when_it_ends(gpus: Node) -> None:
+    gpus.checks["gpu_count"]["action"] = "log"
+    gpus.smi(query("h100-550", count=7))
+    for _ in range(4):
+        gpus.round()
+    assert gpus.slurm.extra == "health:gpu_count"
+    gpus.smi(query("h100-550"))
+    for _ in range(3):
+        gpus.round()
+
+    assert gpus.slurm.extra == ""
+    assert [each for each in gpus.slurm.calls if each != "ask gpu-0"] == ["show gpu-0"] * 2
+    assert len(gpus.slurm.calls) == 5
+
+
+def test_a_text_of_an_admin_stays_and_a_new_pod_removes_the_finding_of_the_one_before_it(gpus: Node) -> None:
+    gpus.slurm.extra = "health:gpu_count"
+    gpus.round()
+    assert gpus.slurm.extra == ""
+
+    gpus.slurm.extra = "rack 7"
+    gpus.checks["gpu_count"]["action"] = "log"
+    gpus.smi(query("h100-550", count=7))
+    for _ in range(3):
+        gpus.round()
+    assert gpus.slurm.extra == "rack 7"
+
+
+def test_an_outage_of_slurmctld_is_reported_once_and_the_drain_follows_later(gpus: Node) -> None:
+    gpus.slurm.answers = False
+    gpus.smi(query("h100-550", count=7))
+
+    assert names([*gpus.round(), *gpus.round(), *gpus.round()]) == ["unanswered", "failed"]
+    gpus.slurm.answers = True
+    assert names(gpus.round()) == ["drained"]
+
+
+def test_a_tool_that_hangs_is_a_finding_within_its_bound(gpus: Node) -> None:
+    gpus.smi(query("h100-550"), script="sleep 600 & wait")
+
+    gpus.round(seconds=0.4)
+    assert names(gpus.round(seconds=0.4)) == ["failed", "drained"]
+    assert gpus.slurm.reason == "health gpu_query: no answer in 0.2 s, allowed none"
+    assert gpus.result["checks"]["gpu_count"]["state"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("output", "script", "value"),
+    [
+        ("", "", "output not understood: no XML: no element found: line 1, column 0"),
+        ("garbage", "", "output not understood: no XML: syntax error: line 1, column 0"),
+        ("No devices were found\n", "trap 'exit 6' EXIT", "No devices were found"),
+        ("", "echo 'Unable to determine the device handle' >&2; exit 15", "Unable to determine the device handle"),
+    ],
+)
+def test_a_tool_that_answers_with_something_else_is_a_finding(gpus: Node, output: str, script: str, value: str) -> None:
+    gpus.smi(output, script)
+    gpus.round()
+    gpus.round()
+
+    assert gpus.slurm.reason == f"health gpu_query: {value}, allowed none"
+
+
+def test_a_node_without_nvidia_smi_is_logged_and_not_drained(tmp_path: Path) -> None:
+    node = Node(tmp_path, gpu_tool={"action": "log"}, gpu_query={}, gpu_count={"limit": 8})
+
+    assert names([*node.round(), *node.round()]) == ["failed"]
+    assert node.result["checks"]["gpu_query"]["state"] == "unknown"
+    assert "DRAIN" not in node.slurm.state
+
+
+def test_one_call_of_nvidia_smi_serves_all_checks_of_it(gpus: Node) -> None:
+    gpus.checks |= {"gpu_temperature": gpus.check(), "gpu_pcie_width": gpus.check(), "gpu_slowdown": gpus.check()}
+    gpus.smi(query("h100-550"), script=f"echo called >> {gpus.root}/calls")
+
+    gpus.round()
+    assert (gpus.root / "calls").read_text() == "called\n"
+
+
+def test_a_check_runs_as_often_as_it_says(gpus: Node) -> None:
+    gpus.checks = {"gpu_count": gpus.check(limit=8, every_seconds=5 * MINUTE)}
+    gpus.smi(query("h100-550"), script=f"echo called >> {gpus.root}/calls")
+
+    for _ in range(11):
+        gpus.round()
+    assert (gpus.root / "calls").read_text() == "called\n" * 3
+
+
+def a_step(node: Node, command: str, uid: int = 0) -> None:
+    node.write("proc/4711/comm", "slurmstepd\n")
+    node.write("proc/4711/status", f"Name:\tslurmstepd\nUid:\t{uid}\t0\t0\t0\n")
+    node.write("proc/4711/cmdline", command)
+
+
+@pytest.mark.parametrize(
+    ("command", "uid", "drained"),
+    [
+        ("slurmstepd: [12.0]\0", 0, False),
+        ("/usr/sbin/slurmstepd\0infinity\0", 0, True),
+        ("slurmstepd: [12.0]\0", 1001, True),
+    ],
+)
+def test_a_check_of_idle_nodes_does_not_count_while_a_step_runs(
+    gpus: Node, command: str, uid: int, drained: bool
+) -> None:
+    gpus.checks = {"gpu_processes": gpus.check(failures=1, states=["idle"])}
+    process = "<processes><process_info><pid>9</pid><type>C</type></process_info>"
+    gpus.smi(query("h100-550", changes={"<processes>": process}))
+    a_step(gpus, command, uid)
+
+    gpus.round()
+    assert ("DRAIN" in gpus.slurm.state) is drained
+
+
+def test_a_reboot_forgets_what_was_counted(gpus: Node) -> None:
+    gpus.smi(query("h100-550", count=7))
+    gpus.round()
+    gpus.write("proc/sys/kernel/random/boot_id", "two\n")
+
+    assert gpus.round() == []
+    assert "DRAIN" not in gpus.slurm.state
+
+
+def program_of(node: Node, script: str) -> None:
+    node.given["program"] = ["/bin/sh", str(node.write("program.sh", script))]
+    node.checks = {"program": node.check(failures=1, passes=1)}
+
+
+def test_a_program_of_the_users_own_drains_with_its_first_line(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    program_of(node, "echo 'raid is degraded'; echo more; exit 3")
+    node.round()
+    assert node.slurm.reason == "health program: status 3: raid is degraded, allowed none"
+
+    program_of(node, "exit 0")
+    assert names(node.round()) == ["passed", "undrained"]
+
+
+def test_a_program_of_the_users_own_that_hangs_is_a_failure(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    program_of(node, "sleep 600")
+    node.round(seconds=1)
+
+    assert node.slurm.reason == "health program: no answer in 0.25 s, allowed none"
+
+
+def volume_of(node: Node, *, shared: bool, options: str = "rw") -> Path:
+    folder = node.root / "volume"
+    folder.mkdir(exist_ok=True)
+    node.given["volumes"] = [{"path": str(folder), "shared": shared, "read_only": False}]
+    node.write("proc/self/mountinfo", f"36 35 98:0 / {folder} rw,noatime shared:1 - ext4 /dev/sda {options}\n")
+    node.checks = {
+        "volumes": node.check(failures=1),
+        "shared_volumes": node.check(failures=1, action="log"),
+        "volume_space": node.check(limit=100),
+        "volume_inodes": node.check(limit=100),
+    }
+    return folder
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_volume_that_answers_passes_and_nothing_stays_in_it(tmp_path: Path, shared: bool) -> None:
+    node = Node(tmp_path)
+    folder = volume_of(node, shared=shared)
+
+    assert node.round() == []
+    assert list(folder.iterdir()) == []
+    assert node.result["checks"]["shared_volumes" if shared else "volumes"]["state"] == "passed"
+    assert node.result["checks"]["volume_space"]["state"] == ("unknown" if shared else "passed")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_only_the_nodes_own_volume_drains_when_it_becomes_read_only(tmp_path: Path, shared: bool) -> None:
+    node = Node(tmp_path)
+    folder = volume_of(node, shared=shared, options="ro,errors=remount-ro")
+
+    events = node.round()
+    assert events[0]["value"] == f"failed: {folder} is read-only"
+    assert ("DRAIN" in node.slurm.state) is not shared
+
+
+@pytest.mark.parametrize("trap", ["link", "pipe"])
+def test_files_that_a_user_puts_into_a_volume_are_neither_written_nor_waited_for(tmp_path: Path, trap: str) -> None:
+    node = Node(tmp_path)
+    folder = volume_of(node, shared=False)
+    secret = tmp_path / "root's"
+    secret.write_text("kept")
+    # Names by process id can be guessed: the next ones are all taken.
+    last = int(Path("/proc/loadavg").read_text().split()[-1])
+    for pid in range(last, last + 3000):
+        place = folder / f".soperator-health-{pid}"
+        place.symlink_to(secret) if trap == "link" else os.mkfifo(place)
+
+    assert node.round(seconds=4) == []
+    assert secret.read_text() == "kept"
+
+
+@pytest.mark.parametrize(("space", "busy", "drained"), [(100, True, False), (100, False, True), (50, True, True)])
+def test_a_volume_that_a_job_has_filled_drains_nothing_before_the_job_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, space: int, busy: bool, drained: bool
+) -> None:
+    node = Node(tmp_path)
+    folder = volume_of(node, shared=False)
+    folder.rmdir()
+    folder.write_text("takes no file, as a full volume")
+    monkeypatch.setattr(Readers, "_use", lambda *_: VolumeUse(shared=False, space=space))
+    if busy:
+        a_step(node, "slurmstepd: [12.0]\0")
+    node.round()
+
+    assert ("DRAIN" in node.slurm.state) is drained
+
+
+def test_a_volume_that_is_gone_is_named(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    folder = volume_of(node, shared=False)
+    node.write("proc/self/mountinfo", "")
+    node.round()
+
+    assert node.slurm.reason == f"health volumes: failed: {folder} is not mounted, allowed none"
+
+
+def test_a_jail_without_an_active_tree_is_logged(tmp_path: Path) -> None:
+    node = Node(tmp_path, jail={"action": "log", "failures": 1})
+    node.given["volumes"] = []
+    assert node.round() == []
+    node.root.joinpath("active").symlink_to("trees/none")
+    node.checks["volumes"] = node.check()
+    moved = {**node.given, "jail": str(node.root / "active")}
+    node.given = moved
+
+    (event,) = node.round()
+    assert event["value"] == "no active tree"
+
+
+def test_a_damaged_answer_of_scontrol_is_no_state() -> None:
+    with pytest.raises(NoAnswerError):
+        parse_node("slurm_load_node error: Unable to contact slurm controller\n")
+
+
+SHOWN = """NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1
+   CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=0.10
+   State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   Partitions=main
+   Reason=health gpu_count: 7, allowed 8 [root@2026-11-23T06:00:00]
+   Extra=health:clock
+"""
+
+
+def test_an_answer_of_scontrol_is_read_with_its_reason_and_findings() -> None:
+    reason = "health gpu_count: 7, allowed 8"
+    assert parse_node(SHOWN) == NodeState("IDLE+DRAIN+DYNAMIC_NORM", reason, "health:clock")
+
+
+def adapter(node: Node, number: int, **files: str) -> None:
+    port = f"sys/class/infiniband/mlx5_{number}/ports/1"
+    values = {
+        "state": "4: ACTIVE",
+        "rate": "400 Gb/sec (4X NDR)",
+        "counters/symbol_error": "0",
+        "counters/link_downed": "3",
+    }
+    for name, text in {**values, **files}.items():
+        node.write(f"{port}/{name}", f"{text}\n")
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Node:
+    names_of_checks = ("network_port_lost", "network_rate", "network_symbol_errors", "network_flaps")
+    node = Node(tmp_path, **{name: {"failures": 1} for name in names_of_checks})
+    node.checks["network_symbol_errors"] = node.check(limit=120, failures=1)
+    for number in (0, 1):
+        adapter(node, number)
+    adapter(node, 2, state="1: DOWN")
+    return node
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"state": "1: DOWN"}, "health network_port_lost: down: mlx5_1/1, allowed none"),
+        ({"rate": "200 Gb/sec (2X NDR)"}, "health network_rate: lower than before: mlx5_1/1 200 Gb/s, allowed none"),
+        ({"counters/symbol_error": "121"}, "health network_symbol_errors: 121 on mlx5_1/1, allowed 120"),
+        ({"counters/link_downed": "4"}, "health network_flaps: 1 on mlx5_1/1, allowed none"),
+    ],
+)
+def test_a_port_counts_from_its_own_state_before(network: Node, files: dict[str, str], reason: str) -> None:
+    assert network.round() == network.round() == []
+    adapter(network, 1, **files)
+    network.round()
+
+    assert network.slurm.reason == reason
+
+
+def test_errors_of_a_port_are_forgiven_after_an_hour(network: Node) -> None:
+    network.checks = {"network_symbol_errors": network.check(limit=120, failures=1, passes=1)}
+    network.round()
+    adapter(network, 1, **{"counters/symbol_error": "500"})
+    network.round()
+    assert "DRAIN" in network.slurm.state
+    for _ in range(75):
+        network.round()
+    assert "DRAIN" not in network.slurm.state
+
+
+def test_a_counter_that_was_reset_counts_from_zero(network: Node) -> None:
+    adapter(network, 1, **{"counters/symbol_error": "5000"})
+    assert network.round() == []
+    adapter(network, 1, **{"counters/symbol_error": "100"})
+    assert network.round() == []
+    adapter(network, 1, **{"counters/symbol_error": "200"})
+    network.round()
+    assert network.slurm.reason == "health network_symbol_errors: 200 on mlx5_1/1, allowed 120"
+
+
+def test_memory_of_the_machine_and_its_errors(tmp_path: Path) -> None:
+    node = Node(tmp_path, memory_available={"limit": 80, "failures": 1, "passes": 1, "unit": "%"})
+    node.checks["memory_uncorrected"] = node.check(failures=1, undrain="verify")
+    node.write("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 1000000 kB\n")
+    node.write("sys/devices/system/edac/mc/mc0/ue_count", "0\n")
+    assert node.round() == []
+
+    node.write("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 524288 kB\n")
+    node.round()
+    assert node.slurm.reason == "health memory_available: 50%, allowed 80%"
+    node.write("sys/devices/system/edac/mc/mc0/ue_count", "1\n")
+    node.round()
+    assert node.slurm.reason == "health memory_uncorrected: 1 on mc0, allowed none"
+
+
+STATISTICS = (
+    f"anon 7\nactive_file {60 * 1024**2}\ninactive_file {30 * 1024**2}\nslab_reclaimable {10 * 1024**2}\nshmem 9\n"
+)
+
+
+def test_a_limit_of_the_pod_counts_where_it_is_lower(tmp_path: Path) -> None:
+    node = Node(tmp_path, memory_available={"limit": 80, "failures": 1, "unit": "%"})
+    node.write("proc/meminfo", "MemAvailable: 99999999 kB\n")
+    for name, text in {"max": 1024**3, "current": 900 * 1024**2, "stat": STATISTICS}.items():
+        node.write(f"sys/fs/cgroup/memory.{name}", f"{text}\n")
+    node.round()
+
+    assert node.slurm.reason == "health memory_available: 21.9%, allowed 80%"
+
+
+def test_a_node_without_memory_of_its_own_has_no_reading_of_it(tmp_path: Path) -> None:
+    node = Node(tmp_path, memory_available={"limit": 80, "failures": 1})
+    node.given["memory_mib"] = 0
+    node.write("proc/meminfo", "MemAvailable: 1 kB\n")
+
+    assert node.round() == []
+
+
+def test_process_ids_count_for_machine_and_pod(tmp_path: Path) -> None:
+    node = Node(tmp_path, process_ids={"limit": 90, "failures": 1, "unit": "%"})
+    node.write("proc/loadavg", "0.5 0.4 0.3 2/500 4711\n")
+    node.write("proc/sys/kernel/pid_max", "1000\n")
+    assert node.round() == []
+    node.write("sys/fs/cgroup/pids.current", "95\n")
+    node.write("sys/fs/cgroup/pids.max", "100\n")
+    node.round()
+
+    assert node.slurm.reason == "health process_ids: 95%, allowed 90%"
+
+
+def test_a_tool_that_cannot_be_ended_is_not_started_again(gpus: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus.smi(query("h100-550"), script=f"echo called >> {gpus.root}/calls")
+    gpus.memory = {"boot": "one", "left": {"smi": os.getpid()}}
+
+    gpus.round()
+    gpus.round()
+    assert not (gpus.root / "calls").exists()
+    assert gpus.slurm.reason == "health gpu_query: no answer in 5 s, allowed none"
+    gpus.memory["left"] = {"smi": 2**22 + 1}
+    gpus.round()
+    assert (gpus.root / "calls").exists()

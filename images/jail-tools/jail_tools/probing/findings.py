@@ -1,0 +1,78 @@
+"""Findings of a probe: the table for people, and JSON for programs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jail_tools.probing.catalogue import ACCEPTABLE
+from jail_tools.probing.seen import FindingLevel
+
+VERSION = 1
+"""Version of the checks. A record of another version does not count."""
+
+_LEVELS = (FindingLevel.REFUSED, FindingLevel.WARNING, FindingLevel.NOTED)
+
+
+@dataclass(frozen=True)
+class StorageFinding:
+    """StorageFinding of one property."""
+
+    property: str
+    level: FindingLevel
+    found: str
+    needed: str
+    consequence: str
+    cure: str
+
+    def line(self, accepted: Mapping[str, str]) -> str:
+        """Return the row of the table."""
+        found = f"{self.property}: found {self.found}"
+        if self.property in accepted:
+            return f"accepted {found}; needed {self.needed}. {accepted[self.property]}"
+        if self.level is FindingLevel.NOTED:
+            return f"noted    {found}. {self.consequence}"
+        return f"{self.level:<8} {found}; needed {self.needed}. {self.consequence} {self.cure}"
+
+
+@dataclass(frozen=True)
+class StorageReport:
+    """Findings of one volume."""
+
+    filesystem: str
+    findings: tuple[StorageFinding, ...]
+
+    def refused(self, accepted: Mapping[str, str]) -> list[StorageFinding]:
+        """Return the findings with which a jail cannot live and that nobody has accepted."""
+        return [
+            each
+            for each in self.findings
+            if each.level is FindingLevel.REFUSED and each.property not in ACCEPTABLE & accepted.keys()
+        ]
+
+    def lines(self, accepted: Mapping[str, str]) -> list[str]:
+        """Return the table: a headline, then what is not as needed, the worst first."""
+        good = [each for each in self.findings if each.level is FindingLevel.OK]
+        counts = f"{len(good)} of {len(self.findings)} properties as needed"
+        speeds = [each.found for each in good if each.property in {"flush_latency", "file_creation"}]
+        others = [each.line(accepted) for level in _LEVELS for each in self.findings if each.level is level]
+        return ["; ".join([f"{self.filesystem}: {counts}", *speeds]), *(f"  {line}" for line in others)]
+
+    def as_json(self, accepted: Mapping[str, str], **more: object) -> str:
+        """Return everything as one line."""
+        rows = [{**asdict(each), "accepted": accepted.get(each.property)} for each in self.findings]
+        return json.dumps({"storage": {"version": VERSION, "filesystem": self.filesystem, **more, "findings": rows}})
+
+
+def read_report(text: str) -> StorageReport | None:
+    """Return the findings of a record; None for a damaged one, and for one of other checks."""
+    try:
+        storage: dict[str, Any] = json.loads(text)["storage"]
+        rows: Sequence[dict[str, Any]] = storage["findings"]
+        if storage["version"] != VERSION:
+            return None
+        kept = [{key: row[key] for key in StorageFinding.__match_args__} for row in rows]
+        findings = tuple(StorageFinding(**{**row, "level": FindingLevel(row["level"])}) for row in kept)
+        return StorageReport(storage["filesystem"], findings)
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,39 @@
+"""Results of single checks, and the errors that no check can judge."""
+
+import errno
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FindingLevel(StrEnum):
+    """Weight of a finding."""
+
+    OK = "ok"
+    """As needed."""
+    NOTED = "noted"
+    """Different from a local file system, without a consequence for sessions and jobs."""
+    WARNING = "warning"
+    """Some programs fail or are slow."""
+    REFUSED = "refused"
+    """A jail cannot live there."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Observation of one property of a volume."""
+
+    found: str
+    level: FindingLevel | None = FindingLevel.OK
+    """None: the level that the property has where it is missing."""
+
+
+def missing(found: str) -> Seen:
+    """Return the observation of a property that is not as needed."""
+    return Seen(found, None)
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a volume without room."""
+
+PASSING = frozenset({errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EINTR})
+"""Errors of a server or a network that may be gone at the next attempt: no property of the volume."""

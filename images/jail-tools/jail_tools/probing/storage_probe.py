@@ -1,0 +1,166 @@
+"""The probe of a claim: in a directory of its own, once a claim, and again where something was refused.
+
+A killed probe leaves that directory; the next one removes it.
+"""
+
+import errno
+import fcntl
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from jail_tools.errors import RefusedError, TryAgainError, bounded, reason
+from jail_tools.files import FOLDER, opened, write_atomically
+from jail_tools.probing.catalogue import PROPERTIES, ROOM, VolumeProperty
+from jail_tools.probing.findings import StorageFinding, StorageReport, read_report
+from jail_tools.probing.mounted import claim_mount
+from jail_tools.probing.seen import FULL, PASSING, FindingLevel, Seen, missing
+from jail_tools.progress import log
+from jail_tools.resolve_beneath import names
+
+RECORD = Path("meta/storage.json")
+"""Record of the findings, in the claim."""
+
+_OWN = re.compile(r"\.storage-probe-[0-9a-f]{16}")
+_WRITABLE = VolumeProperty(
+    "writable",
+    lambda _: Seen("yes"),
+    FindingLevel.REFUSED,
+    "root makes directories in the volume's root",
+    "Nothing can be filled.",
+    "Remove ro from the mount's options; export with rw and no_root_squash.",
+    acceptable=False,
+)
+
+
+def require_storage(jail: Path, accepted: Mapping[str, str]) -> None:
+    """Probe a claim that has no good record; report the findings.
+
+    Args:
+        jail: root of the claim.
+        accepted: reasons, by property, for which a finding does not count.
+
+    Raises:
+        RefusedError: a jail cannot live there; all findings are named, and nothing was filled.
+        TryAgainError: the volume's server did not answer as it should.
+    """
+    known = recorded(jail)
+    if known is not None and not known.refused(accepted):
+        log(f"storage: probed before, see {RECORD} in the claim")
+        return
+    log("storage: probing the claim, which takes seconds")
+    report = probe(jail)
+    for line in report.lines(accepted):
+        log(f"storage: {line}")
+    log(report.as_json(accepted))
+    refused = report.refused(accepted)
+    if refused:
+        headline = "the claim's storage cannot hold a jail. Nothing was filled."
+        hint = "Choose other storage, or accept a finding with a reason in jail.storage.accept (docs/storage.md)."
+        raise RefusedError(bounded(f"{headline} {hint}", [each.line(accepted) for each in refused]))
+    (jail / RECORD.parent).mkdir(mode=0o700, exist_ok=True)
+    probed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    write_atomically(jail / RECORD, [report.as_json(accepted, probed=probed).encode() + b"\n"])
+
+
+def recorded(jail: Path) -> StorageReport | None:
+    """Return the findings of an earlier probe; None without one, and for a claim that was moved to another system."""
+    try:
+        found = read_report((jail / RECORD).read_text(errors="replace"))
+    except OSError:
+        return None
+    return None if found is None or found.filesystem != claim_mount(jail.resolve()).filesystem else found
+
+
+def probe(jail: Path) -> StorageReport:
+    """Try everything out, and return the findings.
+
+    Raises:
+        TryAgainError: the volume's server did not answer as it should.
+    """
+    filesystem = claim_mount(jail.resolve()).filesystem
+    try:
+        remove_leftovers(jail)
+        with _own_folder(jail) as folder:
+            return StorageReport(filesystem, tuple(_findings(folder)))
+    except OSError as error:
+        _raise_if_passing(error)
+        broken = ROOM if error.errno in FULL else _WRITABLE
+        return StorageReport(filesystem, (_finding(broken, missing(reason(error))),))
+
+
+def _findings(folder: Path) -> Iterator[StorageFinding]:
+    """Yield a finding for each property; after one that tells of a full volume there is no other."""
+    for each in PROPERTIES:
+        place = folder / each.name
+        place.mkdir()
+        try:
+            seen = each.check(place)
+        except OSError as error:
+            if error.errno in FULL or error.errno == errno.EROFS:
+                raise
+            _raise_if_passing(error)
+            seen = missing(reason(error))
+        finding = _finding(each, seen)
+        yield finding
+        if each is ROOM and finding.level is FindingLevel.REFUSED:
+            return
+
+
+def _finding(each: VolumeProperty, seen: Seen) -> StorageFinding:
+    level = each.level if seen.level is None else seen.level
+    return StorageFinding(each.name, level, seen.found, each.needed, each.consequence, each.cure)
+
+
+def _raise_if_passing(error: OSError) -> None:
+    if error.errno in PASSING:
+        raise TryAgainError(f"the storage's server does not answer as it should: {reason(error)}.") from error
+
+
+@contextmanager
+def _own_folder(jail: Path) -> Iterator[Path]:
+    """Yield a new directory of the claim, locked, which is removed at the end."""
+    folder = jail / f".storage-probe-{secrets.token_hex(8)}"
+    folder.mkdir(mode=0o700)
+    try:
+        with opened(folder, FOLDER) as descriptor:
+            _lock(descriptor)
+            yield folder
+    finally:
+        _remove(folder)
+
+
+def remove_leftovers(jail: Path) -> None:
+    """Remove directories of probes that were killed. One that is at work holds a lock, where the volume has locks."""
+    for name in names(jail):
+        if not _OWN.fullmatch(name):
+            continue
+        try:
+            with opened(jail / name, FOLDER) as descriptor:
+                free = _lock(descriptor)
+        except OSError:  # gone meanwhile, or somebody else's: no directory
+            continue
+        if free:
+            _remove(jail / name)
+
+
+def _lock(folder: int) -> bool:
+    """Lock a directory; return False where another process holds the lock."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a volume without locks: the findings say so
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Remove a directory of ours without following a link (shutil.rmtree)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        log(f"storage: {folder.name} could not be removed; it holds nothing but files of the probe")

@@ -1,0 +1,286 @@
+"""Accounting: slurmdbd, its secret files, and the database behind it."""
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs, Secret
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.accounting_dumps import AccountingDumps
+from soperator_pulumi.cluster.containers import (
+    BURSTABLE,
+    INIT,
+    asks,
+    hardened,
+    jwt_key,
+    key_version,
+    merged_users,
+    munge_socket,
+    requirements,
+    users_sidecar,
+)
+from soperator_pulumi.cluster.database import Database, create_account
+from soperator_pulumi.cluster.database_password import create_password
+from soperator_pulumi.cluster.mounts import Mount, SecretFile
+from soperator_pulumi.cluster.operator_database import create_operator_database
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
+from soperator_pulumi.cluster.scope import FORCED, NOT_AWAITED, Scope
+from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
+from soperator_pulumi.lifecycle import AfterSync, Associations, DatabaseAccount, PodsReady, Reader, SecretFiles
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf
+from soperator_pulumi.spec.accounting import AccountingSpec, UnknownUsers
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.rest import RestSpec
+
+ACCOUNTING = "accounting"
+"""Component and StatefulSet of slurmdbd."""
+
+SLURMDBD_SECRET = "slurmdbd-config"  # noqa: S105 the name of a Secret
+"""Secret with slurmdbd.conf."""
+
+_FILES = "/etc/slurmdbd"
+
+
+class Accounting(pulumi.ComponentResource):
+    """slurmdbd: one pod, `accounting-0`. Jobs start and run while it is replaced, and their records arrive later."""
+
+    database: Database | None
+    """The cluster's own MariaDB. None with another database."""
+
+    accounts: tuple[DatabaseAccount, ...]
+    """Passwords that the cluster's own MariaDB accepts, before slurmdbd changes to another one and after."""
+
+    dumps: AccountingDumps | None
+    """Dumps of the cluster's own MariaDB. None without `accounting.dump`."""
+
+    secrets: tuple[Secret, ...]
+    """Secrets with generated passwords."""
+
+    files: SecretFiles
+    """slurmdbd.conf, with the password of the database."""
+
+    stateful_set: StatefulSet
+    """The StatefulSet `accounting`, of one replica."""
+
+    ready: PodsReady
+    """Wait until slurmdbd answers."""
+
+    associations: Associations
+    """The cluster, the accounts and the users of the spec in the database."""
+
+    disruption_budget: PodDisruptionBudget
+    """Refusal of every eviction."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        parts: Parts,
+        accounting: AccountingSpec,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("soperator-pulumi:index:Accounting", name, {}, opts)
+        own = scope.within(self)
+        password = create_password(name, own, accounting)
+        self.secrets = password.created
+        self.database = None
+        self.accounts = ()
+        self.dumps = None
+        behind: list[pulumi.Resource] = []
+        if accounting.own is not None:
+            self.database = Database(
+                f"{name}-database",
+                scope=own.following(*password.created),
+                spec=parts.spec,
+                database=accounting.own,
+                password=password.file,
+                opts=own.options(),
+            )
+            accepted = create_account(
+                f"{name}-password-accepted",
+                own.following(self.database.ready),
+                password.value,
+                config_secret=SLURMDBD_SECRET,
+                accepts_former=True,
+            )
+            self.accounts = (accepted,)
+            behind = [self.database.ready, accepted]
+        elif accounting.database.mariadb_operator is not None:
+            of_operator = create_operator_database(
+                f"{name}-database",
+                own.following(*password.created),
+                accounting.database.mariadb_operator,
+                password.file,
+                keep=parts.spec.storage.keep,
+            )
+            behind = [*of_operator]
+        self.files = SecretFiles(
+            f"{name}-{SLURMDBD_SECRET}",
+            secret=SLURMDBD_SECRET,
+            cluster=own.connection(),
+            labels=own.object_labels(),
+            annotations=own.annotations,
+            files={
+                "slurmdbd.conf": _slurmdbd_conf(accounting, password.value, parts.spec.rest),
+                "slurm.conf": client_conf(parts.spec),
+            },
+            readers=[Reader(component=ACCOUNTING, container="slurmdbd")],
+            after_sync=AfterSync.SLURMDBD,
+            opts=own.options(depends_on=behind),
+        )
+        self.stateful_set = StatefulSet(
+            name,
+            # Pulumi does not wait, `ready` does.
+            metadata=own.metadata(
+                ACCOUNTING, ACCOUNTING, annotations={**NOT_AWAITED, **FORCED, **version_mark(parts.spec)}
+            ),
+            spec=StatefulSetSpecArgs(
+                service_name=NODES_SERVICE,
+                replicas=1,
+                selector=LabelSelectorArgs(match_labels=own.selector(ACCOUNTING)),
+                template=pod_template(own, parts, _role(parts, accounting)),
+            ),
+            opts=own.options(depends_on=[*behind, self.files]),
+        )
+        self.ready = PodsReady(
+            f"{name}-ready",
+            cluster=own.connection(ACCOUNTING),
+            stateful_set=ACCOUNTING,
+            opts=own.options(depends_on=[self.stateful_set]),
+        )
+        if self.database is not None:
+            alone = create_account(
+                f"{name}-password-alone",
+                own.following(self.ready),
+                password.value,
+                config_secret=SLURMDBD_SECRET,
+                accepts_former=False,
+            )
+            self.accounts = (*self.accounts, alone)
+            if accounting.dump is not None:
+                self.dumps = AccountingDumps(
+                    f"{name}-dump",
+                    scope=own.following(self.database.ready),
+                    spec=parts.spec,
+                    dump=accounting.dump,
+                    password=password.file,
+                    opts=own.options(),
+                )
+        self.associations = Associations(
+            f"{name}-associations",
+            cluster=own.connection(),
+            cluster_name=parts.spec.name,
+            accounts=[accounting.default_account],
+            users=_recorded_users(parts.spec, accounting),
+            opts=own.options(depends_on=[self.ready]),
+        )
+        self.disruption_budget = create_disruption_budget(name, own, ACCOUNTING)
+        self.register_outputs({})
+
+
+def create_accounting(name: str, scope: Scope, parts: Parts) -> Accounting | None:
+    """Create slurmdbd and its database, unless the spec has `accounting: none`."""
+    accounting = parts.spec.accounting
+    if accounting is None:
+        return None
+    return Accounting(f"{name}-accounting", scope=scope, parts=parts, accounting=accounting, opts=scope.options())
+
+
+def _recorded_users(spec: ClusterSpec, accounting: AccountingSpec) -> dict[str, tuple[str, ...]]:
+    """Return the accounts of each user. With enforced associations, long checks could not run without one."""
+    default = (accounting.default_account,)
+    users = {user.name: user.accounts or default for user in spec.users}
+    return {**users, **({layout.HEALTH_USER: default} if spec.health.long_checks else {})}
+
+
+def _slurmdbd_conf(
+    accounting: AccountingSpec, password: pulumi.Output[str], rest: RestSpec | None
+) -> pulumi.Output[str]:
+    """Return slurmdbd.conf, once the host of a database elsewhere is known as well."""
+    external = accounting.database.external
+    if external is None:
+        return password.apply(lambda text: slurmdbd_conf(accounting, text, rest))
+
+    def text(known: Sequence[str]) -> str:
+        host, found = known
+        there = accounting.database.model_copy(update={"external": external.model_copy(update={"host": host})})
+        return slurmdbd_conf(accounting.model_copy(update={"database": there}), found, rest)
+
+    return pulumi.Output.all(external.host, password).apply(text)
+
+
+def _role(parts: Parts, accounting: AccountingSpec) -> Role:
+    spec = parts.spec
+    own = [
+        munge_socket(),
+        # 0444, as no other container mounts it. slurmdbd gets a copy in the mode that it demands.
+        mounts.secret_files(SLURMDBD_SECRET, _FILES, 0o444),
+        mounts.memory("slurmdbd-run", layout.SLURMDBD_DIR, "1Mi"),
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
+        merged_users(),
+        *jwt_key(parts.keys, 0o444),
+    ]
+    external = accounting.database.external
+    if external is not None and external.authority is not None:
+        authority = SecretFile(external.authority.secret, external.authority.key)
+        folder, _, file = layout.DATABASE_AUTHORITY.rpartition("/")
+        own.append(mounts.secret_file("database-authority", authority, folder, file, 0o444))
+    # slurmdbd knows an administrator or a coordinator by the uid of the name in its records.
+    users, users_mounts = users_sidecar(spec, parts.jail.name)
+    sidecars = [users]
+    if accounting.unknown_users is UnknownUsers.ADD:
+        adder, adder_mounts = _adder(spec, accounting)
+        sidecars.append(adder)
+        users_mounts = [*users_mounts, *adder_mounts]
+    answers = ("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster")
+    daemon = ContainerArgs(
+        name="slurmdbd",
+        image=spec.images.accounting or "",
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "start-slurmdbd"],
+        env=[EnvVarArgs(name="SLURM_CONF", value=f"{layout.SLURMDBD_DIR}/slurm.conf"), version_of_spec(spec)],
+        ports=[ContainerPortArgs(name="slurmdbd", container_port=layout.SLURMDBD_PORT)],
+        security_context=hardened(uid=layout.SLURM_UID),
+        resources=requirements(accounting.slurmdbd.pod_resources),
+        # The conversion of a large database after an upgrade takes hours.
+        startup_probe=asks(*answers, period=1, failures=24 * 3600),
+        readiness_probe=asks(*answers, period=10, failures=3, timeout=15),
+        volume_mounts=[place.in_container() for place in own],
+    )
+    return Role(
+        component=ACCOUNTING,
+        daemon=daemon,
+        mounts=[*own, *users_mounts],
+        scheduling=accounting.slurmdbd,
+        sidecars=sidecars,
+        annotations=key_version(spec),
+        grace_seconds=60,  # slurmdbd ends its transactions on SIGTERM
+    )
+
+
+def _adder(spec: ClusterSpec, accounting: AccountingSpec) -> tuple[ContainerArgs, list[Mount]]:
+    """Return the sidecar that gives users without an association one with the default account."""
+    own = [
+        munge_socket(),
+        merged_users(),
+        # slurm.conf alone: slurmdbd's file has the password of the database.
+        mounts.secret_file(
+            "slurm-client", SecretFile(SLURMDBD_SECRET, "slurm.conf"), "/etc/slurm", "slurm.conf", 0o444
+        ),
+    ]
+    container = ContainerArgs(
+        name="unknown-users",
+        image=spec.images.accounting or "",
+        image_pull_policy=spec.images.pull_policy,
+        restart_policy="Always",
+        command=[*INIT, "add-unknown-users", spec.name, accounting.default_account],
+        security_context=hardened(uid=layout.SLURM_UID),
+        resources=requirements(BURSTABLE),
+        volume_mounts=[mount.in_container() for mount in own],
+    )
+    return container, own

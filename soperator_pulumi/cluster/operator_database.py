@@ -1,0 +1,99 @@
+"""A database by mariadb-operator: its resources MariaDB, Database, User and Grant.
+
+Fields are those of k8s.mariadb.com/v1alpha1 in release 26.6. The operator names Service and pods after the MariaDB. Its
+resources keep their data when they are deleted (`cleanupPolicy: Skip`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from soperator_pulumi.cluster.mounts import SecretFile
+from soperator_pulumi.cluster.scope import Scope
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.mariadb_settings import my_cnf
+from soperator_pulumi.spec.accounting_database import OperatorDatabaseSpec
+from soperator_pulumi.spec.types.quantity import PodResources
+
+OPERATOR_PODS = {"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": layout.DATABASE_HOST}
+"""Labels of the pods that the operator makes for the MariaDB."""
+
+
+def create_operator_database(
+    name: str, scope: Scope, database: OperatorDatabaseSpec, password: SecretFile, *, keep: bool
+) -> tuple[CustomResource, ...]:
+    """Create the MariaDB, and the database, the user and the grant of slurmdbd in it."""
+    kept = pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)
+    mariadb = _resource(name, scope, "MariaDB", layout.DATABASE_HOST, _mariadb(database), extra=kept)
+    inside = scope.following(mariadb)
+    of_mariadb = {"mariaDbRef": {"name": layout.DATABASE_HOST}, "cleanupPolicy": "Skip"}
+    described: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+        "Database": (
+            "slurm-accounting",
+            {"name": layout.DATABASE_NAME, "characterSet": "utf8mb4", "collate": "utf8mb4_unicode_ci"},
+        ),
+        "User": (
+            "slurm-accounting",
+            {
+                "name": layout.DATABASE_USER,
+                "host": "%",
+                "passwordSecretKeyRef": {"name": password.secret, "key": password.key},
+                "maxUserConnections": database.max_connections,
+            },
+        ),
+        "Grant": (
+            "slurm-accounting",
+            {
+                "privileges": ["ALL PRIVILEGES"],
+                "database": layout.DATABASE_NAME,
+                "table": "*",
+                "username": layout.DATABASE_USER,
+                "host": "%",
+            },
+        ),
+    }
+    parts = [
+        _resource(f"{name}-{kind.lower()}", inside, kind, object_name, {**of_mariadb, **fields})
+        for kind, (object_name, fields) in described.items()
+    ]
+    return (mariadb, *parts)
+
+
+def _mariadb(database: OperatorDatabaseSpec) -> dict[str, Any]:
+    storage: dict[str, Any] = {"size": f"{database.size_gib}Gi"}
+    if database.storage_class is not None:
+        storage["storageClassName"] = database.storage_class
+    return {
+        "rootPasswordSecretKeyRef": {"name": "database-root", "key": "password", "generate": True},
+        "replicas": database.replicas,
+        **({"galera": {"enabled": True}} if database.replicas > 1 else {}),
+        "storage": storage,
+        "resources": _resources(database.pod_resources),
+        "myCnf": my_cnf(database.pod_resources.limits.memory),
+    }
+
+
+def _resources(resources: PodResources) -> dict[str, Any]:
+    described = resources.model_dump(exclude_none=True)
+    return {kind: amounts for kind, amounts in described.items() if amounts}
+
+
+def _resource(
+    name: str,
+    scope: Scope,
+    kind: str,
+    object_name: str,
+    spec: Mapping[str, Any],
+    *,
+    extra: pulumi.ResourceOptions | None = None,
+) -> CustomResource:
+    return CustomResource(
+        name,
+        api_version="k8s.mariadb.com/v1alpha1",
+        kind=kind,
+        metadata=scope.metadata(object_name),
+        spec={**spec},
+        opts=scope.options(extra),
+    )

@@ -1,0 +1,223 @@
+"""The REST API: slurmrestd, behind a proxy that keeps its limits and its certificate.
+
+slurmrestd listens on a socket in memory that only the proxy of its pod sees. It runs as a user of its own, has neither
+the key that signs tokens nor munge, and passes each client's token on to slurmctld and slurmdbd, which check it.
+"""
+
+import hashlib
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.core.v1 import (
+    ConfigMap,
+    ContainerArgs,
+    ContainerPortArgs,
+    EnvVarArgs,
+    HTTPGetActionArgs,
+    PodDNSConfigArgs,
+    PodTemplateSpecArgs,
+    ProbeArgs,
+    Service,
+    ServicePortArgs,
+    ServiceSpecArgs,
+)
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import INIT, asks, hardened, merged_users, requirements, users_sidecar
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
+from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.slurm_releases import version_of_spec
+from soperator_pulumi.lifecycle import PodsReady
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.rest_conf import proxy_conf, proxy_memory_mib, rest_slurm_conf
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.login import ServiceType
+from soperator_pulumi.spec.rest import RestSpec
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+
+REST = "rest"
+"""Component, StatefulSet and Service of slurmrestd."""
+
+_CONFIG_MAP = "rest-config"
+
+_ACCEPTS = f"import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect({layout.REST_SOCKET!r})"
+
+
+class RestApi(pulumi.ComponentResource):
+    """slurmrestd in `rest-<ordinal>` pods, and its Service."""
+
+    endpoint: pulumi.Output[str]
+    """Address of the API inside Kubernetes: `https://rest.<namespace>.svc:6820`, or `http://` without a certificate."""
+
+    config_map: ConfigMap
+    """The configuration of slurmrestd and of the proxy."""
+
+    stateful_set: StatefulSet
+    """The StatefulSet `rest`."""
+
+    ready: PodsReady
+    """Wait until the API answers in all pods, with the reason if it does not."""
+
+    service: Service
+    """The Service `rest`."""
+
+    disruption_budget: PodDisruptionBudget
+    """Eviction of one pod at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        parts: Parts,
+        rest: RestSpec,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("soperator-pulumi:index:RestApi", name, {}, opts)
+        own = scope.within(self)
+        files = {"slurm.conf": rest_slurm_conf(parts.spec), "haproxy.cfg": proxy_conf(rest)}
+        self.config_map = ConfigMap(
+            f"{name}-config", metadata=own.metadata(_CONFIG_MAP, REST), data=files, opts=own.options()
+        )
+        self.stateful_set = StatefulSet(
+            name,
+            # Pulumi does not wait, `ready` does.
+            metadata=own.metadata(REST, REST, annotations=NOT_AWAITED),
+            spec=StatefulSetSpecArgs(
+                service_name=NODES_SERVICE,
+                replicas=rest.replicas,
+                pod_management_policy="Parallel",
+                selector=LabelSelectorArgs(match_labels=own.selector(REST)),
+                template=_template(own, parts, rest, files),
+            ),
+            opts=own.options(depends_on=[self.config_map]),
+        )
+        self.ready = PodsReady(
+            f"{name}-ready",
+            cluster=own.connection(REST),
+            stateful_set=REST,
+            opts=own.options(depends_on=[self.stateful_set]),
+        )
+        self.service = _service(name, own, rest)
+        self.disruption_budget = PodDisruptionBudget(
+            f"{name}-disruption",
+            metadata=own.metadata(REST, REST),
+            spec=PodDisruptionBudgetSpecArgs(
+                max_unavailable=1, selector=LabelSelectorArgs(match_labels=own.selector(REST))
+            ),
+            opts=own.options(),
+        )
+        scheme = "http" if rest.tls is None else "https"
+        self.endpoint = pulumi.Output.from_input(f"{scheme}://{REST}.{own.namespace}.svc:{layout.REST_PORT}")
+        self.register_outputs({"endpoint": self.endpoint})
+
+
+def create_rest(name: str, scope: Scope, parts: Parts) -> RestApi | None:
+    """Create slurmrestd, where the spec has `rest`."""
+    if parts.spec.rest is None:
+        return None
+    return RestApi(f"{name}-rest", scope=scope, parts=parts, rest=parts.spec.rest, opts=scope.options())
+
+
+def _template(scope: Scope, parts: Parts, rest: RestSpec, files: dict[str, str]) -> PodTemplateSpecArgs:
+    spec = parts.spec
+    users, users_mounts = users_sidecar(spec, parts.jail.name)
+    config = mounts.config_files(_CONFIG_MAP, layout.REST_CONF_DIR)
+    socket = mounts.memory("run", layout.REST_SOCKET.rpartition("/")[0], "1Mi")
+    temporary = mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi")
+    certificate = _certificate(rest)
+    digest = hashlib.sha256("\0".join(f"{name}\0{files[name]}" for name in sorted(files)).encode()).hexdigest()
+    # Neither reads its file again, and no job depends on a pod: new files are new pods, one after the other.
+    metadata = pod_metadata(scope, REST, annotations={"soperator-pulumi/config": digest})
+    return PodTemplateSpecArgs(
+        metadata=metadata,
+        spec=pod_spec(
+            spec,
+            rest,
+            containers=[
+                _slurmrestd(spec, rest, [config, socket, temporary, merged_users()]),
+                _proxy(spec, rest, [config, socket, *certificate]),
+            ],
+            init_containers=[users],
+            mounts=[config, socket, temporary, *certificate, merged_users(), *users_mounts],
+            dns_config=PodDNSConfigArgs(searches=[f"{NODES_SERVICE}.{scope.namespace}.svc.{spec.cluster_domain}"]),
+            sysctls=[ROOTS_PORTS],
+        ),
+    )
+
+
+def _slurmrestd(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerArgs:
+    # Without slurmdbd, slurmrestd ends when it is to load the plugins that ask it.
+    plugins = "slurmctld" if spec.accounting is None else "slurmctld,slurmdbd"
+    return ContainerArgs(
+        name="slurmrestd",
+        image=spec.images.rest or "",
+        image_pull_policy=spec.images.pull_policy,
+        command=[
+            *(*INIT, "start-slurmrestd", "-f", f"{layout.REST_CONF_DIR}/slurm.conf", "-t", str(layout.REST_THREADS)),
+            *("-a", "rest_auth/jwt", "-s", plugins, f"unix:{layout.REST_SOCKET}"),
+        ],
+        env=[
+            version_of_spec(spec),
+            # By it, slurmrestd takes the token of each request in place of munge.
+            EnvVarArgs(name="SLURM_JWT", value="daemon"),
+            # A container has namespaces of its own already, and no right to make others.
+            EnvVarArgs(name="SLURMRESTD_SECURITY", value="disable_unshare_sysv,disable_unshare_files"),
+        ],
+        security_context=hardened(uid=layout.REST_UID),
+        resources=requirements(rest.pod_resources),
+        liveness_probe=asks("python3", "-c", _ACCEPTS, period=30, failures=3, timeout=10),
+        volume_mounts=[place.in_container() for place in places],
+    )
+
+
+def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerArgs:
+    memory = f"{proxy_memory_mib(rest.limits)}Mi"
+    resources = PodResources(requests=ResourceAmounts(cpu="50m", memory="32Mi"), limits=ResourceAmounts(memory=memory))
+    answers = HTTPGetActionArgs(path=layout.REST_HEALTH_PATH, port=layout.REST_HEALTH_PORT)
+    return ContainerArgs(
+        name="proxy",
+        image=spec.images.rest or "",
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, "haproxy", "-W", "-db", "-f", f"{layout.REST_CONF_DIR}/haproxy.cfg"],
+        ports=[ContainerPortArgs(name="rest", container_port=layout.REST_PORT)],
+        security_context=hardened(uid=layout.REST_UID),
+        resources=requirements(resources),
+        startup_probe=ProbeArgs(http_get=answers, period_seconds=1, timeout_seconds=5, failure_threshold=120),
+        readiness_probe=ProbeArgs(http_get=answers, period_seconds=5, timeout_seconds=5, failure_threshold=3),
+        volume_mounts=[place.in_container() for place in places],
+    )
+
+
+def _certificate(rest: RestSpec) -> list[Mount]:
+    """Mount the certificate, with the key where haproxy looks for it: beside it, as `tls.crt.key`."""
+    if rest.tls is None:
+        return []
+    # 0444, as the proxy's container alone mounts it.
+    return [
+        mounts.secret_files_as(
+            "tls", rest.tls.secret, {"tls.crt": "tls.crt", "tls.key": "tls.crt.key"}, layout.REST_TLS_DIR, 0o444
+        )
+    ]
+
+
+def _service(name: str, scope: Scope, rest: RestSpec) -> Service:
+    opened = rest.service is not ServiceType.CLUSTER_IP
+    awaited = rest.service is ServiceType.LOAD_BALANCER
+    annotations = {**rest.service_annotations, **({} if awaited else SKIP_AWAIT)}
+    return Service(
+        f"{name}-service",
+        metadata=scope.metadata(REST, REST, annotations=annotations),
+        spec=ServiceSpecArgs(
+            type=rest.service,
+            selector=scope.selector(REST),
+            ports=[ServicePortArgs(name="rest", port=layout.REST_PORT, target_port=layout.REST_PORT)],
+            # Otherwise the proxy's limits and the NetworkPolicy see a machine in place of the client.
+            external_traffic_policy="Local" if opened else None,
+            load_balancer_source_ranges=[*rest.allowed_sources] if awaited else None,
+        ),
+        opts=scope.options(),
+    )

@@ -1,0 +1,100 @@
+"""GPUs and further devices of node sets, from the resources of a pod and Slurm's words for them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.gpus import Vendor
+
+WRITTEN_BY_PODS = "a pod of ours writes gres.conf from the devices that it has"
+
+_SHORT_NAME = "gpu"
+"""Key of soperator's chart for `nvidia.com/gpu`."""
+
+_DEFAULT = f"{Vendor.NVIDIA}/gpu"
+_MIG = f"{Vendor.NVIDIA}/mig-"
+_PAGES = "hugepages-"
+
+_WHOLE_GPU = re.compile(rf"({'|'.join(map(re.escape, Vendor))})/gpu")
+_SHARD = "shard"
+_GRES = re.compile(r"(?P<name>gpu|shard)(:(?P<type>(?!\d+$)[A-Za-z0-9][A-Za-z0-9_.-]*))?(:(?P<count>\d+))?")
+
+
+def put_devices(work: Conversion, item: dict[str, Any], limits: Section, requests: Section | None = None) -> None:
+    """Write the devices among the resources of slurmd's container.
+
+    Args:
+        work: The conversion.
+        item: The node set's item in the stack.
+        limits: Resources by name.
+        requests: The same once more, equal in every pod that Kubernetes takes.
+    """
+    for name, value in limits.entries():
+        if value and _put(work, item, name, value) and requests is not None:
+            work.needless(requests.at(name), "as the limits are")
+
+
+def put_gres(work: Conversion, item: dict[str, Any], text: str, leaves: Sequence[Leaf]) -> None:
+    """Write the GPUs and shards of a node's `Gres` in Slurm, after its devices."""
+    gpus: dict[str, Any] = item.get("gpus", {})
+    entries = re.sub(r"\([^)]*\)", "", text).split(",")
+    matches = [match for each in entries if (match := _GRES.fullmatch(each))]
+    whole = [each for each in matches if each["name"] == "gpu" and each["type"] not in gpus.get("mig", {})]
+    shards = [each for each in matches if each["name"] == _SHARD]
+    lost = [each for each in entries if not _GRES.fullmatch(each)] + [each[0] for each in (*whole[1:], *shards[1:])]
+    if lost:
+        reason = "generic resources of ours are GPUs; jobs share all others (extra_resources)"
+        work.cannot(leaves, f"{reason}: {', '.join(lost)}" if len(entries) > 1 else reason)
+    beside = f", without {', '.join(lost)}" if lost else ""
+    for match in whole[:1]:
+        _put_gpus(work, item, match, leaves, beside)
+    for match in shards[:1]:
+        _put_shards(work, item, int(match["count"] or 1), leaves)
+    work.needless(leaves, "as the pod's resources are")
+
+
+def _put_gpus(
+    work: Conversion, item: dict[str, Any], match: re.Match[str], leaves: Sequence[Leaf], beside: str
+) -> None:
+    gpus = work.mapping("gpus", of=item)
+    if match["type"]:
+        work.put(gpus, "type", match["type"], leaves, f"type of {match[0]}{beside}")
+    if "count" not in gpus:
+        work.put(gpus, "count", int(match["count"] or 1), leaves, f"number of {match[0]}{beside}")
+
+
+def _put_shards(work: Conversion, item: dict[str, Any], shards: int, leaves: Sequence[Leaf]) -> None:
+    gpus = item.get("gpus", {})
+    count = gpus["count"].value if "count" in gpus else 0
+    if count and shards % count == 0 and shards // count > 1:
+        work.put(gpus, "shards_per_gpu", shards // count, leaves, f"{shards} shards of {count} GPUs")
+    else:
+        work.cannot(leaves, "each GPU of a node has the same number of shards, two at least (gpus.shards_per_gpu)")
+
+
+def _put(work: Conversion, item: dict[str, Any], name: str, value: Section) -> bool:
+    """Write one resource; return False where it is no device."""
+    if name.startswith(_PAGES):
+        work.put(work.mapping("huge_pages", of=item), name.removeprefix(_PAGES), value.text(), value)
+        return True
+    if not value.text().isdecimal() or ("/" not in name and name != _SHORT_NAME):
+        return False
+    number = int(value.text())
+    if not number:
+        work.needless(value, "none of them")
+        return True
+    if name.startswith(_MIG):
+        work.put(work.mapping("gpus", "mig", of=item), name.removeprefix(_MIG), number, value)
+    elif name == _SHORT_NAME or _WHOLE_GPU.fullmatch(name):
+        gpus = work.mapping("gpus", of=item)
+        if "count" in gpus:
+            work.cannot(value, "a node has GPUs of one maker")
+            return True
+        work.put(gpus, "count", number, value)
+        if name not in {_SHORT_NAME, _DEFAULT}:
+            work.put(gpus, "resource", name, value)
+    else:
+        work.put(work.mapping("extra_resources", of=item), name, number, value)
+    return True

@@ -1,0 +1,110 @@
+"""The cluster, the accounts and the users of the spec in the accounting database. Delete removes nothing from it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
+
+from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
+from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.operations.association_plan import AssociationPlan, plan, recorded
+from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.progress import report
+from soperator_pulumi.slurm.sacctmgr import Sacctmgr
+
+ACCOUNTING_POD = "accounting-0"
+
+_ATTEMPTS = 2
+"""Another one may add the same at the same moment: the pod's own sidecar, or an administrator."""
+
+
+class AssociationsInputs(ClusterRef):
+    """Accounts and users of the spec."""
+
+    cluster_name: str
+    """Slurm's name of the cluster."""
+    accounts: list[str]
+    users: dict[str, list[str]]
+    """Accounts of each user, the default one first."""
+
+
+class AssociationsProvider(LiveProvider):
+    """Add on create and update what the database does not have."""
+
+    def diff(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare the spec with the live database."""
+        if has_unknown(news):
+            return DiffResult(changes=True)
+        try:
+            found = self._plan(news)
+        except (KubernetesError, SlurmError, TransportError) as error:
+            report(f"accounting: the database cannot be looked at: {error}")
+            return DiffResult(changes=True)
+        for line in found.lines():
+            report(line)
+        return DiffResult(changes=not found.is_empty)
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Add what is missing."""
+        self._add(props)
+        return CreateResult(f"{props['namespace']}/{props['cluster_name']}", {**props})
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Add what is missing."""
+        self._add(news)
+        return UpdateResult({**news})
+
+    def _sacctmgr(self, props: Mapping[str, Any]) -> Sacctmgr:
+        inputs = AssociationsInputs.model_validate(props)
+        place = self.kube(props).transport(inputs.namespace, ACCOUNTING_POD, ACCOUNTING_CONTAINER)
+        return Sacctmgr(place, inputs.cluster_name)
+
+    def _plan(self, props: Mapping[str, Any]) -> AssociationPlan:
+        inputs = AssociationsInputs.model_validate(props)
+        return plan(inputs.cluster_name, inputs.accounts, inputs.users, recorded(self._sacctmgr(props)))
+
+    def _add(self, props: Mapping[str, Any]) -> None:
+        for _ in range(_ATTEMPTS):
+            found = self._plan(props)
+            if found.is_empty:
+                return
+            for line in found.lines():
+                report(line)
+            found.run(self._sacctmgr(props))
+        if not (left := self._plan(props)).is_empty:
+            raise SlurmError("\n".join(["The accounting database did not take these changes:", *left.lines()]))
+
+
+class Associations(LiveResource, module="soperator", name="Associations"):
+    """The cluster, the accounts and the users of the spec in the accounting database."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        cluster: ClusterConnection,
+        cluster_name: str,
+        accounts: Sequence[str],
+        users: Mapping[str, Sequence[str]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register the resource.
+
+        Args:
+            resource_name: Name of the resource.
+            cluster: The cluster.
+            cluster_name: Slurm's name of the cluster.
+            accounts: Accounts of the spec.
+            users: Accounts of each user of the spec, the default one first.
+            opts: Options of the resource.
+        """
+        inputs = {
+            "cluster_name": cluster_name,
+            "accounts": [*accounts],
+            "users": {user: [*own] for user, own in users.items()},
+        }
+        super().__init__(AssociationsProvider(), resource_name, cluster, inputs, opts)

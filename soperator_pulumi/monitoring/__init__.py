@@ -1,0 +1,1 @@
+"""Alert rules, recorded series and dashboards of a cluster, as pure functions: text for Prometheus and Grafana."""

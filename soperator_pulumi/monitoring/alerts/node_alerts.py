@@ -1,0 +1,87 @@
+"""Alerts about nodes that take no job, and drains that do not end."""
+
+from datetime import timedelta
+
+from soperator_pulumi.monitoring.prometheus_rules import Alert, AlertSeverity
+
+_DAY = 86400
+
+NODE_ALERTS = (
+    Alert(
+        "SlurmNodeDown",
+        'max by (namespace, node) (slurm_node_state{$here,state="down"}) == 1',
+        timedelta(minutes=10),
+        AlertSeverity.WARNING,
+        "The node {{ $labels.node }} is down",
+        "slurmd on the node has not answered for 10 minutes. Jobs on the node are lost or requeued.",
+    ),
+    Alert(
+        "SlurmManyNodesOut",
+        "avg by (namespace) (slurm_node_unavailable{$here}) > 0.1 and "
+        "sum by (namespace) (slurm_node_unavailable{$here}) > 2",
+        timedelta(minutes=10),
+        AlertSeverity.CRITICAL,
+        "{{ $value | humanizePercentage }} of the nodes take no job",
+        "More than a tenth of the nodes, and at least 3, are down or drained: look for one cause.",
+    ),
+    Alert(
+        "SlurmNodeDrainedByHealth",
+        'max by (namespace, node, check) (slurm_node_drain_since_seconds{$here,source="health"}) > 0',
+        timedelta(minutes=30),
+        AlertSeverity.WARNING,
+        "The node {{ $labels.node }} is drained by the check {{ $labels.check }}",
+        "The check has failed for half an hour. The node comes back by itself only when the check passes again.",
+    ),
+    Alert(
+        "SlurmNodeDrainedByHook",
+        'max by (namespace, node, operation) (slurm_node_drain_since_seconds{$here,source="hook"}) > 0',
+        timedelta(minutes=10),
+        AlertSeverity.WARNING,
+        "The node {{ $labels.node }} is drained by the hook {{ $labels.operation }}",
+        "The hook failed before or after a job. No check ends such a drain: a person undrains.",
+    ),
+    Alert(
+        "SlurmHealthFinding",
+        'max by (namespace, node, check) (slurm_health_finding{$here,check!="round"}) == 1',
+        timedelta(hours=1),
+        AlertSeverity.WARNING,
+        "The check {{ $labels.check }} fails on {{ $labels.node }}",
+        "The check has failed for an hour. It drains nothing (action: log), so jobs still start on the node.",
+    ),
+    Alert(
+        "SlurmHealthChecksStopped",
+        'max by (namespace, node) (slurm_health_finding{$here,check="round"}) == 1',
+        timedelta(minutes=10),
+        AlertSeverity.WARNING,
+        "The node {{ $labels.node }} checks itself no longer",
+        "A round of the checks has not ended for 5 minutes, or has no settings: faults drain the node no longer.",
+    ),
+    Alert(
+        "SlurmLongCheckMissing",
+        f"((time() - max by (namespace, node, check) (slurm_long_check_time_seconds{{$here}})) > {7 * _DAY} or "
+        "max by (namespace, node, check) (slurm_long_check_passed{$here}) == 0) "
+        "unless on (namespace, node) slurm_node_unavailable{$here} == 1",
+        timedelta(hours=1),
+        AlertSeverity.INFO,
+        "The node {{ $labels.node }} has not passed {{ $labels.check }} lately",
+        "The node is in service, and has no result of the long check for 7 days, or a failed one.",
+    ),
+    Alert(
+        "SlurmNodeDrainedLong",
+        f'time() - max by (namespace, node) (slurm_node_drain_since_seconds{{$here,source="admin"}}) > {3 * _DAY}',
+        timedelta(hours=1),
+        AlertSeverity.INFO,
+        "The node {{ $labels.node }} has been drained for {{ $value | humanizeDuration }}",
+        "Somebody has drained the node, more than 3 days ago.",
+    ),
+    Alert(
+        "SlurmDrainWaits",
+        'time() - max by (namespace, node, operation) (slurm_node_drain_since_seconds{$here,source="deployment"}) > '
+        f"{_DAY}",
+        timedelta(minutes=10),
+        AlertSeverity.WARNING,
+        "The drain of {{ $labels.node }} for {{ $labels.operation }} has lasted {{ $value | humanizeDuration }}",
+        "A deployment drained the node more than a day ago. Jobs run there still, or nobody has continued.",
+    ),
+)
+"""Alerts about nodes."""

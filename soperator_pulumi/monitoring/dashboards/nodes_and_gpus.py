@@ -1,0 +1,88 @@
+"""Dashboard of nodes: their load, their GPUs, their links."""
+
+from soperator_pulumi.monitoring.panels import Dashboard, Panel, Query, Row, Unit, Variable, lines, table
+
+_NODES = '{$here,node=~"$node"}'
+
+
+def _by_node(title: str, metric: str, unit: Unit, about: str = "") -> Panel:
+    return lines(title, Query(f"avg by (node) ({metric}{_NODES})", "{{node}}"), unit=unit, about=about)
+
+
+def _by_gpu(title: str, metric: str, unit: Unit, about: str = "") -> Panel:
+    return lines(title, Query(f"max by (node, gpu) ({metric}{_NODES})", "{{node}} GPU {{gpu}}"), unit=unit, about=about)
+
+
+NODES_AND_GPUS = Dashboard(
+    "slurm-nodes",
+    "Slurm nodes and GPUs",
+    "Load of each node and each GPU, beside what Slurm has given to jobs.",
+    (
+        Row(
+            "Nodes",
+            (
+                table(
+                    "Nodes",
+                    ("node", "machine"),
+                    Query(
+                        f"max by (node, machine) (slurm_node:machine:info{_NODES} * on (namespace, node) group_left () "
+                        f"max by (namespace, node) (slurm_node_cpus{_NODES}))",
+                        "CPUs",
+                    ),
+                ),
+                _by_node("CPUs of the machine in use", "slurm_node:machine_cpu_busy:ratio", Unit.RATIO),
+                _by_node("Memory of the machine in use", "slurm_node:machine_memory_used:ratio", Unit.RATIO),
+                _by_node("Load a CPU", "slurm_node:machine_load:ratio", Unit.COUNT),
+                lines(
+                    "CPUs given to jobs",
+                    Query(
+                        f"max by (node) (slurm_node_cpus_alloc{_NODES}) / max by (node) (slurm_node_cpus{_NODES})",
+                        "{{node}}",
+                    ),
+                    unit=Unit.RATIO,
+                ),
+                lines(
+                    "Memory given to jobs",
+                    Query(
+                        f"max by (node) (slurm_node_memory_alloc_bytes{_NODES}) / "
+                        f"max by (node) (slurm_node_memory_bytes{_NODES})",
+                        "{{node}}",
+                    ),
+                    unit=Unit.RATIO,
+                ),
+                _by_node("Killed for memory in 15 minutes", "slurm_node:machine_oom_kills:increase15m", Unit.COUNT),
+            ),
+        ),
+        Row(
+            "GPUs",
+            (
+                _by_gpu(
+                    "Utilization",
+                    "slurm_node:gpu_utilization:ratio",
+                    Unit.RATIO,
+                    "Time in which anything runs, however little.",
+                ),
+                _by_gpu("Tensor cores", "slurm_node:gpu_tensor_active:ratio", Unit.RATIO, "Time in which they work."),
+                _by_gpu("Memory in use", "slurm_node:gpu_memory_used:bytes", Unit.BYTES),
+                _by_gpu("Temperature", "slurm_node:gpu_temperature:celsius", Unit.CELSIUS),
+                _by_gpu("Power", "slurm_node:gpu_power:watts", Unit.WATT),
+                lines(
+                    "GPUs given to jobs",
+                    Query(f"max by (node) (slurm_node_gpus_alloc{_NODES})", "{{node}}"),
+                ),
+            ),
+        ),
+        Row(
+            "Links and shared files",
+            (
+                _by_node("InfiniBand received", "slurm_node:infiniband_received:bytes_rate5m", Unit.BYTES_PER_SECOND),
+                _by_node("InfiniBand sent", "slurm_node:infiniband_sent:bytes_rate5m", Unit.BYTES_PER_SECOND),
+                _by_node("Links down in an hour", "slurm_node:infiniband_link_downed:increase1h", Unit.COUNT),
+                _by_node("Symbol errors in an hour", "slurm_node:infiniband_symbol_errors:increase1h", Unit.COUNT),
+                _by_node("NFS requests sent again", "slurm_node:nfs_retransmissions:rate5m", Unit.PER_SECOND),
+            ),
+        ),
+    ),
+    (Variable("node", "Node", "slurm_node_cpus{$here}", "node", several=True),),
+)
+"""Nodes and their GPUs."""

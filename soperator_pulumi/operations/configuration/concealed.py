@@ -1,0 +1,95 @@
+"""Values of secret files, which no line and no error shows, and the lines that report a change of such files."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.operations.progress import Report
+
+CONCEALED = "[secret]"
+"""Text in place of a value."""
+
+_SETTINGS_FILE = re.compile(r"\.(conf|cnf)$")
+_SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*=\s*(.*?)\s*")
+_NO_SETTING = re.compile(r"\s*(#.*|\[[\w-]+\]\s*)?")
+_ESCAPED = re.compile(r"\\(.)")
+_SECRET_KEY = re.compile(r"(?i)(pass|password|secret|token)$")
+
+
+@dataclass(frozen=True)
+class Concealed:
+    """Values that are replaced in texts."""
+
+    values: tuple[str, ...] = ()
+    """Longest first: a value may be a part of another one."""
+
+    @classmethod
+    def of(cls, *sets_of_files: Mapping[str, str]) -> "Concealed":
+        """Return the secret values of all these files, also as the API writes them."""
+        found = {value for files in sets_of_files for name, text in files.items() for value in _values(name, text)}
+        return cls(tuple(sorted(found - {""}, key=lambda value: (-len(value), value))))
+
+    def text(self, text: str) -> str:
+        """Return a text without the values."""
+        for value in self.values:
+            text = text.replace(value, CONCEALED)
+        return text
+
+    def report(self, report: Report) -> Report:
+        """Return a report that shows lines without the values."""
+        return lambda text: report(self.text(text))
+
+    @contextmanager
+    def in_errors(self) -> Iterator[None]:
+        """Have an error of ours show its message without the values."""
+        try:
+            yield
+        except SoperatorError as error:
+            error.args = tuple(self.text(str(part)) for part in error.args)
+            raise
+
+
+def changed_keys(secret: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each changed file of a Secret, with the changed keys of settings, and no value."""
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) == new.get(name):
+            continue
+        if name not in old or name not in new:
+            yield f"{secret}/{name}: {'added' if name in new else 'removed'}"
+            continue
+        before, after = _settings(name, old[name]), _settings(name, new[name])
+        keys = [] if before is None or after is None else _different(before, after)
+        yield f"{secret}/{name}: {', '.join(f'{key} changed' for key in keys) or 'changed'}"
+
+
+def _different(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> list[str]:
+    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+
+
+def _values(name: str, text: str) -> Iterator[str]:
+    yield from (text, text.strip(), base64.b64encode(text.encode()).decode())
+    settings = _settings(name, text)
+    if settings is None:
+        yield from (line.strip() for line in text.splitlines())
+        return
+    for key, values in settings.items():
+        if _SECRET_KEY.search(key):
+            yield from values
+            yield from (value.strip("\"'") for value in values)
+            # As the daemon prints them, without the escapes of its file.
+            yield from (_ESCAPED.sub(r"\1", value).strip('"') for value in values)
+
+
+def _settings(name: str, text: str) -> dict[str, list[str]] | None:
+    """Return the values of each key of a file of settings; None for another file, whose lines may all be secret."""
+    lines = [line for line in text.splitlines() if not _NO_SETTING.fullmatch(line)]
+    pairs = [_SETTING.fullmatch(line) for line in lines]
+    if not _SETTINGS_FILE.search(name) or not all(pairs) or any(line.endswith("\\") for line in lines):
+        return None
+    found: dict[str, list[str]] = {}
+    for pair in filter(None, pairs):
+        found.setdefault(pair[1], []).append(pair[2])
+    return found

@@ -1,0 +1,1 @@
+"""The cluster's own database, administered over its socket."""

@@ -1,0 +1,132 @@
+"""Jobs on the dumps of the accounting database, made of the CronJob that writes them."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from soperator_pulumi.errors import DatabaseError
+from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower, job_path
+from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path
+from soperator_pulumi.operations.progress import Clock, Report
+from soperator_pulumi.render import layout
+
+WORK_LABEL = "soperator-pulumi/dump-work"
+"""Label of Jobs that list or load dumps: one works at a time."""
+
+_KEPT_SECONDS = 3600
+
+LIST = ["/bin/sh", "-c", f"cd {layout.DUMPS_DIR} && find . -name '*.sql.gz' -printf '%f %s\\n' | sort"]
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump on the volume."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Dumps:
+    """Dumps of one cluster."""
+
+    kube: Kube
+    namespace: str
+    report: Report
+    clock: Clock
+
+    def cron_job(self) -> Json:
+        """Return the CronJob of dumps.
+
+        Raises:
+            DatabaseError: there is none.
+        """
+        found = self.kube.get(f"{cron_jobs_path(self.namespace)}/{layout.DUMP_COMPONENT}")
+        if found is None:
+            raise DatabaseError(
+                f"{self.namespace}: there is no CronJob {layout.DUMP_COMPONENT}. Give the cluster `accounting.dump`, "
+                "deploy it, and run again."
+            )
+        return found
+
+    def selector(self) -> dict[str, str]:
+        """Return the labels of all pods of the cluster that the dumps are of."""
+        labels = self.cron_job()["metadata"]["labels"]
+        return {key: labels[key] for key in ("app.kubernetes.io/part-of", "app.kubernetes.io/instance")}
+
+    def listed(self) -> list[Dump]:
+        """Return the dumps that are there, the oldest first.
+
+        Raises:
+            DatabaseError: the volume cannot be read.
+        """
+        lines = self.work("list", LIST)
+        pairs = [line.split() for line in lines]
+        return [Dump(pair[0], int(pair[1])) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()]
+
+    def make(self) -> None:
+        """Dump now, beside the schedule.
+
+        Raises:
+            DatabaseError: the dump has failed, with its words.
+        """
+        self.work("make", None)
+
+    def load(self, dump: str, database: str) -> None:
+        """Load a dump into a database of its own, which exists.
+
+        Raises:
+            DatabaseError: the dump is not there, damaged, incomplete or of another cluster.
+        """
+        self.work("load", ["/usr/bin/tini", "-g", "--", "load-dump", dump, database])
+
+    def work(self, what: str, command: Sequence[str] | None) -> tuple[str, ...]:
+        """Run a Job with another command, or with that of the CronJob, and return its output.
+
+        Raises:
+            DatabaseError: it has failed, in its own words.
+            NotReadyError: it cannot start.
+        """
+        self._remove_former()
+        job = self._manifest(f"{layout.DUMP_COMPONENT}-{what}-{secrets.token_hex(4)}", command)
+        name = job["metadata"]["name"]
+        self.kube.create(job_path(self.namespace), job)
+        following = JobFollower(
+            self.kube, self.namespace, name, layout.DUMP_CONTAINER, "dumps", self._shown(what), self.clock
+        )
+        outcome = following.end()
+        if outcome.failure:
+            raise DatabaseError(f"{what}: {outcome.failure}")
+        return outcome.log
+
+    def _shown(self, what: str) -> Report:
+        """Return the report of a Job's progress. A list is no progress: its caller prints it."""
+        return (lambda _text: None) if what == "list" else self.report
+
+    def _remove_former(self) -> None:
+        """Remove the Job that a killed run has left: two never work on the dumps at once."""
+        for body in self.kube.find(job_path(self.namespace), {WORK_LABEL: "true"}):
+            job = BatchJob.of(body)
+            JobFollower(
+                self.kube, self.namespace, job.name, layout.DUMP_CONTAINER, "dumps", self.report, self.clock
+            ).remove(job)
+
+    def _manifest(self, name: str, command: Sequence[str] | None) -> Json:
+        template: Json = self.cron_job()["spec"]["jobTemplate"]
+        spec: Json = template["spec"]
+        pod: Json = spec["template"]
+        (container,) = pod["spec"]["containers"]
+        chosen: dict[str, Any] = {**container, "command": [*command]} if command else container
+        labels = {**(template.get("metadata", {}).get("labels") or {}), WORK_LABEL: "true"}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+            "spec": {
+                **spec,
+                "backoffLimit": 0,
+                "ttlSecondsAfterFinished": _KEPT_SECONDS,
+                "template": {**pod, "spec": {**pod["spec"], "containers": [chosen]}},
+            },
+        }

@@ -1,0 +1,142 @@
+"""Rights of the caller: for each kind that the program applies, and for each call that resources of ours make."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.preflight.custom_kinds import OPERATORS
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
+
+CHECK = "rights"
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+_APPLIES = ("create", "get", "patch", "delete")
+"""Verbs of Pulumi's provider for every object."""
+
+_AWAITS = ("list", "watch")
+"""Verbs by which Pulumi's provider waits for an object; without them it reports a time-out."""
+
+_OPTIONAL = {
+    "events",
+    "endpointslices",
+    "services",
+    "storageclasses",
+    "priorityclasses",
+    "persistentvolumes",
+    "secrets",
+}
+"""Resources without which a deployment works, with a poorer message or a value more in the spec."""
+
+
+@dataclass(frozen=True)
+class Right:
+    """A verb on a resource."""
+
+    group: str
+    resource: str
+    """With its subresource."""
+    namespace: str
+    """Empty for a resource of the whole Kubernetes."""
+    verb: str
+
+    def review(self) -> Json:
+        """Return the question to the API server."""
+        resource, _, subresource = self.resource.partition("/")
+        attributes = {"group": self.group, "resource": resource, "namespace": self.namespace, "verb": self.verb}
+        if subresource:
+            attributes["subresource"] = subresource
+        return {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+
+
+def live_rights(namespace: str) -> list[Right]:
+    """Return the rights for the calls of our resources on a cluster in a namespace."""
+    return [
+        Right(call.group, call.resource, namespace if call.namespace is None else call.namespace, verb)
+        for call in LIVE_CALLS
+        for verb in call.verbs
+    ]
+
+
+def live_call_findings(kube: Kube, namespace: str) -> Iterator[Diagnosis]:
+    """Yield the calls of our resources that the caller may not make: the part that a preview checks."""
+    yield from _judged(kube, live_rights(namespace), may_wait=set())
+
+
+def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iterator[Diagnosis]:
+    """Yield the rights that are missing for the program's objects and for the calls of our resources.
+
+    The resource of each kind is the API server's own word: a kind that the server does not know is refused. Kinds of
+    other projects' operators, which the same `up` may install, are judged with the surroundings.
+    """
+    wanted, awaited = live_rights(namespace), set()
+    kinds = {(str(each["apiVersion"]), str(each["kind"])): each for each in objects}
+    served: dict[str, Mapping[str, Json]] = {}
+    for (version, kind), body in kinds.items():
+        if version not in served:
+            served[version] = _served(kube, version)
+        group = version.rpartition("/")[0]
+        if kind not in served[version] and group in OPERATORS:
+            continue
+        if kind not in served[version]:
+            text = f"the API server knows no {kind} of {version}"
+            yield refused(CHECK, kind, text, "a server that has it", "Upgrade Kubernetes, or switch the API on.")
+            continue
+        known = served[version][kind]
+        place = str(body["metadata"].get("namespace") or namespace) if known["namespaced"] else ""
+        wanted += [Right(group, known["name"], place, verb) for verb in (*_APPLIES, *_AWAITS)]
+        awaited |= {Right(group, known["name"], place, verb) for verb in _AWAITS}
+    yield from _judged(kube, wanted, may_wait=awaited - {*live_rights(namespace)})
+
+
+def _served(kube: Kube, version: str) -> dict[str, Json]:
+    """Return the resources of an API by kind."""
+    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    answer = kube.get(path) or {}
+    return {each["kind"]: each for each in answer.get("resources", []) if "/" not in each["name"]}
+
+
+def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterator[Diagnosis]:
+    every = list(dict.fromkeys(wanted))
+    missing = [] if _allowed(kube, Right("*", "*", "", "*")) else _missing(kube, every)
+    if not missing:
+        yield passed(CHECK, "kubeconfig", f"all {len(every)} rights are there")
+    for resource, namespace, group in dict.fromkeys((each.resource, each.namespace, each.group) for each in missing):
+        verbs = [
+            each for each in missing if (each.resource, each.namespace, each.group) == (resource, namespace, group)
+        ]
+        where = f' in the namespace "{namespace}"' if namespace else " of the whole Kubernetes"
+        names = ", ".join(each.verb for each in verbs)
+        optional = resource in _OPTIONAL or all(each in may_wait for each in verbs)
+        yield (warned if optional else refused)(
+            CHECK,
+            "kubeconfig",
+            f"its user may not {names} {resource}{where}",
+            _purpose(resource),
+            f'Add to a {"Role" if namespace else "ClusterRole"} of the user: {{apiGroups: ["{group}"], '
+            f"resources: [{resource}], verbs: [{names}]}}.",
+        )
+
+
+def _missing(kube: Kube, wanted: Sequence[Right]) -> list[Right]:
+    """Return the rights that are missing; one question where all verbs on a resource are allowed."""
+    missing = []
+    for key in dict.fromkeys((each.group, each.resource, each.namespace) for each in wanted):
+        if not _allowed(kube, Right(*key, "*")):
+            own = [each for each in wanted if (each.group, each.resource, each.namespace) == key]
+            missing += [each for each in own if not _allowed(kube, each)]
+    return missing
+
+
+def _allowed(kube: Kube, right: Right) -> bool:
+    return bool(kube.create(REVIEWS, right.review()).get("status", {}).get("allowed"))
+
+
+def _purpose(resource: str) -> str:
+    purposes = [call.purpose for call in LIVE_CALLS if call.resource == resource]
+    return f"these verbs, to {purposes[0]}" if purposes else "these verbs, to apply the program's objects"

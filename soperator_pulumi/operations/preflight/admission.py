@@ -1,0 +1,125 @@
+"""Admission of the planned objects: the server judges the real pods, with all of its policies, and keeps nothing."""
+
+import copy
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.kube import Json, Kube, pods_path
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
+from soperator_pulumi.spec.types.quantity import amount
+
+CHECK = "admission"
+
+_COLLECTIONS = {
+    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+}
+_RIGHTS = ("securityContext", "capabilities", "privileged", "appArmorProfile", "seccompProfile")
+
+
+def admission_findings(kube: Kube, planned: PlannedCluster, namespace: str) -> Iterator[Diagnosis]:
+    """Yield objects that the server refuses, and pods that it changes, in a namespace that exists."""
+    refusals = [*_refused_objects(kube, planned, namespace)]
+    yield from refusals
+    admitted = 0
+    for pods in planned.pods:
+        try:
+            body = kube.create(pods_path(namespace), pod_of(pods, namespace), dry_run=True)
+        except KubernetesError as error:
+            yield _refusal(pods.place, "a pod", error)
+            continue
+        changes = [*changed(pods.spec, body["spec"])]
+        admitted += not changes
+        if changes:
+            yield _mutation(pods.place, changes)
+    if not refusals and admitted == len(planned.pods):
+        yield passed(CHECK, f'namespace "{namespace}"', f"pods of {admitted} templates are admitted as they are")
+
+
+def pod_of(pods: PlannedPods, namespace: str) -> Json:
+    """Return a pod as its controller would create it."""
+    template = copy.deepcopy(pods.template)
+    metadata = {**template["metadata"], "name": f"preflight-{pods.component}", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def changed(wanted: Any, got: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 any tree of values
+    """Yield the paths of values that the server has changed, and of containers that it has added.
+
+    Values that a program leaves open get defaults, and count as unchanged.
+    """
+    match wanted, got:
+        case dict(), dict():
+            for key, value in wanted.items():
+                yield from changed(value, got.get(key), f"{path}.{key}".removeprefix("."))
+        case list(), list():
+            yield from _changed_items(wanted, got, path)
+        case _:
+            if not _is_same(wanted, got):
+                yield path
+
+
+def _changed_items(wanted: list[Any], got: list[Any], path: str) -> Iterator[str]:
+    """Yield changes of a list: items are the same by name, or else where one of those that are there is unchanged."""
+    names = [each.get("name") if isinstance(each, dict) else None for each in wanted]
+    if all(names) and len({*names}) == len(names):
+        there = {each["name"]: each for each in got}
+        for each in wanted:
+            yield from changed(each, there.get(each["name"]), f"{path}[{each['name']}]")
+        if path in {"containers", "initContainers"}:
+            yield from (f"{path}[{name}] (added)" for name in there if name not in names)
+    elif any(all([*changed(each, other)] for other in got) for each in wanted):
+        yield path
+
+
+def _is_same(wanted: object, got: object) -> bool:
+    if wanted == got or (not wanted and not got):
+        return True
+    first, second = _amount(wanted), _amount(got)
+    return first is not None and first == second
+
+
+def _amount(value: object) -> Decimal | None:
+    """Return a quantity, which the server writes in a form of its own: 1024Mi is 1Gi."""
+    try:
+        return amount(str(value))
+    except ValueError:
+        return None
+
+
+def _refused_objects(kube: Kube, planned: PlannedCluster, namespace: str) -> Iterator[Diagnosis]:
+    for body in planned.objects:
+        if body["kind"] not in _COLLECTIONS:
+            continue
+        metadata = {**body["metadata"], "name": f"{body['metadata']['name']}-preflight", "namespace": namespace}
+        try:
+            kube.create(_COLLECTIONS[body["kind"]].format(namespace), {**body, "metadata": metadata}, dry_run=True)
+        except KubernetesError as error:
+            yield _refusal(f"{body['kind']} {body['metadata']['name']}", "it", error)
+
+
+def _refusal(place: str, subject: str, error: KubernetesError) -> Diagnosis:
+    words = str(error).partition(": ")[2] or str(error)
+    return refused(
+        CHECK,
+        place,
+        f"the API server refuses {subject}: {words}".removesuffix("."),
+        "admission as it is",
+        "Except the namespace from the policy that is named there. docs/security.md lists the rights of containers.",
+    )
+
+
+def _mutation(place: str, changes: list[str]) -> Diagnosis:
+    rights = [each for each in changes if any(word in each for word in _RIGHTS)]
+    listed = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
+    return (refused if rights else warned)(
+        CHECK,
+        place,
+        f"a webhook or policy changes its pods: {listed}",
+        "pods as they are planned",
+        "Except the namespace from the webhook (kubectl get mutatingwebhookconfigurations).",
+    )

@@ -1,0 +1,51 @@
+"""Addresses of the Kubernetes API, as pods reach it."""
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+from soperator_pulumi.errors import KubernetesError, Problem
+from soperator_pulumi.operations.kube import Kube
+
+_API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+_API_ENDPOINTS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+
+
+def api_servers(kube: Kube) -> list[str]:
+    """Return the addresses at which pods reach the Kubernetes API, each in CIDR notation: `10.96.0.1/32`.
+
+    They are those of the Service `kubernetes` in the namespace `default`, which every cluster has, and its endpoints:
+    the network plugin decides which of the two a NetworkPolicy sees.
+
+    Raises:
+        KubernetesError: the cluster does not answer, or refuses a read.
+    """
+    service = (kube.get(_API_SERVICE) or {}).get("spec", {})
+    slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
+    behind = [
+        address
+        for each in slices
+        if each.get("addressType") != "FQDN"
+        for end in each.get("endpoints") or []
+        for address in end["addresses"]
+    ]
+    networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
+    return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
+
+
+def closed_api_servers(kube: Kube, given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
+    """Return the addresses of the Kubernetes API to close, and the problems where they are not known; one look.
+
+    Args:
+        kube: The cluster.
+        given: Addresses that the spec lists; None for those of the cluster's own Service.
+    """
+    if given is not None:
+        return [*given], []
+    field, step = "network.api_servers", "List its addresses here, in CIDR notation."
+    try:
+        found = api_servers(kube)
+    except KubernetesError as error:
+        text = f"not given, and the addresses of the Kubernetes API cannot be read: {error} {step}"
+        return [], [Problem(field, text)]
+    text = f'not given, and the Service "kubernetes" in the namespace "default" has no address. {step}'
+    return found, [] if found else [Problem(field, text)]

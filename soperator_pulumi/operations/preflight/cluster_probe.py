@@ -1,0 +1,76 @@
+"""Probe: pods that try something in the cluster, and the judgement of their answers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
+from soperator_pulumi.operations.preflight.probe_place import LIFE_SECONDS
+
+Judge = Callable[[Mapping[str, Pod]], Iterable[Diagnosis]]
+"""Judgement of the pods as they are in the end, by name."""
+
+
+@dataclass(frozen=True)
+class ClusterProbe:
+    """Objects to make, pods to wait for, and the judgement of what they have found."""
+
+    check: str
+    place: str
+    """Place of a finding about the probe itself."""
+    objects: Sequence[Json]
+    awaited: Sequence[str]
+    """Names of the pods that end by themselves."""
+    judge: Judge
+
+
+def probe_pod(name: str, containers: Sequence[Json], like: Json, machine: str | None = None) -> Json:
+    """Return a pod of a probe.
+
+    It requests nothing, so that a machine full of running workers takes it as well, and tolerates every taint: which
+    machines fit is another check.
+
+    Args:
+        name: Name of the pod.
+        containers: Containers of the pod.
+        like: Specification of the planned pods, for pull secrets and the runtime class.
+        machine: Machine that it must run on; None for any that the scheduler chooses.
+    """
+    kept = {key: like[key] for key in ("imagePullSecrets", "runtimeClassName") if like.get(key)}
+    rule = {"key": "metadata.name", "operator": "In", "values": [machine]}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [rule]}]}}
+    spec = {
+        **kept,
+        "containers": [*containers],
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": LIFE_SECONDS,
+        "terminationGracePeriodSeconds": 1,
+        "enableServiceLinks": False,
+        "automountServiceAccountToken": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "tolerations": [{"operator": "Exists"}],
+        **({"affinity": {"nodeAffinity": terms}} if machine else {}),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def harmless() -> Json:
+    """Return the security context of a probe that needs no right."""
+    return {
+        "runAsUser": 65534,
+        "runAsGroup": 65534,
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def answer_of(pod: Pod | None) -> str | None:
+    """Return the answer that a pod's program wrote as its termination message; None where there is none."""
+    for status in (pod.body.get("status", {}).get("containerStatuses") or []) if pod else []:
+        ended = status.get("state", {}).get("terminated") or {}
+        if ended.get("message"):
+            return str(ended["message"])
+    return None

@@ -1,0 +1,26 @@
+"""CSI drivers of volumes: registered in the Kubernetes before a claim waits for one."""
+
+from collections.abc import Collection, Iterator
+
+from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
+
+_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
+
+
+def missing_drivers(kube: Kube, drivers: Collection[str]) -> Iterator[Diagnosis]:
+    """Yield a warning for each driver that has no CSIDriver. A chart of the same program may bring it.
+
+    Args:
+        kube: The Kubernetes.
+        drivers: Names of drivers.
+    """
+    for driver in drivers:
+        if kube.get(f"{_DRIVERS}/{driver}") is None:
+            yield warned(
+                "surroundings",
+                f"CSIDriver {driver}",
+                "not there, so that its volumes are neither made nor mounted",
+                f"the CSI driver {driver}",
+                "Install it before the cluster (docs/storage.md has its name), unless the program itself does.",
+            )

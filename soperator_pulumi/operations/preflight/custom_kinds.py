@@ -1,0 +1,56 @@
+"""Kinds of other projects' operators: served by the API server before an object of one is applied.
+
+The server's own list of an API is asked, which every user may read (ClusterRole `system:discovery`), and not the
+definitions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.operations.kube import Kube
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator that brings kinds."""
+
+    title: str
+    part: str
+    """Key of the platform that installs it."""
+
+
+_PROMETHEUS = Operator("Prometheus' operator", "kube_prometheus_stack")
+_MARIADB = Operator("MariaDB's operator", "mariadb_operator")
+
+OPERATORS = {"monitoring.coreos.com": _PROMETHEUS, "k8s.mariadb.com": _MARIADB}
+"""Operators by the group of their kinds."""
+
+_WITHOUT = {
+    "podmonitors.monitoring.coreos.com": "set metrics.pod_monitor: false",
+    "prometheusrules.monitoring.coreos.com": "leave out metrics.alerts",
+    "mariadbs.k8s.mariadb.com": "choose another database",
+}
+"""Way without a kind, by the name of the definition."""
+
+
+def custom_kind_problems(kube: Kube, path: str, definition: str, version: str) -> Iterator[Problem]:
+    """Yield the problem that a kind is not served.
+
+    Args:
+        kube: The Kubernetes.
+        path: Field of the spec that needs the kind.
+        definition: Name of the CustomResourceDefinition: `podmonitors.monitoring.coreos.com`.
+        version: Version of its objects.
+    """
+    plural, _, group = definition.partition(".")
+    served = (kube.get(f"/apis/{group}/{version}") or {}).get("resources", [])
+    if plural in {each["name"] for each in served}:
+        return
+    operator = OPERATORS[group]
+    yield Problem(
+        path,
+        f"needs {operator.title}, but the API server knows no {definition} ({version}). Install it "
+        f"(platform.{operator.part} does), or {_WITHOUT[definition]}. Where the program itself installs it in another "
+        f"way, before the cluster, give the cluster platform: {{{operator.part}: true}}.",
+    )

@@ -1,0 +1,66 @@
+"""Findings of the checks: where, what was found, what is needed, and the cure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from soperator_pulumi.errors import KubernetesError, Problem
+
+
+class Severity(StrEnum):
+    """Weight of a finding."""
+
+    REFUSED = "refused"
+    """The cluster cannot work, or not safely."""
+    WARNED = "warned"
+    """The cluster may work with a loss that is named, or the check could not be made."""
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Result of one check at one place."""
+
+    check: str
+    """Name of the check, as in docs/preflight.md."""
+    severity: Severity
+    place: str
+    """Field of the spec, or object of Kubernetes, that the finding is about."""
+    found: str
+    needed: str = ""
+    cure: str = ""
+
+    def problem(self) -> Problem:
+        """Return the finding as a problem of the spec at its place."""
+        needed = f"It needs {self.needed}." if self.needed else ""
+        return Problem(self.place, " ".join(filter(None, [f"{self.found}.", needed, self.cure])))
+
+
+def refused(check: str, place: str, found: str, needed: str, cure: str) -> Diagnosis:
+    """Return a finding that stops a deployment."""
+    return Diagnosis(check, Severity.REFUSED, place, found, needed, cure)
+
+
+def warned(check: str, place: str, found: str, needed: str, cure: str) -> Diagnosis:
+    """Return a finding that a person decides on."""
+    return Diagnosis(check, Severity.WARNED, place, found, needed, cure)
+
+
+def passed(check: str, place: str, found: str) -> Diagnosis:
+    """Return a finding without a fault."""
+    return Diagnosis(check, Severity.PASSED, place, found)
+
+
+def of_problem(check: str, problem: Problem) -> Diagnosis:
+    """Return a problem of the spec as a finding: its first sentence is what was found, the rest the cure."""
+    found, _, cure = problem.text.partition(". ")
+    return Diagnosis(check, Severity.REFUSED, problem.path, found.removesuffix("."), cure=cure)
+
+
+def answered(check: str, place: str, look: Callable[[], Iterable[Diagnosis]]) -> Iterator[Diagnosis]:
+    """Yield the findings of a check; a warning where the Kubernetes API does not answer it."""
+    try:
+        yield from [*look()]
+    except KubernetesError as error:
+        cure = "Give the user of the kubeconfig the right to read it, or check it by hand."
+        yield warned(check, place, f"not checked: {error}".removesuffix("."), "", cure)

@@ -1,0 +1,33 @@
+"""Load balancers: a Service of that type waits for ever where nothing gives it an address."""
+
+from collections.abc import Iterator, Sequence
+
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, warned
+
+CHECK = "load balancer"
+
+_TYPE = "LoadBalancer"
+
+
+def load_balancer_findings(kube: Kube, planned: Sequence[Json]) -> Iterator[Diagnosis]:
+    """Yield a warning where no Service of the type has an address yet, and one is planned."""
+    for wanted in planned:
+        if wanted["spec"].get("type") == _TYPE:
+            yield _judged(wanted, kube.find("/api/v1/services"))
+
+
+def _judged(wanted: Json, services: Sequence[Json]) -> Diagnosis:
+    balanced = [each for each in services if each["spec"].get("type") == _TYPE]
+    served = [each for each in balanced if each.get("status", {}).get("loadBalancer", {}).get("ingress")]
+    place = f"{wanted['metadata']['name']}.service"
+    if served:
+        return passed(CHECK, place, f"{len(served)} Services of type {_TYPE} have an address")
+    others = f"none of {len(balanced)} Services of the type has" if balanced else "no other Service of the type has"
+    return warned(
+        CHECK,
+        place,
+        f"got {_TYPE}, but {others} an address here",
+        "a controller that gives Services an address",
+        "Install one (that of the cloud, MetalLB, Cilium), or set login.service to NodePort or ClusterIP.",
+    )

@@ -1,0 +1,57 @@
+"""Clocks of machines against that of the API server, by the renewals of the kubelets' Leases.
+
+A kubelet renews its Lease every ten seconds and writes its own machine's time into it (kubernetes.io, Nodes). munge
+refuses a credential of a clock that differs by its time to live, 300 seconds (munge(7)).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+
+CHECK = "clocks"
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+_CREDENTIAL_SECONDS = 300
+"""Time to live of munge's credentials."""
+
+_NOTED_SECONDS = 60
+"""Difference that no kubelet's pause between renewals explains."""
+
+
+def server_time(kube: Kube) -> datetime:
+    """Return the API server's time, to a second: that of an object which it admits and does not keep."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "soperator-preflight-clock"}}
+    made = kube.create("/api/v1/namespaces", body, dry_run=True)
+    return datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+
+
+def clock_findings(leases: Sequence[Json], machines: Sequence[Json], now: datetime) -> Iterator[Diagnosis]:
+    """Yield machines whose clock differs from the API server's, and from each other's.
+
+    Args:
+        leases: Leases of the kubelets.
+        machines: Machines that are ready.
+        now: The API server's time.
+    """
+    names = {each["metadata"]["name"] for each in machines}
+    ahead: Mapping[str, float] = {
+        lease["metadata"]["name"]: (datetime.fromisoformat(lease["spec"]["renewTime"]) - now).total_seconds()
+        for lease in leases
+        if lease["metadata"]["name"] in names and (lease.get("spec") or {}).get("renewTime")
+    }
+    wrong = {name: seconds for name, seconds in ahead.items() if abs(seconds) > _NOTED_SECONDS}
+    for name, seconds in wrong.items():
+        severity = refused if abs(seconds) >= _CREDENTIAL_SECONDS else warned
+        way = "ahead of" if seconds > 0 else "behind"
+        yield severity(
+            CHECK,
+            f"machine {name}",
+            f"its clock is {abs(seconds):.0f} s {way} the API server's",
+            f"a difference below {_CREDENTIAL_SECONDS} s, or munge refuses its credentials",
+            "Have the machine's clock set from a time server (chrony, systemd-timesyncd).",
+        )
+    if ahead and not wrong:
+        yield passed(CHECK, "machines", f"{len(ahead)} clocks are within {_NOTED_SECONDS} s of the API server's")

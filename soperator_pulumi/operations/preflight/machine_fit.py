@@ -1,0 +1,190 @@
+"""Machines on which planned pods fit: labels, taints, and what a machine can allocate.
+
+Pods that run already are not counted: a finding is about what the machines can hold, not about what is free now.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.spec.types.quantity import amount
+
+CHECK = "machines"
+
+MACHINES = "/api/v1/nodes"
+
+_REPELS = ("NoSchedule", "NoExecute")
+_FEW = 3
+
+
+def usable(machines: Sequence[Json]) -> list[Json]:
+    """Return the machines that take new pods: ready, and not cordoned."""
+    return [each for each in machines if _is_ready(each) and not each.get("spec", {}).get("unschedulable")]
+
+
+def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
+    """Return the usable machines on which the pods may run, whatever their size."""
+    return [each for each in usable(machines) if is_chosen(pods.spec, each) and not repelling(pods.spec, each)]
+
+
+def fit_findings(
+    every: Sequence[PlannedPods], machines: Sequence[Json], *, devices_to_come: bool = False
+) -> Iterator[Diagnosis]:
+    """Yield for each kind of pod whether the machines can hold them.
+
+    Args:
+        every: The kinds of pods.
+        machines: All machines.
+        devices_to_come: True where the program installs what lists devices: a device that is missing is a warning then.
+    """
+    for pods in every:
+        if pods.replicas:
+            yield _fit(pods, machines, devices_to_come=devices_to_come)
+
+
+def _fit(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: bool) -> Diagnosis:
+    chosen = [each for each in machines if is_chosen(pods.spec, each)]
+    up = usable(chosen)
+    if not chosen:
+        return _not_chosen(pods, machines)
+    if not up:
+        names = _names(chosen)
+        text = f"none of the {len(chosen)} machines of its labels takes pods: {names} not ready, or cordoned"
+        return refused(CHECK, pods.place, text, "a machine that is ready", "Uncordon or repair one.")
+    taints = {_taint(each) for machine in up for each in repelling(pods.spec, machine)}
+    admitted = [each for each in up if not repelling(pods.spec, each)]
+    if not admitted:
+        text = f"all {len(up)} machines of its labels have taints that its pods do not tolerate: {_list(taints)}"
+        cure = f"Add them to {pods.place}.tolerations, or remove them: kubectl taint node NAME KEY-"
+        return refused(CHECK, pods.place, text, "a machine without such a taint", cure)
+    room = {machine["metadata"]["name"]: _room(pods.requests, machine) for machine in admitted}
+    if not any(room.values()):
+        return _too_large(pods, admitted, devices_to_come=devices_to_come)
+    if sum(room.values()) < pods.replicas:
+        text = f"{len(admitted)} machines hold {sum(room.values())} of its {pods.replicas} pods"
+        cure = "Add machines, unless an autoscaler adds them, or lower replicas."
+        return warned(CHECK, pods.place, text, f"room for {pods.replicas}", cure)
+    return passed(CHECK, pods.place, f"{len(admitted)} of {len(machines)} machines fit")
+
+
+def is_chosen(spec: Json, machine: Json) -> bool:
+    """Return True where node_selector and the required affinity of pods choose the machine."""
+    labels: Mapping[str, str] = machine["metadata"].get("labels") or {}
+    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
+    fields = {"metadata.name": machine["metadata"]["name"]}
+    return not terms or any(
+        all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
+        and all(_matches(rule, fields) for rule in term.get("matchFields") or [])
+        for term in terms
+    )
+
+
+def repelling(spec: Json, machine: Json) -> list[Json]:
+    """Return the taints of a machine that pods do not tolerate."""
+    taints = machine.get("spec", {}).get("taints") or []
+    hard = [each for each in taints if each.get("effect") in _REPELS]
+    return [each for each in hard if not any(_tolerates(rule, each) for rule in spec.get("tolerations") or [])]
+
+
+def _matches(rule: Json, labels: Mapping[str, str]) -> bool:
+    """Return True where a rule of a node affinity holds (kubernetes.io, Assigning Pods to Nodes)."""
+    key, values, found = rule["key"], rule.get("values") or [], labels.get(rule["key"])
+    match rule["operator"]:
+        case "In":
+            return found in values
+        case "NotIn":
+            return found not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case "Gt":
+            return found is not None and found.isdecimal() and int(found) > int(values[0])
+        case "Lt":
+            return found is not None and found.isdecimal() and int(found) < int(values[0])
+    return True  # an operator of a later Kubernetes: the scheduler decides
+
+
+def _tolerates(rule: Json, taint: Json) -> bool:
+    if rule.get("effect") and rule["effect"] != taint.get("effect"):
+        return False
+    if rule.get("operator", "Equal") == "Exists":
+        return not rule.get("key") or rule["key"] == taint["key"]
+    return bool(rule.get("key") == taint["key"] and rule.get("value", "") == taint.get("value", ""))
+
+
+def _room(requests: Mapping[str, Decimal], machine: Json) -> int:
+    """Return the number of pods that an empty machine holds."""
+    there = _allocatable(machine)
+    wanted = {**requests, "pods": Decimal(1)}
+    return min(int(there.get(name, Decimal(0)) // value) for name, value in wanted.items() if value)
+
+
+def _allocatable(machine: Json) -> dict[str, Decimal]:
+    found = machine.get("status", {}).get("allocatable") or {}
+    return {name: amount(str(value)) for name, value in found.items()}
+
+
+def _not_chosen(pods: PlannedPods, machines: Sequence[Json]) -> Diagnosis:
+    wanted = pods.spec.get("nodeSelector") or {}
+    labels = [f"{key}={value}" for key, value in wanted.items()]
+    there = {
+        f"{key}={value}"
+        for machine in machines
+        for key, value in (machine["metadata"].get("labels") or {}).items()
+        if key in wanted
+    }
+    rule = f"the label {', '.join(labels)}" if labels else "the labels of its affinity"
+    near = f"; there are {_list(there)}" if there else ""
+    cure = f"Label a machine, or change {pods.place}.{'node_selector' if labels else 'affinity'}."
+    return refused(CHECK, pods.place, f"none of {len(machines)} machines has {rule}{near}", "a machine with it", cure)
+
+
+def _too_large(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: bool) -> Diagnosis:
+    most = {
+        name: max(_allocatable(each).get(name, Decimal(0)) for each in machines) for name in (*pods.requests, "pods")
+    }
+    short = [name for name, value in pods.requests.items() if most[name] < value]
+    found = ", ".join(f"{shown(name, most[name])} of {shown(name, pods.requests[name])} {name}" for name in short)
+    text = f"no machine can allocate a pod: the largest has {found}" if short else "no machine has all of a pod's needs"
+    resources = [name for name in short if "/" in name]
+    cure = (
+        f"Install the device plugin of {', '.join(resources)}, or change the count."
+        if resources
+        else f"Lower cpus and memory_gib of {pods.place} below what a machine can allocate, or choose larger machines."
+    )
+    needed = ", ".join(f"{shown(name, value)} {name}" for name, value in pods.requests.items())
+    if resources and len(resources) == len(short) and devices_to_come:
+        return warned(CHECK, pods.place, text, f"{needed} on one machine", "The program installs what lists them.")
+    return refused(CHECK, pods.place, text, f"{needed} on one machine", cure)
+
+
+def shown(resource: str, value: Decimal) -> str:
+    """Return an amount for people: memory in GiB."""
+    if resource == "memory" or resource.startswith(("ephemeral-storage", "hugepages-")):
+        return f"{float(value) / 1024**3:.4g} GiB"
+    return f"{float(value):.6g}"
+
+
+def _is_ready(machine: Json) -> bool:
+    conditions = machine.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _taint(taint: Json) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _names(machines: Sequence[Json]) -> str:
+    return _list({each["metadata"]["name"] for each in machines})
+
+
+def _list(names: set[str]) -> str:
+    every = sorted(names)
+    return ", ".join(every[:_FEW]) + (f" and {len(every) - _FEW} more" if len(every) > _FEW else "")

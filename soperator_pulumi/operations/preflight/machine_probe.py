@@ -1,0 +1,197 @@
+"""Machines as a worker's container finds them: rights, mounts, control groups and kernel, tried by a pod on each kind.
+
+A kind of machine is a system image with its kernel and container runtime: one pod answers for all machines of it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, probe_pod
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+from soperator_pulumi.operations.preflight.machine_fit import machines_for
+from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.operations.preflight.probe_place import ProbePlace
+
+CHECK = "runtime"
+
+CONTAINER = "machine"
+
+_SCRIPT = Path(__file__).with_suffix(".sh")
+
+_CAPABILITIES = str.split(
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
+    "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
+    "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP"
+)
+"""Capabilities by their number in the kernel (linux/capability.h)."""
+
+_OLDEST_KERNEL = (5, 12)
+"""Oldest kernel with mount_setattr(2), by which the plugin closes a tree with all mounts in it."""
+
+_APP_ARMOR = "Set jail.app_armor: unconfined, as the runtime's profile forbids to mount."
+_SECCOMP = "Have the container runtime's default seccomp profile allow it for SYS_ADMIN, as containerd's does."
+
+_STEPS: Mapping[str, tuple[str, str]] = {
+    "directory": ("a directory of the pod that root can write to", "Look at the pod's volumes."),
+    "mount_namespace": ("a mount namespace of its own, in which a job's view is made", _SECCOMP),
+    "bind": ("to mount a directory over itself", _APP_ARMOR),
+    "close": ("to close volumes (nosuid, nodev, noexec, with all mounts in them)", _APP_ARMOR),
+    "read_only": ("to make mounts read-only, with all mounts in them", _APP_ARMOR),
+    "tmpfs": ("to mount a directory in memory", _APP_ARMOR),
+    "move_root": ("to move a tree to the root, and enter it", _APP_ARMOR),
+    "new_proc": ("to mount a new /proc, without the processes of others", "Let the pod run without user namespaces."),
+    "new_queues": ("message queues of a job's own", "Have the kernel built with CONFIG_POSIX_MQUEUE."),
+    "cgroup_of_its_own": (
+        "to make control groups in the machine's",
+        "Have the machine mount its cgroups read-write, or set slurm.constrain: none.",
+    ),
+    "lock_memory": ("to raise the limit of locked memory", "Allow SYS_RESOURCE, or set lock_memory: false."),
+}
+"""Steps of the script: the need, and the cure."""
+
+_CONTROLLERS = {"1": ("cpuset", "devices", "freezer", "memory"), "2": ("cpu", "cpuset", "memory")}
+"""Controllers that Slurm constrains jobs with, by the version of cgroups (cgroup.conf(5))."""
+
+
+def machine_probes(place: ProbePlace, workers: Sequence[PlannedPods], machines: Sequence[Json]) -> list[ClusterProbe]:
+    """Return a probe for each kind of machine, and each set of rights of the workers on it."""
+    chosen: dict[str, tuple[PlannedPods, Json]] = {}
+    for pods in workers:
+        for machine in machines_for(pods, machines):
+            daemon = pods.spec["containers"][0]
+            rights = (daemon["image"], daemon.get("securityContext"), pods.spec.get("runtimeClassName"))
+            chosen.setdefault(f"{kind_of(machine)} {rights}", (pods, machine))
+    return [
+        _probe(place.name(f"machine-{number}"), pods, machine) for number, (pods, machine) in enumerate(chosen.values())
+    ]
+
+
+def kind_of(machine: Json) -> str:
+    """Return the kind of a machine: machines of one kind answer alike."""
+    info = machine.get("status", {}).get("nodeInfo") or {}
+    return " ".join(
+        str(info.get(key, "")) for key in ("architecture", "osImage", "kernelVersion", "containerRuntimeVersion")
+    )
+
+
+def _probe(name: str, pods: PlannedPods, machine: Json) -> ClusterProbe:
+    where = str(machine["metadata"]["name"])
+    place = f"{pods.place} on machine {where}"
+    daemon = pods.spec["containers"][0]
+
+    def judge(found: Mapping[str, Pod]) -> Iterator[Diagnosis]:
+        answer = answer_of(found.get(name))
+        if answer is None:
+            yield warned(CHECK, place, _why_silent(found.get(name)), "", "Look at the findings about images above.")
+        else:
+            yield from answer_findings(place, parsed(answer), daemon.get("securityContext") or {})
+
+    return ClusterProbe(CHECK, place, [_pod(name, pods, where)], [name], judge)
+
+
+def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
+    daemon = pods.spec["containers"][0]
+    volumes = {each["name"]: each for each in pods.spec.get("volumes") or []}
+    places = [each for each in daemon.get("volumeMounts") or [] if _is_own(volumes[each["name"]], each)]
+    constrained = any(each["mountPath"] == "/sys/fs/cgroup" for each in places)
+    added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or []
+    wanted = [*(["cgroups"] if constrained else []), *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
+    container = {
+        "name": CONTAINER,
+        "image": daemon["image"],
+        "imagePullPolicy": daemon.get("imagePullPolicy"),
+        "command": ["/bin/sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "sh", "/run/slurm", *wanted],
+        "securityContext": daemon.get("securityContext"),
+        "volumeMounts": places,
+    }
+    body = probe_pod(name, [container], pods.spec, machine)
+    named = {each["name"] for each in places}
+    body["spec"]["volumes"] = [each for name, each in volumes.items() if name in named]
+    body["spec"]["securityContext"] = pods.spec.get("securityContext")
+    return body
+
+
+def _is_own(volume: Json, mount: Json) -> bool:
+    """Return True for a volume of the pod itself, and for the machine's cgroups."""
+    return "emptyDir" in volume or mount["mountPath"] == "/sys/fs/cgroup"
+
+
+def _why_silent(pod: Pod | None) -> str:
+    if pod is None:
+        return "not checked: the probe's pod was refused or deleted"
+    return "not checked: the probe's pod did not answer" if pod.ended else "not checked: the probe's pod did not end"
+
+
+def parsed(answer: str) -> dict[str, str]:
+    """Return the lines of the script's answer by their names."""
+    return dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
+
+
+def answer_findings(place: str, answer: Mapping[str, str], context: Json) -> Iterator[Diagnosis]:
+    """Yield the faults of a machine in the script's answer; one finding that passed where there is none.
+
+    Args:
+        place: Place of the findings.
+        answer: Lines of the script by their names.
+        context: Security context of slurmd's container.
+    """
+    faults = [
+        *_missing_rights(place, answer, context),
+        *_failed_steps(place, answer),
+        *_kernel(place, answer),
+        *_cgroups(place, answer),
+    ]
+    yield from faults
+    if not faults:
+        version = answer.get("cgroup_version", "?")
+        confined = answer.get("app_armor") or "none"
+        text = f"kernel {answer.get('kernel', '?')}, cgroup v{version}, AppArmor: {confined}; all steps of a job work"
+        yield passed(CHECK, place, text)
+
+
+def _missing_rights(place: str, answer: Mapping[str, str], context: Json) -> Iterator[Diagnosis]:
+    held = int(answer.get("effective", "0") or "0", 16)
+    added = (context.get("capabilities") or {}).get("add") or []
+    missing = [name for name in added if name in _CAPABILITIES and not held >> _CAPABILITIES.index(name) & 1]
+    if missing:
+        text = f"the container has no {', '.join(missing)}, which its pod asks for"
+        cure = "Have the container runtime and its policies give what the pod's security context adds."
+        yield refused(CHECK, place, text, ", ".join(added), cure)
+    users = answer.get("users", "").split()
+    if users and users[:2] != ["0", "0"]:
+        text = f"root of the container is user {users[1] if len(users) > 1 else '?'} of the machine (a user namespace)"
+        cure = "Let the pods run in the machine's user namespace (hostUsers)."
+        yield refused(CHECK, place, text, "root itself, as slurmd starts jobs of any user", cure)
+
+
+def _failed_steps(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
+    for name, (need, cure) in _STEPS.items():
+        if answer.get(name, "ok") != "ok":
+            words = answer[name].removeprefix("no ").strip()
+            confined = answer.get("app_armor", "")
+            by = f" (AppArmor: {confined})" if confined and "unconfined" not in confined else ""
+            yield refused(CHECK, place, f"the worker's container is not allowed {need}: {words}{by}", need, cure)
+    if "ended" not in answer:
+        yield warned(CHECK, place, "the probe ended before its last step", "", "Run it again.")
+
+
+def _kernel(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
+    match = re.match(r"(\d+)\.(\d+)", answer.get("kernel", ""))
+    if match and (int(match[1]), int(match[2])) < _OLDEST_KERNEL:
+        needed = f"Linux {_OLDEST_KERNEL[0]}.{_OLDEST_KERNEL[1]} or newer, for mount_setattr(2)"
+        yield refused(CHECK, place, f"its kernel is {answer['kernel']}", needed, "Choose a newer system image.")
+
+
+def _cgroups(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
+    if "cgroup_of_its_own" not in answer:  # the cluster constrains nothing
+        return
+    version = answer.get("cgroup_version", "")
+    there = re.split(r"[\s,]+", answer.get("controllers", ""))
+    missing = [name for name in _CONTROLLERS.get(version, ()) if name not in there]
+    if missing:
+        text = f"its cgroups (v{version}) have no {', '.join(missing)}"
+        cure = "Enable them on the machine (cgroup_enable= of the kernel), or set slurm.constrain: none."
+        yield refused(CHECK, place, text, f"the controllers {', '.join(_CONTROLLERS[version])}", cure)

@@ -1,0 +1,111 @@
+"""Plan of a cluster: the objects that a deployment would apply, and the pods that come of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.spec.types.quantity import amount
+
+COMPONENT_LABEL = "app.kubernetes.io/component"
+NODE_SET_LABEL = "soperator-pulumi/node-set"
+WORKER = "worker"
+
+_WITH_PODS = ("StatefulSet", "Job")
+_PLACES = {"jail-populate": "jail.populate", "admin": "jail.admin_shell"}
+
+
+@dataclass(frozen=True)
+class PlannedPods:
+    """Pods of one StatefulSet or Job."""
+
+    place: str
+    """Field of the spec that describes them: `node_sets[0]`, `controller`, `login` or `jail.populate`."""
+    component: str
+    replicas: int
+    template: Json
+    """Template of the pods, as it would be applied."""
+
+    @property
+    def spec(self) -> Json:
+        """Specification of the pods."""
+        found: Json = self.template["spec"]
+        return found
+
+    @property
+    def containers(self) -> list[Json]:
+        """All containers, those that start first included."""
+        return [*(self.spec.get("initContainers") or []), *self.spec["containers"]]
+
+    @property
+    def requests(self) -> dict[str, Decimal]:
+        """Resources that a machine must have free for one pod, by name, as the scheduler counts them."""
+        init = self.spec.get("initContainers") or []
+        sidecars = [each for each in init if each.get("restartPolicy") == "Always"]
+        running = _sum(map(_requests, [*self.spec["containers"], *sidecars]))
+        first = [_requests(each) for each in init if each not in sidecars]
+        names = {*running, *(name for each in first for name in each)}
+        return {name: max(running.get(name, Decimal(0)), *(each.get(name, Decimal(0)) for each in first), Decimal(0))
+                for name in sorted(names)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlannedCluster:
+    """A cluster as its program describes it."""
+
+    key: str
+    """Name of the description, before the places: `soperator:clusters.hpc`."""
+    surroundings: Surroundings
+    objects: Sequence[Json]
+    """Objects that would be applied, in their order. Of Secrets, kind and metadata alone."""
+    cluster_domain: str = "cluster.local"
+    """Domain of the names of Services."""
+    installs_devices: bool = False
+    """True where the program itself installs what lists devices on machines, such as the GPU operator."""
+    csi_drivers: tuple[str, ...] = ()
+    """CSI drivers of classes and volumes that the program makes."""
+    owner_known: bool = True
+    """False where the description alone is known: the namespace that is there counts as the cluster's own."""
+
+    @cached_property
+    def pods(self) -> list[PlannedPods]:
+        """Pods of all StatefulSets and Jobs, node sets in the order of the spec."""
+        return [*_pods(self.objects)]
+
+    @property
+    def workers(self) -> list[PlannedPods]:
+        """Pods of the node sets."""
+        return [each for each in self.pods if each.component == WORKER]
+
+    def of_kind(self, kind: str) -> list[Json]:
+        """Return the objects of a kind."""
+        return [each for each in self.objects if each["kind"] == kind]
+
+
+def _pods(objects: Sequence[Json]) -> Iterator[PlannedPods]:
+    node_sets = 0
+    for body in objects:
+        if body["kind"] not in _WITH_PODS:
+            continue
+        template = body["spec"]["template"]
+        component = str((template["metadata"].get("labels") or {}).get(COMPONENT_LABEL, body["metadata"]["name"]))
+        place = _PLACES.get(component, component)
+        if component == WORKER:
+            place, node_sets = f"node_sets[{node_sets}]", node_sets + 1
+        yield PlannedPods(place, component, int(body["spec"].get("replicas", 1)), template)
+
+
+def _requests(container: Json) -> dict[str, Decimal]:
+    given = container.get("resources") or {}
+    both: Mapping[str, object] = {**(given.get("limits") or {}), **(given.get("requests") or {})}
+    return {name: amount(str(value)) for name, value in both.items()}
+
+
+def _sum(each: Iterator[dict[str, Decimal]]) -> dict[str, Decimal]:
+    total: dict[str, Decimal] = {}
+    for requests in each:
+        for name, value in requests.items():
+            total[name] = total.get(name, Decimal(0)) + value
+    return total

@@ -1,0 +1,65 @@
+"""Report of findings: for people, the refused first; and as JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
+
+_ORDER = (Severity.REFUSED, Severity.WARNED, Severity.PASSED)
+
+
+def text_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
+    """Return the report for people.
+
+    Args:
+        found: Findings by the key of each cluster.
+    """
+    return "\n".join(_of_cluster(key, each) for key, each in found.items())
+
+
+def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
+    """Return the report as JSON, in the form of docs/preflight.md."""
+    clusters = [
+        {"cluster": key, **_counts(each), "findings": [_as_json(one) for one in each]} for key, each in found.items()
+    ]
+    return json.dumps({"refused": is_refused(found), "clusters": clusters}, indent=2) + "\n"
+
+
+def json_error(error: str) -> str:
+    """Return the report of checks that could not be made, as JSON."""
+    return json.dumps({"refused": None, "error": error, "clusters": []}, indent=2) + "\n"
+
+
+def is_refused(found: Mapping[str, Sequence[Diagnosis]]) -> bool:
+    """Return True where a finding stops a deployment."""
+    return any(one.severity is Severity.REFUSED for each in found.values() for one in each)
+
+
+def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:
+    counts = _counts(found)
+    words = ", ".join(f"{counts[severity]} {severity}" for severity in _ORDER)
+    ordered = sorted(found, key=lambda each: _ORDER.index(each.severity))
+    return "\n".join([f"{key}: {words}.", *map(_lines, ordered), ""])
+
+
+def _lines(found: Diagnosis) -> str:
+    first = f"  {found.severity:<8}{found.check}: {found.place}: {found.found}."
+    more = [f"Needed: {found.needed}." if found.needed else "", found.cure]
+    return "\n".join([first, *(f"          {line}" for line in more if line)])
+
+
+def _counts(found: Sequence[Diagnosis]) -> dict[str, int]:
+    counts = Counter(each.severity for each in found)
+    return {severity: counts[severity] for severity in _ORDER}
+
+
+def _as_json(found: Diagnosis) -> dict[str, str]:
+    return {
+        "check": found.check,
+        "severity": found.severity,
+        "place": found.place,
+        "found": found.found,
+        "needed": found.needed,
+        "cure": found.cure,
+    }

@@ -1,0 +1,179 @@
+"""The whole of a preflight: what is read, what the server admits, and what pods try; all findings at once."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.preflight import machine_clocks
+from soperator_pulumi.operations.preflight.access_rights import object_findings
+from soperator_pulumi.operations.preflight.admission import admission_findings
+from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
+from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
+from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, answered, of_problem, passed, warned
+from soperator_pulumi.operations.preflight.image_pulls import image_probes
+from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings, release_findings
+from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
+from soperator_pulumi.operations.preflight.machine_fit import MACHINES, fit_findings, machines_for, usable
+from soperator_pulumi.operations.preflight.machine_probe import machine_probes
+from soperator_pulumi.operations.preflight.network_probe import network_probe
+from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
+from soperator_pulumi.operations.preflight.shared_claim import storage_probe
+from soperator_pulumi.operations.preflight.surroundings import problems
+from soperator_pulumi.operations.progress import Clock, MachineClock, Report
+
+PROBE_SECONDS = 120.0
+"""Time for all pods of the probes, which run at the same time."""
+
+_POLICY_SECONDS = 20.0
+"""Time in which a NetworkPolicy has to be in force: network plugins take up to a few seconds."""
+
+PROBES = ("admission", "images", "runtime", "network", "storage")
+"""Checks that need a namespace to try things in."""
+
+CHECKS = ("release", "rights", "surroundings", "machines", "clocks", "load balancer", *PROBES)
+"""Names of all checks, in their order."""
+
+
+@dataclass
+class Preflight:
+    """Preflight of one cluster."""
+
+    kube: Kube
+    planned: PlannedCluster
+    report: Report
+    """Shows progress."""
+    probes: Collection[str] = PROBES
+    """Checks of `PROBES` to make; none to read alone."""
+    accepted: Collection[str] = ()
+    """Checks whose refusals count as warnings."""
+    probe_seconds: float = PROBE_SECONDS
+    clock: Clock = field(default_factory=MachineClock)
+
+    def findings(self) -> list[Diagnosis]:
+        """Return all findings: of what is read first, then of the probes.
+
+        Raises:
+            KubernetesError: the cluster does not answer, or its namespaces cannot be read.
+        """
+        self.report(f"{self.planned.key}: reads {self.kube}")
+        namespace = self.kube.get(f"{NAMESPACES}/{self.planned.surroundings.namespace}")
+        if not self.planned.owner_known:
+            self.planned = _of_the_owner_of(self.planned, namespace)
+        found = [*self._read(), *self._probed(exists=namespace is not None)]
+        return [self._weighed(each) for each in found]
+
+    def _weighed(self, found: Diagnosis) -> Diagnosis:
+        if found.severity is Severity.REFUSED and found.check in self.accepted:
+            return replace(found, severity=Severity.WARNED)
+        return found
+
+    def _machines(self) -> list[Json]:
+        return self.kube.find(MACHINES)
+
+    def _read(self) -> Iterator[Diagnosis]:
+        kube, planned = self.kube, self.planned
+        namespace = planned.surroundings.namespace
+        looks = (
+            ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
+            ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
+            ("surroundings", "namespace", self._surroundings),
+            ("machines", "machines", self._of_machines),
+            ("clocks", "machines", self._clocks),
+            ("load balancer", "login.service", lambda: load_balancer_findings(kube, planned.of_kind("Service"))),
+        )
+        for check, place, look in looks:
+            yield from answered(check, place, look)
+
+    def _surroundings(self) -> Iterable[Diagnosis]:
+        wanted = self.planned.surroundings
+        _, not_known = closed_api_servers(self.kube, wanted.api_servers)
+        found = [*problems(self.kube, wanted), *not_known]
+        yield from missing_drivers(self.kube, self.planned.csi_drivers)
+        if not found:
+            yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
+        yield from (of_problem("surroundings", each) for each in found)
+
+    def _of_machines(self) -> Iterator[Diagnosis]:
+        machines = self._machines()
+        yield from kubelet_findings(machines)
+        yield from fit_findings(self.planned.pods, machines, devices_to_come=self.planned.installs_devices)
+
+    def _clocks(self) -> Iterator[Diagnosis]:
+        leases = self.kube.find(machine_clocks.LEASES)
+        now = machine_clocks.server_time(self.kube)
+        yield from machine_clocks.clock_findings(leases, usable(self._machines()), now)
+
+    # -- what is tried out --------------------------------------------------------------------------------------
+
+    def _probed(self, *, exists: bool) -> Iterator[Diagnosis]:
+        if not self.probes:
+            return
+        surroundings = self.planned.surroundings
+        place = ProbePlace(self.kube, surroundings.owner, self.report, self.clock)
+        try:
+            with place.opened(surroundings.namespace, exists=exists) as namespace:
+                if "admission" in self.probes:
+                    self.report(f"{self.planned.key}: has the API server judge the objects, and keep nothing")
+                    look = lambda: admission_findings(self.kube, self.planned, namespace)  # noqa: E731 as above
+                    yield from answered("admission", "namespace", look)
+                yield from self._run(place)
+        except KubernetesError as error:
+            text = f"no probe can run: {error}".removesuffix(".")
+            cure = (
+                "Give the user of the kubeconfig the right, or name a namespace that exists (create_namespace: false)."
+            )
+            yield warned("probes", "namespace", text, "the right to make a namespace and pods", cure)
+
+    def _run(self, place: ProbePlace) -> Iterator[Diagnosis]:
+        try:
+            machines = self._machines()
+        except KubernetesError as error:
+            yield warned("probes", "machines", f"no probe can run: {error}".removesuffix("."), "", "See rights above.")
+            return
+        made = [*self._made(place, machines)]
+        yield from (each for each in made if isinstance(each, Diagnosis))
+        ready = [each for each in made if isinstance(each, ClusterProbe)]
+        started = []
+        for probe in ready:
+            try:
+                for body in probe.objects:
+                    place.put(body)
+                started.append(probe)
+            except KubernetesError as error:
+                text = f"its probe is refused: {error}".removesuffix(".")
+                yield warned(
+                    probe.check, probe.place, text, "", "Except the namespace from the policy, or run it there."
+                )
+        awaited = [name for probe in started for name in probe.awaited]
+        if not awaited:
+            return
+        self.report(f"{self.planned.key}: waits for {len(awaited)} probes, {self.probe_seconds:.0f} s at most")
+        pods = place.wait(awaited, self.probe_seconds)
+        for probe in started:
+            yield from probe.judge(pods)
+
+    def _made(self, place: ProbePlace, machines: Sequence[Json]) -> Iterator[ClusterProbe | Diagnosis]:
+        planned = self.planned
+        candidates = [each for pods in planned.pods for each in machines_for(pods, machines)]
+        unique = [*{each["metadata"]["name"]: each for each in candidates}.values()]
+        if not unique:
+            yield warned("probes", "machines", "no probe can run: no machine fits", "", "See the machines above.")
+            return
+        if "images" in self.probes:
+            yield from image_probes(place, planned.pods, machines)
+        if "runtime" in self.probes:
+            yield from machine_probes(place, planned.workers, machines)
+        if "network" in self.probes:
+            yield network_probe(place, planned, unique, min(_POLICY_SECONDS, self.probe_seconds / 6))
+        if "storage" in self.probes:
+            yield storage_probe(place, planned, unique)
+
+
+def _of_the_owner_of(planned: PlannedCluster, namespace: Json | None) -> PlannedCluster:
+    """Return the plan with the owner of a namespace that is there."""
+    wanted = planned.surroundings
+    owner = ((namespace or {"metadata": {}})["metadata"].get("labels") or {}).get(wanted.owner_label, wanted.owner)
+    return replace(planned, surroundings=wanted.model_copy(update={"owner": owner}))

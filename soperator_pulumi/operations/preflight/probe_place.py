@@ -1,0 +1,187 @@
+"""Place of probes: the cluster's namespace where it exists, else one for the time of the probes.
+
+Every object has a label with the cluster's owner and an annotation with the process that made it. The next run removes
+those of processes that have ended, by these two.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.kube import Json, Kube, pods_path
+from soperator_pulumi.operations.planner_process import has_ended, me
+from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.operations.progress import Clock, Report, until
+
+LABEL = "soperator-pulumi/preflight"
+MADE_BY = "soperator-pulumi/made-by"
+
+LIFE_SECONDS = 900
+"""Longest life of a probe's pod: one of an older run on another machine is left over."""
+
+NAMESPACES = "/api/v1/namespaces"
+
+_COLLECTIONS = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Service": "/api/v1/namespaces/{}/services",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+}
+"""Collections of probes, in the order of their removal."""
+
+_REMOVAL_SECONDS = 120
+_REPORT_SECONDS = 5.0
+
+
+@dataclass
+class ProbePlace:
+    """Place in which probes run, and from which everything goes in the end."""
+
+    kube: Kube
+    owner: str
+    """Owner of the cluster, on its objects."""
+    report: Report
+    clock: Clock
+    namespace: str = ""
+    """Namespace of the probes, once it is open."""
+    run: str = field(default_factory=lambda: secrets.token_hex(3))
+    """Part of every name of this run."""
+
+    @contextmanager
+    def opened(self, namespace: str, *, exists: bool) -> Iterator[str]:
+        """Remove what killed runs left, yield the namespace of the probes, and remove everything in the end.
+
+        Args:
+            namespace: Namespace of the cluster.
+            exists: True where it exists. Without it the probes get one of their own.
+
+        Raises:
+            KubernetesError: the namespace cannot be made.
+        """
+        self._remove_abandoned(namespace if exists else "")
+        self.namespace = namespace if exists else f"soperator-preflight-{self.run}"
+        try:
+            if not exists:
+                self._make_namespace()
+            yield self.namespace
+        finally:
+            self._remove_own(exists=exists)
+
+    def name(self, name: str) -> str:
+        """Return the name of an object of this run."""
+        return f"preflight-{self.run}-{name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of all objects of this run."""
+        return {LABEL: label_of(self.owner), f"{LABEL}-run": self.run}
+
+    def put(self, body: Json) -> None:
+        """Create an object of a probe, with the marks of this run.
+
+        Raises:
+            KubernetesError: the server refuses it.
+        """
+        path = _COLLECTIONS[body["kind"]].format(self.namespace)
+        self.kube.create(path, self._marked(body, namespace=self.namespace))
+
+    def pods(self) -> dict[str, Pod]:
+        """Return the pods of this run by name."""
+        return {pod.name: pod for pod in find_pods(self.kube, self.namespace, self.labels)}
+
+    def wait(self, awaited: Sequence[str], seconds: float) -> dict[str, Pod]:
+        """Return all pods once those that are named have ended, or cannot; at the latest after `seconds`."""
+        reported_at = self.clock.now()
+        found: dict[str, Pod] = {}
+        for left in until(self.clock.now() + seconds, self.clock):
+            found = self.pods()
+            open_ = [name for name in awaited if name in found and not is_over(found[name])]
+            if not open_ or not left:
+                break
+            if self.clock.now() - reported_at >= _REPORT_SECONDS:
+                reported_at = self.clock.now()
+                self.report(
+                    f"{len(awaited) - len(open_)} of {len(awaited)} probes have ended; waits for "
+                    f"{', '.join(open_)}, {left:.0f} s at most"
+                )
+        return found
+
+    def _make_namespace(self) -> None:
+        labels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
+        self.report(f"makes the namespace {self.namespace} for the probes")
+        self.kube.create(NAMESPACES, self._marked(body))
+        account = f"{NAMESPACES}/{self.namespace}/serviceaccounts/default"
+        for left in until(self.clock.now() + 30, self.clock):  # pods are refused until it is there
+            if self.kube.get(account) is not None or not left:
+                return
+
+    def _marked(self, body: Json, **more: str) -> Json:
+        metadata = body["metadata"]
+        marked = {
+            **metadata,
+            **more,
+            "labels": {**(metadata.get("labels") or {}), **self.labels},
+            "annotations": {**(metadata.get("annotations") or {}), MADE_BY: me()},
+        }
+        return {**body, "metadata": marked}
+
+    def _remove_abandoned(self, namespace: str) -> None:
+        """Remove what runs that have ended left here; without the right to look, there is nothing of ours."""
+        labels = {LABEL: label_of(self.owner)}
+        with suppress(KubernetesError):
+            for each in self.kube.find(NAMESPACES, labels):
+                if self._is_abandoned(each):
+                    self.report(f"removes the namespace {each['metadata']['name']} of a run that was killed")
+                    self.kube.delete(f"{NAMESPACES}/{each['metadata']['name']}")
+        if namespace:
+            self._remove(namespace, labels, abandoned=True)
+
+    def _is_abandoned(self, body: Json) -> bool:
+        maker = (body["metadata"].get("annotations") or {}).get(MADE_BY, "")
+        made = datetime.fromisoformat(body["metadata"]["creationTimestamp"])
+        age_seconds = (datetime.fromtimestamp(self.clock.wall(), UTC) - made).total_seconds()
+        return has_ended(maker) or age_seconds > LIFE_SECONDS
+
+    def _remove_own(self, *, exists: bool) -> None:
+        if exists:
+            self._remove(self.namespace, self.labels, abandoned=False)
+            return
+        path = f"{NAMESPACES}/{self.namespace}"
+        self._remove(self.namespace, self.labels, abandoned=False, pods_alone=True)
+        self.kube.delete(path)
+        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock):
+            if self.kube.get(path) is None:
+                return
+            if not left:
+                self.report(f"the namespace {self.namespace} is still being deleted: Kubernetes finishes that")
+
+    def _remove(self, namespace: str, labels: Mapping[str, str], *, abandoned: bool, pods_alone: bool = False) -> None:
+        for kind, collection in _COLLECTIONS.items():
+            if pods_alone and kind != "Pod":
+                break
+            path = collection.format(namespace)
+            with suppress(KubernetesError):
+                for body in self.kube.find(path, labels):
+                    if not abandoned or self._is_abandoned(body):
+                        self.kube.delete(f"{path}/{body['metadata']['name']}")
+        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock):
+            if not left or abandoned or not self.kube.find(pods_path(namespace), labels):
+                return
+
+
+def is_over(pod: Pod) -> bool:
+    """Return True where a probe's pod has ended, or has a container that never starts."""
+    return pod.ended or pod.cannot_start
+
+
+def label_of(owner: str) -> str:
+    """Return the label's value of an owner."""
+    if len(owner) <= 63 and re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", owner):  # a label's form
+        return owner
+    return hashlib.sha256(owner.encode()).hexdigest()[:32]

@@ -1,0 +1,177 @@
+"""Upgrade of a cluster's Slurm: its order, the dump of the database before it, and the refusal of a way back.
+
+Daemons talk to daemons and clients of the three releases before, never to later ones, and slurmctld and slurmdbd
+convert their state at their first start (Slurm's upgrade guide; release notes of 26.05). So slurmdbd comes first, then
+slurmctld, slurmd, and the clients of the login nodes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator_pulumi.errors import ConfigRefusedError, DatabaseError
+from soperator_pulumi.operations.database.dump_jobs import Dumps
+from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_path, stateful_sets_path
+from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.operations.progress import MachineClock, Report
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec.slurm_parameters import VERSIONS
+
+VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
+"""Annotation of StatefulSets with the version of Slurm in their pods. One without it has the oldest."""
+
+DUMP_SECONDS = 3600
+"""Time for a dump of the database."""
+
+_ACCOUNTING, _CONTROLLER, _LOGIN, _DATABASE = "accounting", "controller", "login", "database"
+_KEEPS_STATE = {_ACCOUNTING: "slurmdbd", _CONTROLLER: "slurmctld"}
+"""StatefulSets of daemons that convert what they have stored, with their containers."""
+
+_DUMP = """\
+umask 077
+mariadb-dump --no-defaults --user=root --single-transaction --skip-lock-tables slurm_acct_db > "$1.part"
+mv "$1.part" "$1"
+"""
+
+
+@dataclass(frozen=True)
+class SlurmUpgrade:
+    """The way of one cluster to a version of Slurm."""
+
+    kube: Kube
+    namespace: str
+    cluster: str
+    selector: Mapping[str, str]
+    version: str
+    report: Report
+
+    @property
+    def dump_file(self) -> str:
+        """File of the dump on the database's volume."""
+        return f"/var/lib/mysql/before-slurm-{self.version}.sql"
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each StatefulSet of the cluster with Slurm in it."""
+        found = self.kube.find(stateful_sets_path(self.namespace), self.selector)
+        with_slurm = [each for each in found if _component(each) in {*_KEEPS_STATE, _LOGIN, "worker"}]
+        return {each["metadata"]["name"]: _version(each) for each in with_slurm}
+
+    def behind(self) -> list[str]:
+        """Return the names of the StatefulSets with an older version."""
+        return [name for name, version in self.versions().items() if _rank(version) < _rank(self.version)]
+
+    def refuse_way_back(self) -> None:
+        """Refuse a version that cannot read what a later one has stored.
+
+        Raises:
+            ConfigRefusedError: A daemon of a later version has started; with what to restore.
+        """
+        for name, container in _KEEPS_STATE.items():
+            found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{name}")
+            if found is None or _rank(_version(found)) <= _rank(self.version):
+                continue
+            pod = self.kube.get(f"{pods_path(self.namespace)}/{name}-0")
+            if pod is None or _may_have_started(Pod.of(pod), found, container):
+                raise ConfigRefusedError(self._no_way_back(_version(found), container))
+
+    def refuse_new_settings(self, settings: Sequence[str]) -> None:
+        """Refuse settings that the running slurmctld does not know yet.
+
+        Raises:
+            ConfigRefusedError: There are such settings, and a part of the cluster is older.
+        """
+        if settings and self.behind():
+            raise ConfigRefusedError(
+                f"{self.cluster}: Slurm {VERSIONS[0]} does not know {', '.join(settings)}, and reads slurm.conf "
+                f"until all of the cluster has {self.version}. Run `up` with slurm.version alone, then add them."
+            )
+
+    def steps(self) -> Iterator[str]:
+        """Yield the steps of the upgrade that are left, for a preview."""
+        versions = self.versions()
+        behind = {name for name, version in versions.items() if _rank(version) < _rank(self.version)}
+        if not behind:
+            return
+        oldest = min((versions[name] for name in behind), key=_rank)
+        how = "continues" if len(behind) < len(versions) else "begins"
+        yield f"{self.cluster}: the upgrade of Slurm {oldest} to {self.version} {how}. Jobs run on. In this order:"
+        workers = sorted(behind - {_ACCOUNTING, _CONTROLLER, _LOGIN})
+        if _ACCOUNTING in behind:
+            if self._has_database():
+                yield f"  a dump of the database to {self._dump_place()}"
+            yield "  slurmdbd, which converts its tables; records of jobs arrive after it"
+        if _CONTROLLER in behind:
+            yield "  slurmctld; until it answers, commands of users wait"
+        if workers:
+            yield f"  slurmd of {', '.join(workers)}, drained in waves as rolling_update says"
+        if _LOGIN in behind:
+            yield "  clients in the jail: login nodes restart, which ends their sessions"
+        yield f"  There is no way back to {oldest} once slurmdbd or slurmctld has started."
+
+    def dump(self) -> None:
+        """Write a dump of the cluster's own database, unless slurmdbd has the new version already.
+
+        Raises:
+            DatabaseError: The dump failed; with MariaDB's words. Nothing has been upgraded.
+        """
+        if _ACCOUNTING not in self.behind() or not self._has_database():
+            return
+        self.report(f"{self.cluster}: dumps the database to {self._dump_place()}")
+        try:
+            self._write_dump()
+        except DatabaseError as error:
+            raise DatabaseError(
+                f"{self.cluster}: the dump of the database before the upgrade failed, and nothing has been upgraded.\n"
+                f"{error}\nFree room on the claim, or fix the cause above, and run again."
+            ) from None
+
+    def _write_dump(self) -> None:
+        """Dump by the CronJob of `accounting.dump`, and without one onto the database's own volume."""
+        if self._has_dumps():
+            Dumps(self.kube, self.namespace, self.report, MachineClock()).make()
+            return
+        place = self.kube.transport(self.namespace, f"{_DATABASE}-0", "mariadb")
+        answer = place.run(["/bin/sh", "-ec", _DUMP, "dump", self.dump_file], timeout_seconds=DUMP_SECONDS)
+        if answer.returncode != 0:
+            raise DatabaseError(answer.message)
+
+    def _has_database(self) -> bool:
+        return self.kube.get(f"{stateful_sets_path(self.namespace)}/{_DATABASE}") is not None
+
+    def _has_dumps(self) -> bool:
+        return self.kube.get(f"{cron_jobs_path(self.namespace)}/{layout.DUMP_COMPONENT}") is not None
+
+    def _dump_place(self) -> str:
+        return f"the claim {layout.DUMPS_CLAIM}" if self._has_dumps() else f"{self.dump_file} in {_DATABASE}-0"
+
+    def _no_way_back(self, later: str, container: str) -> str:
+        database = " and the dump of the database" if self._has_database() else ""
+        return (
+            f"{self.cluster}: slurm.version is {self.version}, and {container} {later} has written the cluster's "
+            f"state, which {self.version} cannot read. Set slurm.version to {later}.\n"
+            f"To return to {self.version}, make a new cluster and restore in it a copy of the state's volume{database} "
+            "from before the upgrade. Jobs that were submitted since then are not in them."
+        )
+
+
+def _component(stateful_set: Json) -> str:
+    return str((stateful_set["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
+
+
+def _version(stateful_set: Json) -> str:
+    return str((stateful_set["metadata"].get("annotations") or {}).get(VERSION_ANNOTATION, VERSIONS[0]))
+
+
+def _rank(version: str) -> int:
+    return VERSIONS.index(version) if version in VERSIONS else len(VERSIONS)
+
+
+def _may_have_started(pod: Pod, stateful_set: Json, container: str) -> bool:
+    """Return True where the daemon of the newest template has run, in this pod or in one before it.
+
+    A StatefulSet has two revisions until its pod of the newest template is ready. An image that is missing then has
+    converted nothing. Later, a pod that waits for a machine is the successor of one that ran.
+    """
+    status = stateful_set.get("status", {})
+    if status.get("currentRevision") == status.get("updateRevision"):
+        return True
+    return pod.revision == status.get("updateRevision") and pod.has_run(container)

@@ -1,0 +1,114 @@
+"""Values of charts: merged over ours, with every key known to the chart.
+
+Charts accept unknown keys silently: `driver.enbled: false` would install a driver. Lists of known keys stand in
+`keys/`, one file a chart: a key a line, a space deeper for each level, and a `*` where any key below is accepted.
+`tools/chart_keys.py` writes them from the default values and the templates of a chart.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.validation.messages import shown
+
+FREE = "*"
+
+
+@dataclass
+class KnownKeys:
+    """Known keys at one level of a chart's values."""
+
+    free: bool = False
+    """True where any key is accepted, as in node selectors and annotations."""
+    below: dict[str, "KnownKeys"] = field(default_factory=dict)
+    """Known keys, each with those below it. Without any, the value is a list or has no parts."""
+
+    def paths(self, above: str = "") -> Iterator[str]:
+        """Yield the paths of all known keys."""
+        for name, keys in self.below.items():
+            path = f"{above}{name}"
+            yield path
+            yield from keys.paths(f"{path}.")
+
+
+@cache
+def known_keys(name: str) -> KnownKeys:
+    """Return the known keys of a chart and its version, such as `cilium-1.20.2`."""
+    return parse_keys((files(__package__) / "keys" / f"{name}.txt").read_text())
+
+
+def parse_keys(text: str) -> KnownKeys:
+    """Return the keys of a list."""
+    levels = [KnownKeys()]
+    for line in text.splitlines():
+        name = line.lstrip(" ")
+        depth = len(line) - len(name)
+        key, _, free = name.partition(" ")
+        found = levels[depth].below.setdefault(key, KnownKeys(free=free == FREE))
+        del levels[depth + 1 :]
+        levels.append(found)
+    return levels[0]
+
+
+def unknown_keys(values: Mapping[str, Any], known: KnownKeys, chart: str, path: str = "") -> Iterator[Problem]:
+    """Yield a problem for each key that a chart does not know, with the nearest one that it knows.
+
+    Args:
+        values: Values for the chart.
+        known: Keys that it knows.
+        chart: Name and version of the chart, for messages.
+        path: Path of the values in those of the chart.
+    """
+    for key, value in values.items():
+        here = f"{path}.{key}" if path else str(key)
+        keys = known.below.get(str(key))
+        if keys is None:
+            if not known.free:
+                yield Problem(here, _unknown(str(key), known, chart, path))
+        elif isinstance(value, Mapping):
+            yield from unknown_keys(value, keys, chart, here)
+        elif keys.below and not keys.free and _is_plain(value):
+            yield Problem(here, f"got {shown(value, ('values',))}, needs a mapping with {_some(keys)}.")
+
+
+def merged_values(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `given` over `ours`: mappings key by key, all else as a whole; null removes a key of ours."""
+    found = dict(ours)
+    for key, value in given.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, Mapping):
+            before = found.get(key)
+            found[key] = merged_values(before if isinstance(before, Mapping) else {}, value)
+        else:
+            found[key] = value
+    return found
+
+
+def _unknown(key: str, known: KnownKeys, chart: str, path: str) -> str:
+    """Return the sentence about an unknown key: the nearest one beside it, or else anywhere in the chart."""
+    beside = get_close_matches(key, known.below, n=1)
+    if beside:
+        meant = f"{path}.{beside[0]}" if path else beside[0]
+        return f'no key of the chart {chart}. Did you mean "{meant}"?'
+    if not known.below:
+        return f'no key of the chart {chart}: "{path}" takes no mapping.'
+    return f"no key of the chart {chart}. Allowed here: {_some(known)}."
+
+
+_MANY = 12
+
+
+def _some(keys: KnownKeys) -> str:
+    names = [*keys.below]
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
+
+
+def _is_plain(value: object) -> bool:
+    """Return True for a value that is known and no mapping: an Output may be anything."""
+    return isinstance(value, (bool, int, float, str, list, tuple))

@@ -1,0 +1,57 @@
+"""NVIDIA's GPU Operator: its values, which keep it from ending jobs, and the release."""
+
+from typing import Any, ClassVar
+
+from soperator_pulumi.platform.chart_component import ChartComponent, PartScope
+from soperator_pulumi.platform.tolerations import GPU_TAINT, written
+from soperator_pulumi.spec.platform.gpu_operator import DriverSource, GpuOperatorSpec
+
+
+class GpuOperator(ChartComponent):
+    """NVIDIA's GPU Operator. It never changes a driver below running jobs: that is a procedure of docs/platform.md."""
+
+    PART: ClassVar[str] = "gpu_operator"
+
+    def _install(self, spec: GpuOperatorSpec, scope: PartScope) -> None:
+        self.release = self._release(spec, self._namespaced(spec, scope, _BECAUSE), gpu_operator_values(spec))
+
+
+_BECAUSE = "driver, toolkit and device plugin load kernel modules and mount the machine's root"
+
+
+def gpu_operator_values(spec: GpuOperatorSpec) -> dict[str, Any]:
+    """Return our values for the chart."""
+    # Lists replace those of the chart, so the chart's own taint stands in both.
+    tolerations = [GPU_TAINT, *written(spec.tolerations)]
+    return {
+        "operator": {"runtimeClass": spec.runtime_class},
+        "driver": _driver(spec),
+        **_places(spec.install_dir),
+        "mig": {"strategy": spec.mig_strategy.value},
+        "gdrcopy": {"enabled": spec.gdrcopy},
+        "dcgmExporter": {"hpcJobMapping": {"enabled": True, "directory": spec.job_mapping}},
+        "daemonsets": {"tolerations": tolerations},
+        "nfd": {"enabled": spec.node_feature_discovery},
+        "node-feature-discovery": {"worker": {"tolerations": [*_OF_CONTROL_PLANE, *tolerations]}},
+    }
+
+
+_OF_CONTROL_PLANE = [
+    {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": "", "effect": "NoSchedule"}
+]
+
+
+def _places(directory: str | None) -> dict[str, Any]:
+    if directory is None:
+        return {}
+    return {"toolkit": {"installDir": directory}, "hostPaths": {"driverInstallDir": directory}}
+
+
+def _driver(spec: GpuOperatorSpec) -> dict[str, Any]:
+    """Return the values of the driver. The chart's `autoUpgrade: true` evicts pods with GPUs, such as slurmd's."""
+    return {
+        "enabled": spec.driver is DriverSource.OPERATOR,
+        "upgradePolicy": {"autoUpgrade": False},
+        **({} if spec.driver_version is None else {"version": spec.driver_version}),
+        **({"rdma": {"enabled": True}} if spec.rdma else {}),
+    }

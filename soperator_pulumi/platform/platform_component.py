@@ -1,0 +1,198 @@
+"""Platform: everything that Slurm stands on, in one component."""
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.lifecycle import AccessArgs, InstalledParts, KubernetesAccess
+from soperator_pulumi.platform.cert_manager import CertManager
+from soperator_pulumi.platform.chart_component import ChartComponent, PartScope, check_installed
+from soperator_pulumi.platform.cilium import Cilium
+from soperator_pulumi.platform.description import InvalidPlatformError, parse_platform, require_charts
+from soperator_pulumi.platform.gpu_operator import GpuOperator
+from soperator_pulumi.platform.kube_prometheus_stack import KubePrometheusStack, PrometheusDefinitions
+from soperator_pulumi.platform.mariadb_operator import MariadbOperator
+from soperator_pulumi.platform.network_operator import NetworkOperator
+from soperator_pulumi.platform.offers import provided_by
+from soperator_pulumi.platform.shared_storage import SharedStorage
+from soperator_pulumi.spec.args import PlatformArgs
+from soperator_pulumi.spec.platform.kube_prometheus_stack import KubePrometheusStackSpec
+from soperator_pulumi.spec.platform.provided import ProvidedSpec
+from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+
+COMPONENTS: Mapping[str, type[ChartComponent]] = {
+    component.PART: component
+    for component in (CertManager, Cilium, KubePrometheusStack, MariadbOperator, GpuOperator, NetworkOperator)
+}
+"""Component of each part."""
+
+BEFORE: Mapping[str, tuple[str, ...]] = {
+    "cilium": (),
+    "cert_manager": ("cilium",),
+    "kube_prometheus_stack": ("cilium", "cert_manager"),
+    "mariadb_operator": ("cilium", "cert_manager", "kube_prometheus_stack"),
+    "gpu_operator": ("cilium", "kube_prometheus_stack"),
+    "network_operator": ("cilium", "gpu_operator"),
+}
+"""Parts before each part, in the order of their creation: the network before all pods, the monitoring before what it
+scrapes, and Node Feature Discovery of the GPU Operator before the rules of the Network Operator."""
+
+
+class SlurmPlatformArgs(PlatformArgs, AccessArgs, total=False):
+    """Description of the platform, and the Kubernetes that it goes to."""
+
+
+class Platform(pulumi.ComponentResource):
+    """The platform of one Kubernetes: charts of other projects, with settings that keep jobs alive.
+
+    Example::
+
+        import pulumi
+
+        from soperator_pulumi import Platform, SlurmCluster
+
+        platform = Platform("platform", {"kubernetes": "eks", "kube_prometheus_stack": {}, "gpu_operator": {}})
+        cluster = SlurmCluster(
+            "hpc",
+            platform=platform,
+            images=pulumi.Config("soperator").require_object("images"),
+            node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
+        )
+
+    A part with `exists: true` is checked and not touched. The cluster is created after the platform, and destroyed
+    before it.
+    """
+
+    kubernetes_provider: kubernetes.Provider | None
+    """Provider of all children, made of `kubeconfig` and `context`. None without them, or with a provider of yours."""
+
+    installed: InstalledParts | None
+    """Check of the parts that somebody else installed, and record of our own. None for a platform without parts."""
+
+    definitions: PrometheusDefinitions | None
+    """Definitions of Prometheus' operator. None where the platform installs no kube-prometheus-stack."""
+
+    parts: Mapping[str, ChartComponent]
+    """Parts of our own, by their keys in the spec: `platform.parts["gpu_operator"].release`."""
+
+    shared_storage: SharedStorage | None
+    """Shared volume of jails. None where clusters name theirs."""
+
+    access: KubernetesAccess
+    """Access to the Kubernetes, as the program gives it."""
+
+    provided: ProvidedSpec
+    """Names of resources and classes that a SlurmCluster takes as defaults."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        args: SlurmPlatformArgs | PlatformSpec | Mapping[str, Any] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+        **kwargs: Unpack[SlurmPlatformArgs],
+    ) -> None:
+        """Create the platform.
+
+        Args:
+            resource_name: Name of the component.
+            args: The platform's description, as in a stack's configuration.
+            opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
+            kwargs: The same keys as `args`; these win.
+
+        Raises:
+            InvalidPlatformError: The description has problems. All of them are in one message.
+        """
+        name = resource_name
+        spec, access = _understood(name, args, kwargs)
+        require_charts(spec, f"Platform {name!r}")
+        super().__init__("soperator-pulumi:index:Platform", name, {}, opts)
+        self.access = access
+        scope = self._create_scope(name, access, opts)
+        self.installed = check_installed(name, scope, spec)
+        self.parts = self._create_parts(
+            name, scope if self.installed is None else scope.following(self.installed), spec
+        )
+        self.shared_storage = self._create_storage(name, scope, spec)
+        self.provided = provided_by(spec)
+        self.register_outputs(self.outputs)
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """Outputs of the component for programs in other languages, by their names there."""
+        return {
+            "gpuResource": self.provided.gpu_resource,
+            "rdmaResources": [*self.provided.rdma_resources],
+            "runtimeClass": self.provided.runtime_class,
+            "storageClass": self.provided.storage_class,
+            "staticVolume": self.provided.static_volume,
+            "existingClaim": self.provided.existing_claim,
+            "sizeGib": self.provided.size_gib,
+            "kubePrometheusStack": self.provided.kube_prometheus_stack,
+            "mariadbOperator": self.provided.mariadb_operator,
+        }
+
+    def _create_scope(self, name: str, access: KubernetesAccess, opts: pulumi.ResourceOptions | None) -> PartScope:
+        """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
+        self.kubernetes_provider = None
+        provider = self.get_provider("kubernetes:core/v1:Pod")
+        depends_on = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+        scope = PartScope(self, provider, access, depends_on)
+        if provider is not None or not access:
+            return scope
+        self.kubernetes_provider = kubernetes.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=access.secret_kubeconfig(),
+            context=access.context,
+            # Without it, another address or CA of the same Kubernetes would install everything again.
+            cluster_identifier=f"{pulumi.get_project()}.{pulumi.get_stack()}.{name}",
+            enable_secret_mutable=True,  # a changed Secret is changed in place
+            opts=scope.options(),
+        )
+        return PartScope(self, self.kubernetes_provider, access, depends_on)
+
+    def _create_storage(self, name: str, scope: PartScope, spec: PlatformSpec) -> SharedStorage | None:
+        if spec.shared_storage is None:
+            return None
+        return SharedStorage(f"{name}-shared-storage", spec.shared_storage, scope.options(), scope=scope)
+
+    def _create_parts(self, name: str, scope: PartScope, spec: PlatformSpec) -> dict[str, ChartComponent]:
+        """Create the parts of our own in their order."""
+        created: dict[str, ChartComponent] = {}
+        ours = {each: part for each in BEFORE if (part := spec.part(each)) is not None and not part.exists}
+        self.definitions = self._create_definitions(name, scope, spec.kube_prometheus_stack)
+        first = scope if self.definitions is None else scope.following(self.definitions)
+        for key, part in ours.items():
+            after = first.following(*(created[each] for each in BEFORE[key] if each in created))
+            resource_name = f"{name}-{key.replace('_', '-')}"
+            if isinstance(part, KubePrometheusStackSpec):
+                created[key] = KubePrometheusStack(
+                    resource_name, part, after.options(), scope=after, definitions=self.definitions
+                )
+            else:
+                created[key] = COMPONENTS[key](resource_name, part, after.options(), scope=after)
+        return created
+
+    def _create_definitions(
+        self, name: str, scope: PartScope, stack: KubePrometheusStackSpec | None
+    ) -> PrometheusDefinitions | None:
+        """Create the definitions of monitors, which Cilium has before there is a network for Prometheus' pods."""
+        if stack is None or stack.exists:
+            return None
+        return PrometheusDefinitions(f"{name}-prometheus-definitions", stack, scope.options(), scope=scope)
+
+
+def _understood(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple[PlatformSpec, KubernetesAccess]:
+    """Return the checked spec, and the access to its Kubernetes."""
+    described = dict(args) if isinstance(args, Mapping) else {}
+    given = {**described, **kwargs}
+    access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
+    where = f"Platform {component!r}"
+    if isinstance(args, PlatformSpec):
+        if given:
+            problems = [Problem(key, "given beside a PlatformSpec. Put it there.") for key in sorted(given)]
+            raise InvalidPlatformError(where, problems)
+        return parse_platform(args, where), access
+    return parse_platform(given if args is None or isinstance(args, Mapping) else args, where), access

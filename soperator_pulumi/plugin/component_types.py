@@ -1,0 +1,28 @@
+"""Components of the package, as other languages have them."""
+
+from dataclasses import dataclass
+
+from soperator_pulumi.lifecycle.resource import PACKAGE
+from soperator_pulumi.plugin.property_types import ObjectType
+
+
+@dataclass(frozen=True)
+class ComponentType:
+    """A component: its name, its description, and its properties."""
+
+    name: str
+    description: str
+    inputs: ObjectType
+    outputs: ObjectType
+    needed: frozenset[str] = frozenset()
+    """Inputs that a program must give, besides those that the type requires."""
+
+    @property
+    def token(self) -> str:
+        """Type of the component in programs and states."""
+        return f"{PACKAGE}:index:{self.name}"
+
+    @property
+    def required(self) -> frozenset[str]:
+        """Inputs that a program must give, by their names in Python."""
+        return self.needed | {each.name for each in self.inputs.properties if each.required}

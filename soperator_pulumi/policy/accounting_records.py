@@ -1,0 +1,32 @@
+"""Policy on the records of accounting: a database of a cluster's own is dumped."""
+
+from collections.abc import Iterator, Sequence
+
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.value_tree import look
+from soperator_pulumi.policy.view import ResourceView
+
+
+def _dumped(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    dumped = {
+        str(each.namespace)
+        for each in patched(resources)
+        if each.kind == "CronJob" and each.part == "AccountingDumps" and look(each.props, "spec", "suspend") is not True
+    }
+    for each in resources:
+        if each.kind == "StatefulSet" and each.part == "Database" and str(each.namespace) not in dumped:
+            yield Finding(each, (), "no CronJob of this stack dumps this database: its records are on one volume")
+
+
+ACCOUNTING_DUMPS = StackPolicy(
+    name="accounting-dumps",
+    description="The accounting database of a cluster's own is dumped to another volume.",
+    violated_by="`accounting` with a database of the cluster's own and without `dump`; a suspended CronJob",
+    cure="Give the cluster accounting.dump, as in `dump: {}`, or an external database that is backed up elsewhere.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("data", "accounting"),
+    check=_dumped,
+)

@@ -1,0 +1,106 @@
+"""Policies on charts: one version each, and namespaces whose pods may be privileged with a reason."""
+
+import re
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.stack_rules import Reason
+from soperator_pulumi.policy.value_tree import UNKNOWN, look
+from soperator_pulumi.policy.view import CLUSTER_PART, ResourceView
+
+REASON_ANNOTATION = "soperator-pulumi/privileged-because"
+"""Annotation with the reason of privileged pods, on namespaces of a platform, and on those of users."""
+
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_ONE_VERSION = re.compile(r"v?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_CHARTS = ("helm.sh/v3:Release", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
+_DIGEST = "@sha256:"
+
+
+def _charts(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    if resource.type.removeprefix("kubernetes:") not in _CHARTS:
+        return
+    chart, version = look(resource.props, "chart"), look(resource.props, "version")
+    if chart is None and version is None:  # a v3 Chart renders in the program, and registers none of its arguments
+        yield Finding(
+            resource, ("version",), "not among its inputs, so that no policy knows which version is installed"
+        )
+    elif UNKNOWN in (chart, version):
+        yield not_known(resource, ("version",))
+    elif version is None and not _is_fixed(str(chart), resource):
+        yield Finding(resource, ("version",), "missing: the repository decides which version is installed")
+    elif version is not None and not _ONE_VERSION.fullmatch(str(version)):
+        yield Finding(resource, ("version",), "a range: the repository decides which version is installed")
+
+
+def _is_fixed(chart: str, resource: ResourceView) -> bool:
+    """Return True for a chart in a file, which is one version, and for one with a digest.
+
+    Helm reads `a/b` as the chart b of the repository a that the user has added, where there is no such file.
+    """
+    if chart.startswith("oci://"):
+        return _DIGEST in chart
+    in_repository = look(resource.props, "repositoryOpts", "repo") is not None
+    return not in_repository and (chart.startswith(("/", "./", "../")) or chart.endswith(".tgz"))
+
+
+PINNED_CHARTS = ResourcePolicy(
+    name="pinned-charts",
+    description="Charts of Helm are installed in one version.",
+    violated_by="a `Release` or `Chart` without `version`, or with a range such as `^1.2`; a `Chart` of helm/v3, "
+    "which shows no version",
+    cure="Give the version of the chart, such as 1.21.2, or a chart in a file: ./charts/name. In place of a Chart of "
+    "helm/v3 take a Release, or a Chart of helm/v4.",
+    levels=levels("advisory", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("charts", "supply chain"),
+    check=_charts,
+)
+
+
+class PrivilegedNamespaceSettings(PolicySettings):
+    """Settings of `privileged-namespaces`."""
+
+    allowed: dict[str, Reason] = Field(default_factory=dict)
+    """Namespaces whose pods may be privileged, each with the reason. Default: none, besides those of clusters, whose
+    containers are not privileged, and those with the annotation `soperator-pulumi/privileged-because`."""
+
+
+def _namespaces(
+    resource: ResourceView, _run: Circumstances, settings: PrivilegedNamespaceSettings
+) -> Iterator[Finding]:
+    if (
+        not resource.is_kubernetes
+        or resource.kind != "Namespace"
+        or resource.is_made_by(CLUSTER_PART, suffix="-namespace")
+    ):
+        return
+    level = look(resource.labels, _ENFORCE)
+    where = ("metadata", "labels", _ENFORCE)
+    if UNKNOWN in (resource.labels, level):
+        yield not_known(resource, where)
+    elif level == "privileged":
+        reason = look(resource.props, "metadata", "annotations", REASON_ANNOTATION)
+        name = look(resource.props, "metadata", "name")
+        if reason is UNKNOWN:
+            yield not_known(resource, where)
+        elif not str(reason or "").strip() and str(name) not in settings.allowed:
+            yield Finding(resource, where, "pods of this namespace may be privileged, without a reason")
+
+
+PRIVILEGED_NAMESPACES = ResourcePolicy(
+    name="privileged-namespaces",
+    description="Pods may be privileged where an operator needs it alone, and the namespace has the reason.",
+    violated_by="a Namespace with `pod-security.kubernetes.io/enforce: privileged` and without the annotation "
+    "`soperator-pulumi/privileged-because`",
+    cure="Enforce the level baseline or restricted; or give the reason in the annotation "
+    "soperator-pulumi/privileged-because of the namespace, or in the settings of this policy.",
+    levels=levels("advisory", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("namespaces", "security"),
+    settings=PrivilegedNamespaceSettings,
+    check=_namespaces,
+)

@@ -1,0 +1,43 @@
+"""Generic resources (GRES) of Slurm in files and registrations, from the GPUs of node sets."""
+
+from collections.abc import Sequence
+
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.gpus import GpusSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
+
+
+def gres_types(spec: ClusterSpec) -> tuple[str, ...]:
+    """Return slurm.conf's GresTypes."""
+    gpus = _all(spec)
+    return (*(["gpu"] if gpus else []), *(["shard"] if any(each.shards for each in gpus) else []))
+
+
+def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
+    """Return the share of a node's CPUs and memory by GPU, for jobs that request GPUs and nothing else.
+
+    Args:
+        members: Node sets of a partition. The smallest share fits all of their nodes.
+    """
+    with_gpus = [(each, each.gpus.total) for each in members if each.gpus]
+    if not with_gpus:
+        return {}
+    shares = {
+        "DefCpuPerGPU": min(each.cpus // count for each, count in with_gpus),
+        "DefMemPerGPU": min(each.memory_mib // count for each, count in with_gpus),
+    }
+    # A share of 0 is none. With 1 in its place no job could have all GPUs of a node.
+    return {name: str(share) for name, share in shares.items() if share}
+
+
+def start_arguments(gpus: GpusSpec | None) -> list[str]:
+    """Return what a pod must find at its start, as arguments of start.sh."""
+    if gpus is None:
+        return []
+    files = f"gpus={gpus.vendor.name.lower()}:{gpus.count}:{gpus.type or ''}"
+    instances = [f"mig={profile}:{count}" for profile, count in sorted(gpus.mig.items())]
+    return [files, *instances, *([f"shards_per_gpu={gpus.shards_per_gpu}"] if gpus.shards_per_gpu else [])]
+
+
+def _all(spec: ClusterSpec) -> list[GpusSpec]:
+    return [each.gpus for each in spec.node_sets if each.gpus]

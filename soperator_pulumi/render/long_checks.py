@@ -1,0 +1,93 @@
+"""Settings of the long checks: a JSON file each, which their CronJobs' pods read."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.health_checks import DEFAULTS, UndrainRule
+from soperator_pulumi.spec.long_checks import (
+    LONG_DEFAULTS,
+    LongCheck,
+    LongCheckSpec,
+    LongNeeds,
+    applies,
+    first_checks,
+    long_limit,
+)
+from soperator_pulumi.spec.node_health import merged_checks
+from soperator_pulumi.spec.node_set import NodeSetSpec
+
+FORMAT = 1
+"""Format of the files (`images/health/long_checks/long_settings.py`)."""
+
+
+def enabled_checks(spec: ClusterSpec) -> dict[LongCheck, LongCheckSpec]:
+    """Return the long checks that are switched on and have nodes."""
+    checks = spec.health.long_checks
+    return {name: check for name, check in checks.items() if check.enabled and [*_node_sets(spec, name)]}
+
+
+def long_check_files(spec: ClusterSpec) -> dict[str, str]:
+    """Return the files of the ConfigMap: the settings of each check."""
+    return {
+        f"{name}.json": json.dumps(long_settings(spec, name, check), indent=1) + "\n"
+        for name, check in enabled_checks(spec).items()
+    }
+
+
+def long_settings(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec) -> dict[str, Any]:
+    """Return the settings of a check."""
+    defaults = LONG_DEFAULTS[name]
+    return {
+        "format": FORMAT,
+        "check": name.value,
+        "program": defaults.program,
+        "unit": defaults.unit,
+        "size": check.group or defaults.size,
+        "nodes_per_run": check.nodes_per_run,
+        "every_seconds": check.every.total_seconds(),
+        "start_seconds": check.start_within.total_seconds(),
+        "time_limit_seconds": time_limit_seconds(name, check),
+        "action": check.action.value,
+        "undrain": check.undrain.value,
+        "verifies": [*_verified(spec)],
+        "settle_seconds": 2 * spec.health.interval.total_seconds() + spec.health.timeout.total_seconds(),
+        "node_sets": {each.name: _limits(spec, name, check, each) for each in _node_sets(spec, name)},
+        "partition": check.partition or "",
+        "qos": check.qos or "",
+        "reservation": check.reservation or "",
+        "nice": check.nice,
+        "user": layout.HEALTH_USER,
+        "uid": layout.HEALTH_UID,
+        "folder": layout.HEALTH_FOLDER,
+        "arguments": {**defaults.arguments, **check.arguments},
+    }
+
+
+def time_limit_seconds(name: LongCheck, check: LongCheckSpec) -> float:
+    """Return the time limit of a check's jobs."""
+    if check.time_limit is not None:
+        return check.time_limit.total_seconds()
+    return LONG_DEFAULTS[name].time_limit_minutes * 60
+
+
+def _verified(spec: ClusterSpec) -> Iterator[str]:
+    """Yield the quick checks whose drains wait for a longer test."""
+    if spec.health.enabled:
+        for name, change in merged_checks(spec.health).items():
+            if change.enabled and (change.undrain or DEFAULTS[name].undrain) is UndrainRule.VERIFY:
+                yield name.value
+
+
+def _node_sets(spec: ClusterSpec, name: LongCheck) -> Iterator[NodeSetSpec]:
+    """Return the node sets that a check is for."""
+    return (each for each in spec.node_sets if applies(name, each))
+
+
+def _limits(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec, node_set: NodeSetSpec) -> dict[str, Any]:
+    limit = long_limit(name, check.limit, node_set.gpus.type if node_set.gpus else None)
+    gpus = node_set.gpus.count if node_set.gpus and LONG_DEFAULTS[name].needs is LongNeeds.NVIDIA else 0
+    first = first_checks(spec.health.long_checks, node_set) if spec.health.verify_new_nodes else []
+    return {"alone": limit, "together": limit, "gpus": gpus, "first": [each.value for each in first]}

@@ -1,0 +1,128 @@
+"""Settings of the quick checks: a JSON file a node set, which its pods read each round, and the lines of slurm.conf."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.jail import submounts
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.gpus import Vendor
+from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, HealthCheck, Needs, allowed, default_limit
+from soperator_pulumi.spec.node_health import CheckSpec, HealthSpec, merged_checks
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.submount import SubmountRole
+from soperator_pulumi.spec.types.quantity import amount
+
+_MIB = 1024**2
+
+FORMAT = 1
+"""Format of the files (`images/health/node_health/check_settings.py`)."""
+
+PROGRAM_FILE = "program.sh"
+
+
+def health_files(spec: ClusterSpec) -> dict[str, str]:
+    """Return the files of the ConfigMap: the settings of each node set, and the user's own program."""
+    settings = {f"{each.name}.json": _json(node_settings(spec, each)) for each in spec.node_sets}
+    program = spec.health.program
+    return {**settings, **({PROGRAM_FILE: program.script} if program and spec.health.enabled else {})}
+
+
+def health_parameters(health: HealthSpec) -> dict[str, str]:
+    """Return the parameters of slurm.conf that have slurmd run the checks; none where they are off."""
+    if not health.enabled:
+        return {}
+    states = [*health.node_states, *(["CYCLE"] if health.spread else [])]
+    return {
+        "HealthCheckProgram": layout.HEALTH_CHECK,
+        "HealthCheckInterval": f"{health.interval.total_seconds():.0f}",
+        "HealthCheckNodeState": ",".join(dict.fromkeys(states)),
+    }
+
+
+def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
+    """Return the settings of a node set's checks."""
+    health, gpus = spec.health, node_set.gpus
+    return {
+        "format": FORMAT,
+        "seconds": health.timeout.total_seconds(),
+        "interval_seconds": health.interval.total_seconds(),
+        "gpus": gpus.count if gpus and not gpus.mig else 0,
+        "gpu_type": (gpus.type or "") if gpus else "",
+        "memory_mib": _own_memory_mib(node_set),
+        "volumes": [*_volumes(spec)],
+        "jail": layout.ACTIVE_TREE,
+        "program": ["/bin/sh", f"{layout.HEALTH_SETTINGS}/{PROGRAM_FILE}"] if health.program else [],
+        "program_seconds": health.program.timeout.total_seconds() if health.program else 0,
+        "checks": {name.value: each for name, each in _checks(health, node_set)} if health.enabled else {},
+    }
+
+
+def _own_memory_mib(node_set: NodeSetSpec) -> int:
+    """Return the memory that is the pod's alone: what Slurm schedules, or less where the pod requests less."""
+    if node_set.pod_resources is None:
+        return node_set.memory_mib
+    return min(node_set.memory_mib, int(amount(node_set.pod_resources.requests.memory or "0") / _MIB))
+
+
+def _checks(health: HealthSpec, node_set: NodeSetSpec) -> Iterator[tuple[HealthCheck, dict[str, Any]]]:
+    """Yield the checks that apply to a node set, in the order of their defaults."""
+    changes = merged_checks(health)
+    for name in DEFAULTS:
+        limit = _limit(name, changes[name], node_set)
+        has_limit = DEFAULTS[name].bound is Bound.NONE or limit is not None
+        if changes[name].enabled and has_limit and _applies(DEFAULTS[name].needs, health, node_set):
+            yield name, _settings(name, changes[name], limit)
+
+
+def _applies(needs: Needs, health: HealthSpec, node_set: NodeSetSpec) -> bool:
+    gpus = node_set.gpus if node_set.gpus and node_set.gpus.vendor is Vendor.NVIDIA else None
+    return {
+        Needs.ALL: True,
+        Needs.NVIDIA: gpus is not None,
+        Needs.WHOLE_GPUS: gpus is not None and gpus.count > 0 and not gpus.mig,
+        Needs.RDMA: node_set.rdma is not None,
+        Needs.PROGRAM: health.program is not None,
+    }[needs]
+
+
+def _limit(name: HealthCheck, change: CheckSpec, node_set: NodeSetSpec) -> float | None:
+    if name is HealthCheck.GPU_COUNT:
+        return node_set.gpus.count if node_set.gpus else None
+    gpu_type = node_set.gpus.type if node_set.gpus else None
+    return default_limit(name, gpu_type) if change.limit is None else change.limit
+
+
+def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict[str, Any]:
+    defaults = DEFAULTS[name]
+    every = defaults.every_minutes * 60 if change.every is None else change.every.total_seconds()
+    return {
+        "limit": limit,
+        "allowed": allowed(name, limit),
+        "action": (change.action or defaults.action).value,
+        "undrain": (change.undrain or defaults.undrain).value,
+        "failures": change.failures or defaults.failures,
+        "passes": change.passes or defaults.passes,
+        "every_seconds": every,
+        "states": [each.value for each in change.node_use or defaults.uses],
+    }
+
+
+def _volumes(spec: ClusterSpec) -> Iterator[dict[str, Any]]:
+    """Yield the volumes of a worker. A directory of the machine may be a mount of shared storage: it counts as such."""
+    mounted = submounts(spec, SubmountRole.WORKER)
+    replaced = {each.path for each in mounted}
+    for path in (layout.RUN_DIR, layout.SPOOL_DIR, layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR):
+        if path not in replaced:
+            yield {"path": path, "shared": False, "read_only": False}
+    for path in (layout.JAIL_DIR, layout.HOMES_DIR):
+        if path not in replaced:
+            yield {"path": path, "shared": True, "read_only": False}
+    for each in mounted:
+        own = each.scratch_gib is not None or each.memory_gib is not None
+        yield {"path": each.path, "shared": not own, "read_only": each.read_only}
+
+
+def _json(settings: dict[str, Any]) -> str:
+    return json.dumps(settings, indent=1) + "\n"

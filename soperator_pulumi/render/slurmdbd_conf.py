@@ -1,0 +1,94 @@
+"""slurmdbd.conf, the slurm.conf of slurmdbd's own pod, and the lines of slurm.conf that lead to slurmdbd."""
+
+from collections.abc import Mapping
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.gres import gres_types
+from soperator_pulumi.render.layout import HEADER, lines
+from soperator_pulumi.render.passwords import quoted_password
+from soperator_pulumi.render.tokens import token_lines
+from soperator_pulumi.spec.accounting import AccountingSpec
+from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.rest import RestSpec
+
+_PURGES = {
+    "events": "Event",
+    "jobs": "Job",
+    "reservations": "Resv",
+    "steps": "Step",
+    "suspends": "Suspend",
+    "transactions": "TXN",
+    "usage": "Usage",
+}
+"""Kinds of records, with their names in slurmdbd.conf(5)."""
+
+QUEUED_MESSAGES = 100_000
+"""Messages that slurmctld keeps for a slurmdbd that does not answer: those of 20,000 to 30,000 jobs of one step, in
+some 100 MB. Beyond, slurmctld discards the starts of jobs and steps first (MaxDBDMsgs in slurm.conf(5))."""
+
+
+def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
+    """Return the parameters of slurm.conf for accounting."""
+    accounting = spec.accounting
+    if accounting is None:
+        return {"AccountingStorageType": "accounting_storage/none"}
+    settings = {
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+        "AccountingStorageHost": layout.ACCOUNTING_HOST,
+        "AccountingStoragePort": str(layout.SLURMDBD_PORT),
+        "AccountingStorageTRES": ",".join(f"gres/{kind}" for kind in gres_types(spec)),
+        "AccountingStorageEnforce": ",".join(accounting.enforce),
+        "AccountingStoreFlags": ",".join(accounting.store),
+    }
+    return {name: value for name, value in settings.items() if value}
+
+
+def slurmdbd_conf(accounting: AccountingSpec, password: str, rest: RestSpec | None = None) -> str:
+    """Return slurmdbd.conf, which is secret as it holds the database's password."""
+    external = accounting.database.external
+    settings = {
+        "AuthType": "auth/munge",
+        **token_lines(rest, layout.SLURMDBD_DIR),
+        "DbdHost": layout.ACCOUNTING_HOST,
+        "DbdPort": str(layout.SLURMDBD_PORT),
+        "SlurmUser": "slurm",
+        "DebugLevel": "info",
+        # Without it, sacctmgr records Bob as bob, and slurmctld never finds Bob's associations (slurmdbd.conf(5)).
+        "Parameters": "PreserveCaseUser",
+        "PidFile": f"{layout.SLURMDBD_DIR}/slurmdbd.pid",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": str(external.host) if external else layout.DATABASE_HOST,
+        "StoragePort": str(external.port if external else layout.DATABASE_PORT),
+        "StorageLoc": external.database if external else layout.DATABASE_NAME,
+        "StorageUser": external.user if external else layout.DATABASE_USER,
+        "StoragePass": quoted_password(password),
+        **({"StorageParameters": f"SSL_CA={layout.DATABASE_AUTHORITY}"} if external and external.authority else {}),
+        **{
+            f"Purge{_PURGES[kind]}After": age.replace(" ", "")
+            for kind, age in accounting.purge.model_dump(exclude_none=True).items()
+        },
+    }
+    return lines(HEADER, *_settings(settings))
+
+
+def client_conf(spec: ClusterSpec) -> str:
+    """Return the slurm.conf of slurmdbd's pod, for sacctmgr beside it."""
+    return lines(
+        HEADER,
+        *_settings(
+            {
+                "ClusterName": spec.name,
+                "SlurmctldHost": layout.CONTROLLER_HOST,
+                "SlurmUser": "slurm",
+                "AuthType": "auth/munge",
+                "CredType": "cred/munge",
+                "AccountingStorageType": "accounting_storage/slurmdbd",
+                "AccountingStorageHost": layout.ACCOUNTING_HOST,
+                "AccountingStoragePort": str(layout.SLURMDBD_PORT),
+            }
+        ),
+    )
+
+
+def _settings(settings: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]

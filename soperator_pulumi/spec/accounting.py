@@ -1,0 +1,232 @@
+"""Accounting: slurmdbd, and the database that holds the records of jobs and the limits of accounts."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.accounting_database import DatabasePassword, ExternalDatabaseSpec, OperatorDatabaseSpec
+from soperator_pulumi.spec.accounting_dump import DumpSpec
+from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.storage import VolumeSpec
+from soperator_pulumi.spec.types.names import SlurmAccount
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.user import UserSpec
+from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
+from soperator_pulumi.spec.validation.partial import known
+
+NONE = "none"
+"""The word for no accounting."""
+
+Age = Annotated[
+    str,
+    Matches(
+        r"[1-9][0-9]{0,4} (hours|days|months)",
+        'needs a number and a unit of slurmdbd.conf, such as "24 months", "90 days" or "72 hours".',
+    ),
+]
+"""Age of records: `"24 months"`."""
+
+
+class Enforce(StrEnum):
+    """A rule of AccountingStorageEnforce, by which slurmctld refuses or holds jobs."""
+
+    ASSOCIATIONS = "associations"
+    """Refuse jobs of users without an association."""
+    LIMITS = "limits"
+    """Hold jobs beyond a limit of their association. Includes associations."""
+    QOS = "qos"
+    """Refuse jobs that request a QoS which their association does not have. Includes associations."""
+    SAFE = "safe"
+    """Start a job only if its whole run fits into the limits of its association. Includes limits."""
+    WCKEYS = "wckeys"
+    """Refuse jobs without a workload characterization key that their user has. Includes associations."""
+
+
+class StoredPart(StrEnum):
+    """A part of jobs that AccountingStoreFlags adds to their records."""
+
+    JOB_SCRIPT = "job_script"
+    JOB_ENV = "job_env"
+    JOB_COMMENT = "job_comment"
+    JOB_EXTRA = "job_extra"
+
+
+class UnknownUsers(StrEnum):
+    """Treatment of users that are not in the spec, as they were added inside the jail."""
+
+    ADD = "add"
+    """Give them an association with the default account."""
+    REFUSE = "refuse"
+    """Give them none: where associations are enforced, their jobs are refused until an administrator adds them."""
+
+
+class DatabaseVolume(VolumeSpec):
+    """The volume (ReadWriteOnce) with the data of MariaDB."""
+
+    size_gib: Annotated[int, whole(1, 1_048_576)] = 20
+    """Size in GiB. Default: 20, room for some ten million jobs."""
+
+
+class OwnDatabaseSpec(Scheduled):
+    """A MariaDB in the cluster's namespace."""
+
+    storage: DatabaseVolume = DatabaseVolume()
+    """The volume (ReadWriteOnce) with its data, kept in a `destroy` as those of `storage` are."""
+    password: DatabasePassword | None = None
+    """Password of slurmdbd's user. Default: generated."""
+    password_version: Annotated[int, whole(1, 1_000_000)] = 1
+    """Number of the generated password: with another number another one is generated, and takes the place of the former
+    one without a lost record. Default: 1."""
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="250m", memory="1Gi"), limits=ResourceAmounts(memory="4Gi")
+    )
+    """Resources of MariaDB's container. Half of its memory limit is the buffer pool of InnoDB. Default: a quarter of a
+    CPU and 1 GiB, at most 4 GiB of memory."""
+
+
+class DatabaseSpec(Model):
+    """The database of accounting: at most one of its keys. Default: a MariaDB of the cluster's own."""
+
+    own: OwnDatabaseSpec | None = None
+    """A MariaDB in the cluster's namespace, from our own image."""
+    mariadb_operator: OperatorDatabaseSpec | None = None
+    """A MariaDB of mariadb-operator in the cluster's namespace."""
+    external: ExternalDatabaseSpec | None = None
+    """A MariaDB or MySQL elsewhere."""
+
+
+class SlurmdbdSpec(Scheduled):
+    """The pod that runs slurmdbd."""
+
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="100m", memory="256Mi"), limits=ResourceAmounts(memory="2Gi")
+    )
+    """Resources of slurmdbd's container. Default: a tenth of a CPU and 256 MiB, at most 2 GiB of memory."""
+
+
+class PurgeSpec(Model):
+    """Ages at which slurmdbd deletes records, by their kind. Default: never."""
+
+    jobs: Age | None = None
+    """Age of jobs."""
+    steps: Age | None = None
+    """Age of steps."""
+    events: Age | None = None
+    """Age of events of nodes."""
+    reservations: Age | None = None
+    """Age of reservations."""
+    suspends: Age | None = None
+    """Age of suspensions of jobs."""
+    transactions: Age | None = None
+    """Age of changes of accounts, users and limits."""
+    usage: Age | None = None
+    """Age of the sums of usage, from which sreport answers."""
+
+
+class AccountingSpec(Model):
+    """Accounting by slurmdbd."""
+
+    database: DatabaseSpec = DatabaseSpec()
+    """The database. Default: a MariaDB of the cluster's own."""
+    enforce: tuple[Enforce, ...] = ()
+    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none, jobs of everybody run
+    and are recorded."""
+    store: tuple[StoredPart, ...] = ()
+    """Parts of jobs to record besides their resources (AccountingStoreFlags). Default: none."""
+    default_account: SlurmAccount = "default"
+    """Account of users for whom neither the spec nor an administrator names another one. Default: "default"."""
+    unknown_users: UnknownUsers = UnknownUsers.ADD
+    """Treatment of users that were added inside the jail. Default: add."""
+    purge: PurgeSpec = PurgeSpec()
+    """Ages at which records are deleted. Default: never."""
+    dump: DumpSpec | None = None
+    """Dumps of the cluster's own database to a volume, by a schedule. Default: none."""
+    cluster_id: Annotated[int, whole(1, 65_535)] | None = None
+    """Id of this cluster in a database that has records of its jobs already, as slurmctld names it when it ends with
+    CLUSTER ID MISMATCH. It confirms that the records are this cluster's, after a restore for example. Default:
+    slurmctld does not start on such a database."""
+    slurmdbd: SlurmdbdSpec = SlurmdbdSpec()
+    """The pod that runs slurmdbd."""
+
+    @property
+    def own(self) -> OwnDatabaseSpec | None:
+        """The cluster's own MariaDB; None with another database."""
+        if known(self.database.mariadb_operator, self.database.external) and (
+            self.database.mariadb_operator is not None or self.database.external is not None
+        ):
+            return None
+        return self.database.own or OwnDatabaseSpec()
+
+
+def _word(value: object) -> object:
+    """Take the word for no accounting. An empty key is no choice."""
+    if value == NONE:
+        return None
+    if value is None:
+        raise refused('needs "none", or a mapping that describes accounting; leave the key out for the defaults.')
+    return value
+
+
+Accounting = Annotated[
+    AccountingSpec | None, BeforeValidator(_word, json_schema_input_type=AccountingSpec | Literal["none"])
+]
+"""Accounting, or `none`."""
+
+
+def problems(accounting: AccountingSpec | None, images: ImagesSpec, users: tuple[UserSpec, ...]) -> Iterator[Problem]:
+    """Yield problems between the fields of accounting, and with the images and users of the cluster."""
+    if not known(accounting):
+        return
+    if accounting is None:
+        for index, user in enumerate(users):
+            if known(user.accounts) and user.accounts:
+                yield Problem(f"users[{index}].accounts", f'given with accounting: "{NONE}". Remove one.')
+        return
+    images_needed = ("accounting", "database") if accounting.own is not None else ("accounting",)
+    for name in images_needed:
+        if known(images) and getattr(images, name) is None:
+            text = f'missing: accounting needs it. Give it, as `make images` prints it, or set accounting: "{NONE}".'
+            yield Problem(f"images.{name}", text)
+    yield from _database_problems(accounting)
+
+
+def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:
+    database = accounting.database
+    kinds = {"own": database.own, "mariadb_operator": database.mariadb_operator, "external": database.external}
+    if known(*kinds.values()) and len(given := [kind for kind, value in kinds.items() if value is not None]) > 1:
+        yield Problem("accounting.database", f"has {' and '.join(given)}. Give one of them.")
+    own, dump = accounting.database.own, accounting.dump if known(accounting.dump) else None
+    if own is not None:
+        yield from _volume_problems("accounting.database.own.storage", own.storage)
+        if known(own.password, own.password_version) and own.password is not None and own.password_version != 1:
+            text = "given together with password, whose Secret has the password. Remove one, or change the Secret."
+            yield Problem("accounting.database.own.password_version", text)
+    if dump is not None:
+        yield from _volume_problems("accounting.dump.storage", dump.storage)
+        if accounting.own is None:
+            text = "given, but the database is none of the cluster's own. Remove it; dump that database where it runs."
+            yield Problem("accounting.dump", text)
+
+
+def _volume_problems(path: str, volume: VolumeSpec) -> Iterator[Problem]:
+    if not known(volume.existing_claim) or volume.existing_claim is None:
+        return
+    for field in ("storage_class", "static_volume"):
+        if getattr(volume, field) is not None:
+            text = f"given together with {path}.existing_claim, whose volume is fixed. Remove one."
+            yield Problem(f"{path}.{field}", text)
+
+
+def roles(accounting: AccountingSpec | None) -> Iterator[tuple[str, DumpSpec | OwnDatabaseSpec | SlurmdbdSpec]]:
+    """Yield the roles of pods, with the paths of their fields."""
+    if not known(accounting) or accounting is None:
+        return
+    yield "accounting.slurmdbd", accounting.slurmdbd
+    if accounting.own is not None:
+        yield "accounting.database.own", accounting.own
+    if known(accounting.dump) and accounting.dump is not None:
+        yield "accounting.dump", accounting.dump

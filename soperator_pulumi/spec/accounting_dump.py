@@ -1,0 +1,40 @@
+"""Dumps of the accounting database to a volume, by a CronJob."""
+
+from typing import Annotated
+
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.validation.base import Matches, whole
+
+Schedule = Annotated[
+    str,
+    Matches(
+        r"@(hourly|daily|midnight|weekly|monthly)|[0-9*/,-]+( [0-9A-Za-z*/,-]+){4}",
+        'needs a schedule of cron with five fields, such as "30 1 * * *" for 01:30 UTC each day, or "@daily".',
+        max_length=100,
+    ),
+]
+"""Schedule of cron."""
+
+
+class DumpVolume(VolumeSpec):
+    """The volume (ReadWriteOnce) with the dumps."""
+
+    size_gib: Annotated[int, whole(1, MAX_GIB)] = 20
+    """Size in GiB. Default: 20. A compressed dump takes a tenth of the database."""
+
+
+class DumpSpec(Scheduled):
+    """Dumps of the database by a CronJob."""
+
+    schedule: Schedule = "30 1 * * *"
+    """Schedule of cron, in UTC. Default: each day at 01:30."""
+    keep: Annotated[int, whole(1, 10_000)] = 14
+    """Number of dumps to keep. An old one is removed once a new one is complete and has been checked. Default: 14."""
+    storage: DumpVolume = DumpVolume()
+    """The volume (ReadWriteOnce) with the dumps, kept in a `destroy` as those of `storage` are."""
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="100m", memory="128Mi"), limits=ResourceAmounts(memory="1Gi")
+    )
+    """Resources of the container that dumps. Default: a tenth of a CPU and 128 MiB, at most 1 GiB of memory."""

@@ -1,0 +1,370 @@
+"""Quick checks of nodes as data: subject, limit, action and the source of each.
+
+Sources by their short names: "NVIDIA" is NVIDIA's GPU Debug Guidelines, its manual of nvidia-smi and its Xid catalog;
+"Azure NHC" is the AzureHPC Node Health Checks; "GCM" is Meta's GPU Cluster Monitoring; "NVSentinel" is NVIDIA's.
+"Judgement" is ours. A check that reads a shared volume, or that an outage of slurmctld can fail, is logged alone: it
+would drain all nodes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class HealthAction(StrEnum):
+    """Consequence of a failed check."""
+
+    LOG = "log"
+    """A line in slurmd's log, and in the node's result."""
+    DRAIN = "drain"
+    """The node is drained as well."""
+    DRAIN_AND_REPLACE = "drain_and_replace"
+    """The node is drained, and its result asks for another machine."""
+
+
+class UndrainRule(StrEnum):
+    """End of a drain by a check."""
+
+    AUTO = "auto"
+    """The node undrains itself once the same check passes."""
+    VERIFY = "verify"
+    """The node asks for a longer test once the same check passes; it stays drained until somebody undrains it."""
+    NEVER = "never"
+    """The node stays drained until somebody undrains it."""
+
+
+class NodeUse(StrEnum):
+    """Use of a node while a check counts."""
+
+    IDLE = "idle"
+    """No step of a job runs."""
+    BUSY = "busy"
+    """A step of a job runs."""
+
+
+class HealthCheck(StrEnum):
+    """A quick check."""
+
+    GPU_TOOL = "gpu_tool"
+    """nvidia-smi is in the worker's container. Without it, no check of GPUs has a reading."""
+    GPU_QUERY = "gpu_query"
+    """nvidia-smi answers in time, and without an error."""
+    GPU_COUNT = "gpu_count"
+    """Number of GPUs that the driver sees."""
+    GPU_MODEL = "gpu_model"
+    """Product of each GPU, which contains the node set's `gpus.type`."""
+    GPU_XID = "gpu_xid"
+    """Errors of NVIDIA's driver since boot after which a GPU needs a reset (XID 48, 62, 64, 74, 79, 95, 119, 120, 140),
+    from the kernel's log."""
+    GPU_RECOVERY = "gpu_recovery"
+    """Action that the driver asks for: a reset, a reboot."""
+    GPU_ECC_UNCORRECTED = "gpu_ecc_uncorrected"
+    """Uncorrectable ECC errors of a GPU since its driver was loaded."""
+    GPU_ECC_CORRECTED = "gpu_ecc_corrected"
+    """Corrected ECC errors of a GPU since its driver was loaded."""
+    GPU_REMAP_FAILED = "gpu_remap_failed"
+    """Memory of a GPU that cannot be repaired any more."""
+    GPU_REMAP_PENDING = "gpu_remap_pending"
+    """Rows or pages of a GPU's memory that a reset takes out of use."""
+    GPU_SLOWDOWN = "gpu_slowdown"
+    """Clocks that the hardware lowers for heat or power (hw_slowdown, hw_thermal_slowdown, hw_power_brake_slowdown)."""
+    GPU_TEMPERATURE = "gpu_temperature"
+    """Degrees left until the GPU's own highest operating temperature, which each model reports itself."""
+    GPU_MEMORY_TEMPERATURE = "gpu_memory_temperature"
+    """Degrees left until the highest operating temperature of the GPU's memory."""
+    GPU_PCIE_WIDTH = "gpu_pcie_width"
+    """Lanes of a GPU's PCIe link: as many as card and slot have."""
+    GPU_PCIE_GENERATION = "gpu_pcie_generation"
+    """Generation of the PCIe link of a GPU at full clocks. An idle GPU lowers it to save power."""
+    GPU_PCIE_REPLAYS = "gpu_pcie_replays"
+    """PCIe packets of a GPU sent again in the last hour."""
+    GPU_PROCESSES = "gpu_processes"
+    """Processes on GPUs of a node without a job."""
+    GPU_MEMORY_USED = "gpu_memory_used"
+    """Memory of a GPU in use on a node without a job. Processes of other pods show by it alone."""
+    NVLINK_FABRIC = "nvlink_fabric"
+    """State of NVLink's fabric, which fabric manager completes."""
+    NVLINK_LINKS = "nvlink_links"
+    """Active NVLinks of each GPU on a board with NVLink; cards (PCIe, NVL) do not count."""
+    NVLINK_ERRORS = "nvlink_errors"
+    """Errors of one NVLink in the last hour."""
+    GPU_PEER_ACCESS = "gpu_peer_access"
+    """Access of each GPU to the memory of each other one."""
+    NETWORK_PORTS = "network_ports"
+    """Active ports of InfiniBand or RoCE adapters."""
+    NETWORK_PORT_LOST = "network_port_lost"
+    """Ports of InfiniBand or RoCE adapters that were active since the machine's boot and are no longer."""
+    NETWORK_RATE = "network_rate"
+    """Rate of each active port: not below its own before, nor below the limit."""
+    NETWORK_SYMBOL_ERRORS = "network_symbol_errors"
+    """Symbol errors of a port in the last hour."""
+    NETWORK_FLAPS = "network_flaps"
+    """Times that a port's link went down in the last hour. A restarted switch does the same on all of its nodes."""
+    NETWORK_RECEIVE_ERRORS = "network_receive_errors"
+    """Damaged packets that a port received in the last hour."""
+    MEMORY_AVAILABLE = "memory_available"
+    """Available memory of a node without a job, of the memory that Slurm schedules, or that its pod requests if that is
+    less."""
+    MEMORY_UNCORRECTED = "memory_uncorrected"
+    """Uncorrectable errors of the machine's memory since boot (EDAC)."""
+    MEMORY_CORRECTED = "memory_corrected"
+    """Corrected errors of the machine's memory in the last hour (EDAC)."""
+    VOLUMES = "volumes"
+    """The node's own volumes are mounted, answer in time, and take a file."""
+    VOLUME_SPACE = "volume_space"
+    """Used space of the node's own volumes on disks."""
+    VOLUME_INODES = "volume_inodes"
+    """Used inodes of the node's own volumes on disks."""
+    SHARED_MEMORY_USED = "shared_memory_used"
+    """Used space of /tmp and /dev/shm on a node without a job."""
+    SHARED_VOLUMES = "shared_volumes"
+    """The jail, the homes and volumes of submounts are mounted, and answer in time."""
+    JAIL = "jail"
+    """The jail has an active tree, which a job can enter."""
+    PROCESS_IDS = "process_ids"
+    """Process ids in use, of the machine or of the pod."""
+    CLOCK = "clock"
+    """Largest error of the clock by the kernel's own estimate; 16 s on a machine without a time service."""
+    KERNEL_NETWORK = "kernel_network"
+    """Failures of mlx5 adapters in the kernel's log in the last hour."""
+    KERNEL_DISK = "kernel_disk"
+    """Failures of EXT4, XFS and disks in the kernel's log in the last hour."""
+    KERNEL_MACHINE_CHECK = "kernel_machine_check"
+    """Machine check exceptions in the kernel's log in the last hour."""
+    KERNEL_KILLED_SLURM = "kernel_killed_slurm"
+    """slurmd or slurmstepd, killed for memory in the last hour, in the kernel's log."""
+    SLURMD = "slurmd"
+    """slurmd answers about itself."""
+    PROGRAM = "program"
+    """The program of `health.program` ends with status 0."""
+
+
+class Needs(StrEnum):
+    """Nodes to which a check applies."""
+
+    ALL = "all"
+    NVIDIA = "NVIDIA GPUs"
+    WHOLE_GPUS = "whole NVIDIA GPUs"
+    RDMA = "RDMA devices"
+    PROGRAM = "health.program"
+
+
+class Bound(StrEnum):
+    """Meaning of a limit."""
+
+    NONE = "none"
+    """The check has no number."""
+    EXACT = "exactly"
+    AT_MOST = "at most"
+    AT_LEAST = "at least"
+
+
+@dataclass(frozen=True)
+class CheckDefaults:
+    """Defaults of a check."""
+
+    needs: Needs
+    action: HealthAction
+    source: str
+    """Source of limit and action."""
+    bound: Bound = Bound.NONE
+    limit: float | None = None
+    """Limit. None with a bound: the node set's own number, or the check is off until a limit is given."""
+    unit: str = ""
+    allowed: str = "none"
+    """Allowed value of a check without a number, in words."""
+    by_gpu: Mapping[str, float] = field(default_factory=dict)
+    """Limits of GPU models, by the first part of `gpus.type` in lower case."""
+    failures: int = 2
+    """Rounds in a row that fail before the action: one sample may be wrong."""
+    passes: int = 3
+    """Rounds in a row that pass before the end of a drain."""
+    every_minutes: int = 1
+    uses: tuple[NodeUse, ...] = tuple(NodeUse)
+    undrain: UndrainRule = UndrainRule.AUTO
+    shared: bool = False
+    """A failure may be that of all nodes at once: the check never drains."""
+
+
+_LOG, _DRAIN, _REPLACE = HealthAction.LOG, HealthAction.DRAIN, HealthAction.DRAIN_AND_REPLACE
+_IDLE = (NodeUse.IDLE,)
+
+NVLINKS = {"v100": 6, "a100": 12, "a800": 8} | dict.fromkeys(
+    ("h100", "h200", "h800", "h20", "b200", "b300", "gb200", "gb300"), 18
+)
+"""NVLinks of a GPU on a board, by model: NVIDIA's architecture whitepapers of Volta, Ampere, Hopper and Blackwell."""
+
+DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
+    HealthCheck.GPU_TOOL: CheckDefaults(
+        Needs.NVIDIA, _LOG, "Judgement: jobs may have a driver without nvidia-smi", allowed="found"
+    ),
+    HealthCheck.GPU_QUERY: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "NVIDIA: a lost GPU makes nvidia-smi fail or hang", allowed="an answer"
+    ),
+    HealthCheck.GPU_COUNT: CheckDefaults(
+        Needs.WHOLE_GPUS, _DRAIN, "gpus.count of the node set; Azure NHC check_gpu_count", Bound.EXACT
+    ),
+    HealthCheck.GPU_MODEL: CheckDefaults(Needs.WHOLE_GPUS, _LOG, "gpus.type of the node set", every_minutes=60),
+    HealthCheck.GPU_XID: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "NVIDIA: errors whose action is a reset or a replacement", failures=1
+    ),
+    HealthCheck.GPU_RECOVERY: CheckDefaults(Needs.NVIDIA, _DRAIN, "NVIDIA: gpu_recovery_action, gpu_reset_status"),
+    HealthCheck.GPU_ECC_UNCORRECTED: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "Azure NHC, GCM: above 0", Bound.AT_MOST, 0, failures=1, undrain=UndrainRule.VERIFY
+    ),
+    HealthCheck.GPU_ECC_CORRECTED: CheckDefaults(
+        Needs.NVIDIA,
+        _LOG,
+        "Azure NHC: above 10,000; GCM: above 50 million",
+        Bound.AT_MOST,
+        10_000,
+        every_minutes=5,
+    ),
+    HealthCheck.GPU_REMAP_FAILED: CheckDefaults(
+        Needs.NVIDIA, _REPLACE, "NVIDIA: replace the GPU; Azure NHC: above 0", failures=1, undrain=UndrainRule.NEVER
+    ),
+    HealthCheck.GPU_REMAP_PENDING: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "NVIDIA: reset the GPU; Azure NHC: above 0", failures=1
+    ),
+    HealthCheck.GPU_SLOWDOWN: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "Azure NHC check_gpu_clock_throttling; five rounds: judgement", failures=5
+    ),
+    HealthCheck.GPU_TEMPERATURE: CheckDefaults(
+        Needs.NVIDIA, _LOG, "NVIDIA: the GPU's own limit; beyond it the hardware slows down", Bound.AT_LEAST, 0, "C"
+    ),
+    HealthCheck.GPU_MEMORY_TEMPERATURE: CheckDefaults(
+        Needs.NVIDIA, _LOG, "NVIDIA: the memory's own limit", Bound.AT_LEAST, 0, "C"
+    ),
+    HealthCheck.GPU_PCIE_WIDTH: CheckDefaults(Needs.NVIDIA, _DRAIN, "NVIDIA: GPU Debug Guidelines, PCIe"),
+    HealthCheck.GPU_PCIE_GENERATION: CheckDefaults(
+        Needs.NVIDIA, _LOG, "Judgement: power management lowers it on some machines", failures=3
+    ),
+    HealthCheck.GPU_PCIE_REPLAYS: CheckDefaults(Needs.NVIDIA, _LOG, "Judgement", Bound.AT_MOST, 480, every_minutes=5),
+    HealthCheck.GPU_PROCESSES: CheckDefaults(
+        Needs.NVIDIA,
+        _DRAIN,
+        "Judgement: the next job finds the memory used",
+        Bound.AT_MOST,
+        0,
+        failures=3,
+        uses=_IDLE,
+    ),
+    HealthCheck.GPU_MEMORY_USED: CheckDefaults(
+        Needs.NVIDIA,
+        _LOG,
+        "Judgement: drivers until 510 count up to 650 MiB of their own",
+        Bound.AT_MOST,
+        1024,
+        "MiB",
+        failures=3,
+        uses=_IDLE,
+    ),
+    HealthCheck.NVLINK_FABRIC: CheckDefaults(Needs.WHOLE_GPUS, _DRAIN, "NVIDIA: Fabric Manager User Guide", failures=3),
+    HealthCheck.NVLINK_LINKS: CheckDefaults(
+        Needs.WHOLE_GPUS,
+        _DRAIN,
+        "NVIDIA: whitepapers; Azure NHC check_nvlink_status",
+        Bound.AT_LEAST,
+        None,
+        by_gpu=NVLINKS,
+        every_minutes=5,
+    ),
+    HealthCheck.NVLINK_ERRORS: CheckDefaults(Needs.WHOLE_GPUS, _LOG, "Judgement", Bound.AT_MOST, 100, every_minutes=5),
+    HealthCheck.GPU_PEER_ACCESS: CheckDefaults(
+        Needs.WHOLE_GPUS, _LOG, "Judgement: some machines have none by design", every_minutes=15
+    ),
+    HealthCheck.NETWORK_PORTS: CheckDefaults(Needs.ALL, _DRAIN, "Yours: off until a limit is given", Bound.AT_LEAST),
+    HealthCheck.NETWORK_PORT_LOST: CheckDefaults(Needs.RDMA, _DRAIN, "GCM, Azure NHC: link not active"),
+    HealthCheck.NETWORK_RATE: CheckDefaults(
+        Needs.RDMA, _DRAIN, "Azure NHC check_hw_ib: rate of the model", Bound.AT_LEAST, 0, "Gb/s"
+    ),
+    HealthCheck.NETWORK_SYMBOL_ERRORS: CheckDefaults(
+        Needs.RDMA, _DRAIN, "NVSentinel: fatal above 120 an hour", Bound.AT_MOST, 120
+    ),
+    HealthCheck.NETWORK_FLAPS: CheckDefaults(
+        Needs.RDMA,
+        _LOG,
+        "NVSentinel: fatal above 0. A switch does it to many nodes",
+        Bound.AT_MOST,
+        0,
+        failures=1,
+    ),
+    HealthCheck.NETWORK_RECEIVE_ERRORS: CheckDefaults(Needs.RDMA, _LOG, "Judgement", Bound.AT_MOST, 1000),
+    HealthCheck.MEMORY_AVAILABLE: CheckDefaults(
+        Needs.ALL,
+        _DRAIN,
+        "soperator drains below RealMemory; 20% of slack and five rounds: judgement",
+        Bound.AT_LEAST,
+        80,
+        "%",
+        failures=5,
+        uses=_IDLE,
+    ),
+    HealthCheck.MEMORY_UNCORRECTED: CheckDefaults(
+        Needs.ALL,
+        _DRAIN,
+        "Linux: Reliability, Availability and Serviceability",
+        Bound.AT_MOST,
+        0,
+        failures=1,
+        undrain=UndrainRule.VERIFY,
+    ),
+    HealthCheck.MEMORY_CORRECTED: CheckDefaults(Needs.ALL, _LOG, "Judgement", Bound.AT_MOST, 1000, every_minutes=5),
+    HealthCheck.VOLUMES: CheckDefaults(Needs.ALL, _DRAIN, "Judgement"),
+    HealthCheck.VOLUME_SPACE: CheckDefaults(
+        Needs.ALL,
+        _DRAIN,
+        "The kubelet evicts pods at 90% (nodefs.available 10%)",
+        Bound.AT_MOST,
+        95,
+        "%",
+    ),
+    HealthCheck.VOLUME_INODES: CheckDefaults(
+        Needs.ALL, _DRAIN, "The kubelet evicts pods at 95% (nodefs.inodesFree 5%)", Bound.AT_MOST, 97, "%"
+    ),
+    HealthCheck.SHARED_MEMORY_USED: CheckDefaults(
+        Needs.ALL, _LOG, "Judgement", Bound.AT_MOST, 50, "%", failures=3, uses=_IDLE
+    ),
+    HealthCheck.SHARED_VOLUMES: CheckDefaults(Needs.ALL, _LOG, "An outage reaches all nodes", shared=True),
+    HealthCheck.JAIL: CheckDefaults(Needs.ALL, _LOG, "An outage reaches all nodes", shared=True),
+    HealthCheck.PROCESS_IDS: CheckDefaults(Needs.ALL, _DRAIN, "Judgement", Bound.AT_MOST, 90, "%"),
+    HealthCheck.CLOCK: CheckDefaults(
+        Needs.ALL,
+        _LOG,
+        "munge refuses credentials of other times (munge(7)); a time service keeps 0.1 s",
+        Bound.AT_MOST,
+        5,
+        "s",
+        every_minutes=10,
+    ),
+    HealthCheck.KERNEL_NETWORK: CheckDefaults(Needs.ALL, _DRAIN, "mlx5: health of the firmware is lost", failures=1),
+    HealthCheck.KERNEL_DISK: CheckDefaults(Needs.ALL, _LOG, "The disk may be none of the pod's", failures=1),
+    HealthCheck.KERNEL_MACHINE_CHECK: CheckDefaults(Needs.ALL, _LOG, "Most are corrected", failures=1),
+    HealthCheck.KERNEL_KILLED_SLURM: CheckDefaults(Needs.ALL, _LOG, "The kubelet restarts slurmd", failures=1),
+    HealthCheck.SLURMD: CheckDefaults(
+        Needs.ALL, _LOG, "slurmctld itself sees a slurmd that does not answer", allowed="an answer", shared=True
+    ),
+    HealthCheck.PROGRAM: CheckDefaults(Needs.PROGRAM, _DRAIN, "Yours", allowed="status 0"),
+}
+"""Defaults of all checks, in the order in which the first that failed gives a drain its reason."""
+
+
+def default_limit(check: HealthCheck, gpu_type: str | None) -> float | None:
+    """Return the limit of a check without settings: of the GPU's model where there is one.
+
+    Args:
+        check: The check.
+        gpu_type: `gpus.type` of a node set, such as `h100` or `nvidia_h100-80gb`.
+    """
+    defaults = DEFAULTS[check]
+    parts = (gpu_type or "").lower().replace("_", "-").split("-")
+    of_model = [limit for model, limit in defaults.by_gpu.items() if model in parts]
+    return of_model[0] if of_model else defaults.limit
+
+
+def allowed(check: HealthCheck, limit: float | None) -> str:
+    """Return the allowed value of a check in words, as the reason of a drain has it."""
+    defaults = DEFAULTS[check]
+    if defaults.bound is Bound.NONE or limit is None:
+        return defaults.allowed
+    return f"{limit:.10g}{'' if defaults.unit in {'', '%'} else ' '}{defaults.unit}"

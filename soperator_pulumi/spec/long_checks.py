@@ -1,0 +1,237 @@
+"""Long checks as data: program, nodes of a job, limits by GPU model and the source of each.
+
+Sources by their short names: "Azure NHC" is the AzureHPC Node Health Checks, "Oracle" the active health checks of
+oci-hpc, "nccl-tests" its issues and PERFORMANCE.md, "NVIDIA" the DCGM User Guide. "Judgement" is ours. Bandwidths of
+several nodes depend on the fabric, not on the GPU: there is no default but the user's.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, StrictBool
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.accounting_dump import Schedule
+from soperator_pulumi.spec.health_checks import HealthAction, UndrainRule
+from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.types.duration import Duration, lasting
+from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.validation.base import Model, number, whole
+from soperator_pulumi.spec.validation.partial import known
+
+_DAY = timedelta(days=1)
+_MINUTE = timedelta(minutes=1)
+
+
+class LongCheck(StrEnum):
+    """A long check."""
+
+    RING_BANDWIDTH = "ring_bandwidth"
+    """All-reduce over TCP in a ring of nodes, by our own program: bus bandwidth, and sums that are wrong."""
+    MEMORY_BANDWIDTH = "memory_bandwidth"
+    """Copies in a node's memory: bandwidth, and words that changed."""
+    STORAGE_BANDWIDTH = "storage_bandwidth"
+    """A file on the volume of the homes: the lower bandwidth of writing and reading, and words that changed."""
+    TCP_BANDWIDTH = "tcp_bandwidth"
+    """Pairs of nodes, by the jail's iperf3."""
+    RDMA_BANDWIDTH = "rdma_bandwidth"
+    """Pairs of nodes with RDMA devices, by the jail's ib_write_bw."""
+    NCCL_BANDWIDTH = "nccl_bandwidth"
+    """All-reduce of all GPUs of a node, by the jail's all_reduce_perf: bus bandwidth, and values that are wrong."""
+    NCCL_PAIRS = "nccl_pairs"
+    """The same over pairs of nodes."""
+    GPU_DIAGNOSTICS = "gpu_diagnostics"
+    """Tests of the GPUs' memory, load and links, by the jail's `dcgmi diag`."""
+
+
+class LongNeeds(StrEnum):
+    """Nodes that a long check is for."""
+
+    ALL = "all"
+    NVIDIA = "whole NVIDIA GPUs"
+    RDMA = "RDMA devices"
+
+
+@dataclass(frozen=True)
+class LongDefaults:
+    """Defaults of a long check."""
+
+    program: str
+    """Program of the job: `images/health/long_checks/programs.py`."""
+    needs: LongNeeds
+    unit: str
+    source: str
+    """Source of the limits."""
+    size: int = 1
+    """Nodes of one job."""
+    limit: float | None = None
+    """Lowest value. None: results are reported, and only wrong ones fail, until a limit is given."""
+    by_gpu: Mapping[str, float] = field(default_factory=dict)
+    """Lowest values of GPU models, by the first part of `gpus.type` in lower case."""
+    time_limit_minutes: int = 5
+    arguments: Mapping[str, float] = field(default_factory=dict)
+    """Sizes in MiB, times in seconds, or a level of the program."""
+
+
+NCCL_LIMITS: Mapping[str, float] = {"a100": 228, "h100": 430, "h200": 430, "b200": 740}
+"""Bus bandwidth of all_reduce_perf on the eight GPUs of a node, in GB/s. A100: Azure NHC. H100 and H200: 90% of the 475
+to 480 that nccl#1374 and nccl-tests#272 report; Azure NHC 460 and 431, Oracle 440. B200: 90% of 830 (nccl#1807).
+Values of AWS' scripts exceed what is reported, and Oracle's 440 for B200 passes a half-broken node."""
+
+RDMA_LIMITS: Mapping[str, float] = {"h100": 380, "h200": 360}
+"""ib_write_bw in Gb/s: Azure NHC."""
+
+LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
+    LongCheck.RING_BANDWIDTH: LongDefaults(
+        *("ring", LongNeeds.ALL, "GB/s", "Judgement: a link of 1 Gb/s carries 0.12 GB/s"),
+        size=4,
+        limit=0.1,
+        arguments={"mib": 64, "seconds": 10},
+    ),
+    LongCheck.MEMORY_BANDWIDTH: LongDefaults(
+        *("memory", LongNeeds.ALL, "GB/s", "Judgement: one core copies more on any server"),
+        limit=2,
+        arguments={"mib": 512, "seconds": 30},
+    ),
+    LongCheck.STORAGE_BANDWIDTH: LongDefaults(
+        *("storage", LongNeeds.ALL, "GB/s", "Yours: none until a limit is given"), arguments={"mib": 1024}
+    ),
+    LongCheck.TCP_BANDWIDTH: LongDefaults(
+        *("tcp", LongNeeds.ALL, "Gb/s", "Yours: none until a limit is given"),
+        size=2,
+        arguments={"seconds": 10, "streams": 4},
+    ),
+    LongCheck.RDMA_BANDWIDTH: LongDefaults(
+        *("rdma", LongNeeds.RDMA, "Gb/s", "Azure NHC: H100 380, H200 360"),
+        size=2,
+        by_gpu=RDMA_LIMITS,
+        arguments={"seconds": 10},
+    ),
+    LongCheck.NCCL_BANDWIDTH: LongDefaults(
+        *("nccl", LongNeeds.NVIDIA, "GB/s", "Azure NHC (A100); 90% of nccl#1374, nccl-tests#272, nccl#1807"),
+        by_gpu=NCCL_LIMITS,
+        time_limit_minutes=10,
+        arguments={"mib": 16_384},
+    ),
+    LongCheck.NCCL_PAIRS: LongDefaults(
+        *("nccl", LongNeeds.NVIDIA, "GB/s", "Yours: 90% of what the fabric has when it is new"),
+        size=2,
+        time_limit_minutes=10,
+        arguments={"mib": 16_384},
+    ),
+    LongCheck.GPU_DIAGNOSTICS: LongDefaults(
+        *("dcgm", LongNeeds.NVIDIA, "", "NVIDIA: the tests' own; level 2 takes about 2 minutes, 3 about 15, 4 hours"),
+        time_limit_minutes=30,
+        arguments={"level": 2},
+    ),
+}
+"""Defaults of all long checks."""
+
+
+class LongCheckSpec(Model):
+    """A long check. What is left out keeps the check's default (docs/long-checks.md)."""
+
+    enabled: StrictBool = True
+    """Run the check."""
+    schedule: Schedule = "*/15 * * * *"
+    """Schedule of cron, in UTC, of runs. Each checks idle nodes that are due. Default: each quarter of an hour."""
+    every: Annotated[Duration, lasting(timedelta(seconds=1), timedelta(days=365))] = _DAY
+    """Time until a node that passed is checked again. Default: 1d."""
+    nodes_per_run: Annotated[int, whole(1, 1000)] = 32
+    """Nodes that one run takes at most. Default: 32."""
+    group: Annotated[int, whole(2, 256)] | None = None
+    """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
+    limit: Annotated[float, number(0, 1_000_000, what="a number without a unit,")] | None = None
+    """Lowest value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    action: HealthAction = HealthAction.DRAIN
+    """Consequence of a failure: `log` or `drain`."""
+    undrain: UndrainRule = UndrainRule.AUTO
+    """End of a drain by the check. `auto`: a later run finds the node healthy. `never`: somebody undrains the node."""
+    time_limit: Annotated[Duration, lasting(_MINUTE, timedelta(hours=12))] | None = None
+    """Time limit of a job. One that takes longer has failed. Default: the check's own."""
+    start_within: Annotated[Duration, lasting(timedelta(seconds=10), timedelta(hours=1))] = timedelta(minutes=5)
+    """Time that a job may wait in the queue, after which it is cancelled. Default: 5m."""
+    nice: Annotated[int, whole(0, 2_147_483_645)] = 10_000
+    """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
+    partition: ObjectName | None = None
+    """Partition of the jobs. Default: the cluster's default one."""
+    qos: ObjectName | None = None
+    """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
+    reservation: ObjectName | None = None
+    """Reservation of the jobs, open to the user `soperator-health`: its nodes alone are checked. Default: none."""
+    arguments: dict[str, Annotated[float, number(0, 1_000_000, what="a number,")]] = Field(default_factory=dict)
+    """Sizes in MiB, times in seconds, or a level of the program, by the names of its defaults."""
+
+
+def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: bool) -> Iterator[Problem]:
+    """Yield the problems of long checks.
+
+    Args:
+        checks: The checks.
+        has_accounting: Whether the cluster has a database with QoS.
+    """
+    for name, check in checks.items():
+        if not known(check):
+            continue
+        path, defaults = f"health.long_checks.{name}", LONG_DEFAULTS[name]
+        if check.action is HealthAction.DRAIN_AND_REPLACE:
+            yield Problem(f"{path}.action", 'got "drain_and_replace", "log" and "drain" are allowed.')
+        if check.undrain is UndrainRule.VERIFY:
+            yield Problem(f"{path}.undrain", 'got "verify", "auto" and "never" are allowed: a run is the test itself.')
+        if known(check.group) and check.group is not None and defaults.size <= 2:
+            yield Problem(f"{path}.group", f"has no effect: a job has {defaults.size} nodes. Remove it.")
+        if known(check.limit) and check.limit is not None and not defaults.unit:
+            yield Problem(f"{path}.limit", "has no effect: the check compares no number. Remove it.")
+        if known(check.qos) and check.qos is not None and not has_accounting:
+            yield Problem(f"{path}.qos", "needs accounting, which has the QoS. Remove it, or switch accounting on.")
+        for argument in check.arguments:
+            if argument not in defaults.arguments:
+                allowed = ", ".join(defaults.arguments)
+                yield Problem(f"{path}.arguments.{argument}", f"is no argument of the check. Allowed: {allowed}.")
+
+
+def applies(check: LongCheck, node_set: NodeSetSpec) -> bool:
+    """Return True for a check that is for the nodes of a set."""
+    needs, gpus = LONG_DEFAULTS[check].needs, node_set.gpus
+    if needs is LongNeeds.RDMA:
+        return node_set.rdma is not None
+    whole_gpus = gpus is not None and gpus.of_nvidia and gpus.count > 0 and not gpus.mig
+    return needs is LongNeeds.ALL or whole_gpus
+
+
+def first_checks(checks: Mapping[LongCheck, LongCheckSpec], node_set: NodeSetSpec) -> list[LongCheck]:
+    """Return the checks that verify new nodes of a set: those of one node, as others need nodes in service."""
+    alone = [name for name, check in checks.items() if check.enabled and LONG_DEFAULTS[name].size == 1]
+    return [name for name in alone if checks[name].undrain is UndrainRule.AUTO and applies(name, node_set)]
+
+
+def _knows_gpus(node_set: NodeSetSpec) -> bool:
+    """Return False where a key of the node set's GPUs has a problem of its own."""
+    gpus = node_set.gpus
+    return known(gpus) and (gpus is None or known(gpus.resource, gpus.count, gpus.mig))
+
+
+def newcomer_problems(
+    checks: Mapping[LongCheck, LongCheckSpec], node_sets: tuple[NodeSetSpec, ...], *, verify_new_nodes: bool
+) -> Iterator[Problem]:
+    """Yield the node sets whose new nodes nothing would verify."""
+    if not verify_new_nodes or not known(*checks.values()):
+        return
+    for each in node_sets:
+        if known(each) and known(each.name) and _knows_gpus(each) and not first_checks(checks, each):
+            yield Problem(
+                "health.verify_new_nodes",
+                f'no long check would verify new nodes of "{each.name}": they would stay drained. Add one of one node '
+                'to health.long_checks, such as "memory_bandwidth", with "undrain": "auto".',
+            )
+
+
+def long_limit(check: LongCheck, given: float | None, gpu_type: str | None) -> float | None:
+    """Return the limit of a check on nodes with GPUs of a type; None where there is none."""
+    defaults = LONG_DEFAULTS[check]
+    parts = (gpu_type or "").lower().replace("_", "-").split("-")
+    of_model = next((limit for model, limit in defaults.by_gpu.items() if model in parts), defaults.limit)
+    return of_model if given is None else given

@@ -1,0 +1,69 @@
+"""Metrics: the exporter of Slurm's metrics, and what leads Prometheus to it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import StrictBool
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.alerts import AlertsSpec
+from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.types.duration import Duration, lasting
+from soperator_pulumi.spec.types.names import DnsLabel
+from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.validation.partial import known
+
+_HIDING = {"jobs", "nodes", "all"}
+"""Values of PrivateData that hide from the exporter what it counts."""
+
+
+class MetricsSpec(Scheduled):
+    """The pod that asks Slurm for its metrics in the background, and serves them to Prometheus."""
+
+    interval: Annotated[Duration, lasting(timedelta(seconds=10), timedelta(minutes=10))] = timedelta(seconds=30)
+    """Time between two rounds, of three requests to slurmctld each, however many scrapes there are. Default: 30s."""
+    allowed_namespaces: tuple[DnsLabel, ...] = ("monitoring",)
+    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as
+    `platform.kube_prometheus_stack` has it."""
+    pod_monitor: StrictBool = False
+    """Create a PodMonitor, by which Prometheus' operator finds the pod. Without it, the pod has the annotations
+    `prometheus.io/scrape`, `port` and `path` alone."""
+    events: StrictBool = False
+    """Publish drains by health checks, and their ends, as events on the pods of the nodes. The exporter's pod then has
+    a service account, which may create events in the cluster's namespace and nothing else. Default: false."""
+    node_conditions: StrictBool = False
+    """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod
+    then has a service account that may list all nodes of Kubernetes and change their status: rights on the whole
+    Kubernetes. Default: false."""
+    alerts: AlertsSpec | None = None
+    """Alert rules, for Prometheus' operator, which must be there. Default: none; `{}` for all."""
+    dashboards: StrictBool = False
+    """Dashboards for Grafana, as ConfigMaps."""
+    pod_resources: PodResources = PodResources(
+        requests=ResourceAmounts(cpu="50m", memory="64Mi"), limits=ResourceAmounts(memory="256Mi")
+    )
+    """Resources of the exporter's container. Default: a twentieth of a CPU and 64 MiB, at most 256 MiB of memory."""
+
+
+def calls_kubernetes(metrics: MetricsSpec) -> bool:
+    """Return True where the exporter needs a service account."""
+    return metrics.events or metrics.node_conditions
+
+
+def problems(metrics: MetricsSpec | None, extra: Mapping[str, object], *, has_image: bool) -> Iterator[Problem]:
+    """Yield problems between the fields of `metrics`, the images and Slurm's parameters."""
+    if not known(metrics) or metrics is None:
+        return
+    if not has_image:
+        yield Problem(
+            "images.exporter", "missing, and metrics is on. Name the image that `make images` prints as `exporter`."
+        )
+    given = {key.lower(): str(value) for key, value in extra.items()} if known(extra) else {}
+    hidden = _HIDING & {each.strip().lower() for each in given.get("privatedata", "").split(",")}
+    if hidden:
+        yield Problem(
+            "metrics",
+            f"given, but PrivateData in slurm.extra hides {', '.join(sorted(hidden))} from the exporter, which is a "
+            "user like any other. Remove one of them.",
+        )

@@ -1,0 +1,207 @@
+"""NVIDIA's Network Operator: RDMA devices as resources, and secondary networks."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field, StrictBool
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.platform.chart_part import ChartPart
+from soperator_pulumi.spec.scheduling import Toleration
+from soperator_pulumi.spec.types.addresses import Cidr
+from soperator_pulumi.spec.types.names import DnsLabel, LabelKey, LabelValue, ObjectName
+from soperator_pulumi.spec.validation.base import Matches, Model, whole
+from soperator_pulumi.spec.validation.partial import known
+
+_NAME = Matches(r"[a-z0-9]([a-z0-9_]*[a-z0-9])?", "needs lower case letters, digits and '_'.", 50)
+PoolName = Annotated[str, _NAME]
+"""Last part of a resource's name."""
+InterfaceName = Annotated[
+    str, Matches(r"[A-Za-z0-9._@:*-]+", "needs the name of a network interface, such as ens2f0np0.", 64)
+]
+"""Name of a network interface on the machines."""
+HexId = Annotated[str, Matches(r"[0-9a-f]{4}", 'needs four digits from 0-9a-f in quotes, such as "15b3".')]
+"""Vendor or device in the PCI table."""
+DriverTag = Annotated[
+    str, Matches(r"doca[0-9][0-9A-Za-z.-]*|[0-9][0-9A-Za-z.-]*", 'needs a version such as "doca3.4.1-26.04-1.1.0.0-1".')
+]
+"""Tag of the driver's image."""
+
+ImageFolder = Annotated[
+    str,
+    Matches(
+        r"[A-Za-z0-9.-]+(:\d{1,5})?(/[a-z0-9._-]+)*",
+        'needs a registry and its folder without a scheme, such as "registry.example.com/nvidia/mellanox".',
+        2048,
+    ),
+]
+"""Folder of images in a registry."""
+
+MELLANOX = "15b3"
+NVIDIA_IMAGES = "nvcr.io/nvidia/mellanox"
+"""Folder of NVIDIA's own images."""
+
+
+class SelectedDevices(Model):
+    """Network adapters, by what they are. All criteria that are given hold."""
+
+    vendors: tuple[HexId, ...] = (MELLANOX,)
+    """PCI vendors. Default: 15b3, Mellanox."""
+    device_ids: tuple[HexId, ...] = ()
+    """PCI devices. Default: any of the vendor."""
+    interfaces: tuple[InterfaceName, ...] = ()
+    """Interfaces on the machines. Default: any."""
+
+
+class SharedRdmaPool(Model):
+    """RDMA adapters that the pods of a machine share: the resource `rdma/<name>`."""
+
+    name: PoolName
+    """Last part of the resource's name."""
+    pods: Annotated[int, whole(1, 1000)] = 63
+    """Pods of a machine that may use them at once. Default: 63, the plugin's own example."""
+    devices: SelectedDevices = SelectedDevices()
+    """The adapters."""
+
+
+class HostDevicePool(Model):
+    """Adapters or virtual functions that one pod has to itself: the resource `nvidia.com/<name>`."""
+
+    name: PoolName
+    """Last part of the resource's name."""
+    rdma: StrictBool = True
+    """Only devices with RDMA."""
+    devices: SelectedDevices = SelectedDevices()
+    """The adapters."""
+
+
+class IpPool(Model):
+    """Addresses of secondary networks, in blocks for each machine (NVIDIA IPAM)."""
+
+    name: ObjectName
+    """Name of the IPPool."""
+    subnet: Cidr
+    """All addresses."""
+    addresses_per_node: Annotated[int, whole(1, 65_536)] = 64
+    """Addresses of a machine's block. Default: 64."""
+    gateway: str | None = None
+    """Address of the gateway. Default: none."""
+
+
+class NetworkKind(StrEnum):
+    """Way by which a pod reaches a secondary network."""
+
+    HOST_DEVICE = "host_device"
+    """A whole adapter or virtual function, of a pool in host_devices."""
+    MACVLAN = "macvlan"
+    """An Ethernet interface beside that of the machine."""
+    IPOIB = "ipoib"
+    """IP over InfiniBand."""
+
+
+class SecondaryNetwork(Model):
+    """A network beside the pod network, as a NetworkAttachmentDefinition."""
+
+    name: ObjectName
+    """Name of the network, which pods name in the annotation `k8s.v1.cni.cncf.io/networks`."""
+    kind: NetworkKind
+    """Way by which a pod reaches it."""
+    namespace: DnsLabel = "default"
+    """Namespace of the pods."""
+    pool: PoolName | None = None
+    """Pool of the adapters. Required with kind host_device."""
+    interface: InterfaceName | None = None
+    """Interface of the machines. Required with kinds macvlan and ipoib."""
+    ip_pool: ObjectName | None = None
+    """Pool of the addresses, one of ip_pools. Default: no address."""
+
+
+class NetworkOperatorSpec(ChartPart):
+    """NVIDIA's Network Operator, and the one NicClusterPolicy of the Kubernetes."""
+
+    OF_EXISTING: ClassVar[tuple[str, ...]] = ("shared_rdma", "host_devices")
+
+    images: ImageFolder = NVIDIA_IMAGES
+    """Folder of the images of drivers, device plugins and networks that the NicClusterPolicy names, for a mirror. The
+    image of the operator itself is a value of the chart."""
+    ofed_driver: DriverTag | None = None
+    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver of the machines' image."""
+    shared_rdma: tuple[SharedRdmaPool, ...] = ()
+    """RDMA adapters that pods share: the simplest for one worker on a machine."""
+    host_devices: tuple[HostDevicePool, ...] = ()
+    """Adapters and virtual functions for one pod each."""
+    ip_pools: tuple[IpPool, ...] = ()
+    """Addresses of secondary networks."""
+    networks: tuple[SecondaryNetwork, ...] = ()
+    """Secondary networks. One is enough to install Multus beside the pod network."""
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of the machines. Default: all machines with an adapter."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints of the machines, besides `nvidia.com/gpu`."""
+    node_feature_discovery: StrictBool | None = None
+    """Install Node Feature Discovery. Default: unless the platform has a GPU Operator, which installs it."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Resources that node sets may ask for."""
+        return (
+            *(f"rdma/{each.name}" for each in self.shared_rdma),
+            *(f"nvidia.com/{each.name}" for each in self.host_devices),
+        )
+
+
+def problems(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
+    """Yield problems between pools and networks."""
+    if not known(operator.networks, operator.host_devices, operator.ip_pools, operator.shared_rdma):
+        return
+    if known(operator.exists) and operator.exists:
+        yield from _undescribed(operator, path)
+    for field in ("shared_rdma", "host_devices", "ip_pools", "networks"):
+        yield from _repeated(getattr(operator, field), f"{path}.{field}")
+    pools = [each.name for each in operator.host_devices]
+    addresses = [each.name for each in operator.ip_pools]
+    for index, network in enumerate(operator.networks):
+        where = f"{path}.networks[{index}]"
+        yield from _network_problems(network, where, pools)
+        if known(network.ip_pool) and network.ip_pool is not None and network.ip_pool not in addresses:
+            there = ", ".join(map(str, addresses)) or "none"
+            yield Problem(f"{where}.ip_pool", f'got "{network.ip_pool}", needs a pool of ip_pools: {there}.')
+
+
+def _undescribed(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
+    """Yield fields of pools besides their names, which alone count where the operator exists."""
+    for field in ("shared_rdma", "host_devices"):
+        for index, pool in enumerate(getattr(operator, field)):
+            for name, about in type(pool).model_fields.items():
+                if name != "name" and known(value := getattr(pool, name)) and value != about.default:
+                    text = "given with exists: true, where the name alone counts. Remove it, or set exists: false."
+                    yield Problem(f"{path}.{field}[{index}].{name}", text)
+
+
+def _network_problems(network: SecondaryNetwork, where: str, pools: list[str]) -> Iterator[Problem]:
+    kind, pool, interface = network.kind, network.pool, network.interface
+    if not known(kind, pool, interface):
+        return
+    if kind is NetworkKind.HOST_DEVICE:
+        if pool not in pools:
+            there = ", ".join(map(str, pools)) or "none"
+            given = "missing" if pool is None else f'got "{pool}"'
+            yield Problem(f"{where}.pool", f"{given}, needs a pool of host_devices: {there}.")
+        if interface is not None:
+            yield Problem(f"{where}.interface", "given with kind host_device, whose pool selects it. Remove it.")
+        return
+    if interface is None:
+        yield Problem(f"{where}.interface", f"missing: kind {kind} needs the interface of the machines. Give it.")
+    if pool is not None:
+        yield Problem(f"{where}.pool", f"given with kind {kind}, which takes an interface. Remove it.")
+
+
+def _repeated(
+    named: tuple[SharedRdmaPool | HostDevicePool | IpPool | SecondaryNetwork, ...], path: str
+) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, each in enumerate(named):
+        if known(each.name) and each.name in seen:
+            yield Problem(f"{path}[{index}].name", f'got "{each.name}", which an entry before it has. Choose another.')
+        seen.add(each.name)

@@ -1,0 +1,67 @@
+"""Cost of accounting to those who submit and ask: a cluster with a database beside one without, in turns."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.bench.ratios import report, seconds
+from tests.cluster.slurm import JAIL, QUICK, SMALL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
+from tests.conftest import Kubernetes
+from tests.waiting import wait_until
+
+ROUNDS = 8
+JOBS = 50
+"""Number of jobs that one round submits."""
+
+ACCOUNTING = {
+    "database": {"own": {"pod_resources": SMALL, "storage": {"size_gib": 1}}},
+    "slurmdbd": {"pod_resources": SMALL},
+}
+
+SUBMIT = f"i=0; while [ $i -lt {JOBS} ]; do sbatch --quiet --output=/dev/null --wrap=true; i=$((i + 1)); done"
+
+
+@pytest.fixture(scope="module")
+def clusters(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Slurm, Slurm]]:
+    """A cluster with accounting and one without."""
+    bring_images(kubernetes)
+    made: list[Slurm] = []
+    for accounting in (ACCOUNTING, "none"):
+        node_sets = [a_node_set("cpu", cpus=8)]
+        slurm = {"constrain": "none", "extra": {**QUICK, "MinJobAge": "3600"}}
+        parts = {"jail": a_jail(JAIL), "node_sets": node_sets, "slurm": slurm, "accounting": accounting}
+        described = a_cluster(name=unique("bench"), **parts)
+        made.append(Slurm(kubernetes, tmp_path_factory.mktemp("bench"), described))
+        made[-1].up()
+    with_accounting, without = made
+    yield with_accounting, without
+    for each in made:
+        each.destroy()
+
+
+def until_idle(slurm: Slurm) -> None:
+    wait_until(lambda: not slurm.ssh("squeue --noheader").stdout, what="no job is left", timeout_seconds=300)
+
+
+def test_sbatch_with_accounting_against_sbatch_without(clusters: tuple[Slurm, Slurm]) -> None:
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(ROUNDS):
+        for slurm, taken in zip(clusters, times, strict=True):
+            taken.append(seconds(lambda: slurm.ssh(SUBMIT)))  # noqa: B023 - called at once
+            until_idle(slurm)
+
+    report(f"{JOBS} calls of sbatch with accounting", *times, "without", 1.2)
+
+
+def test_sacct_of_done_jobs_against_squeue_where_slurmctld_still_has_them(clusters: tuple[Slurm, Slurm]) -> None:
+    asks = ("sacct --noheader --allocations --starttime=now-1hours", "squeue --noheader --states=all")
+    times: tuple[list[float], list[float]] = ([], [])
+    for slurm, ask in zip(clusters, asks, strict=True):
+        slurm.ssh(SUBMIT)
+        until_idle(slurm)
+        wait_until(lambda: len(slurm.ssh(ask).stdout.splitlines()) >= JOBS, what=f"{ask} lists the jobs")  # noqa: B023
+    for _ in range(ROUNDS):
+        for slurm, ask, taken in zip(clusters, asks, times, strict=True):
+            taken.append(seconds(lambda: slurm.ssh(ask)))  # noqa: B023 - called at once
+
+    report("sacct with accounting", *times, "squeue without", 2.0)

@@ -1,0 +1,240 @@
+"""The REST API on a cluster: real slurmrestd behind its proxy, asked from pods' addresses."""
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.spec.rest import RestLimitsSpec
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, bring_images, unique
+from tests.conftest import Kubernetes
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+PORT = 6820
+API = "/slurm/v0.0.42"
+LIMIT = RestLimitsSpec().connections_per_client
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and content of an answer."""
+
+    status: int
+    text: str
+
+    @property
+    def content(self) -> Any:
+        return json.loads(self.text)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A program that calls the API of a cluster."""
+
+    slurm: Slurm
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def pod(self) -> Any:
+        return self.slurm.api.read_namespaced_pod("rest-0", self.slurm.namespace)
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection(self.pod().status.pod_ip, PORT, timeout=60)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        with closing(self.connect()) as connection:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            sent = {**self.headers, "Content-Type": "application/json", **headers}
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read().decode())
+
+    def get(self, path: str) -> Answer:
+        return self.call("GET", API + path)
+
+
+def token(slurm: Slurm, *arguments: str) -> str:
+    """Return the token that alice makes for herself in the jail."""
+    line = slurm.ssh(" ".join(["scontrol token", *arguments])).stdout.strip()
+    return line.removeprefix("SLURM_JWT=")
+
+
+def with_token(slurm: Slurm, text: str) -> Client:
+    return Client(slurm, {"X-SLURM-USER-TOKEN": text})
+
+
+def signed(claims: dict[str, Any], key: bytes) -> str:
+    """Return a token with these claims, as auth/jwt makes them."""
+
+    def part(data: bytes) -> str:
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    head = part(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
+    text = f"{head}.{part(json.dumps(claims).encode())}"
+    return f"{text}.{part(hmac.new(key, text.encode(), hashlib.sha256).digest())}"
+
+
+class Rested(Slurm):
+    """A cluster whose REST API was switched on while a job ran."""
+
+    job_of_before: dict[str, str]
+    """A job that ran before there was a REST API, as it was once there was one."""
+
+
+@pytest.fixture(scope="module")
+def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rested]:
+    """A cluster with the REST API, open to this machine."""
+    bring_images(kubernetes)
+    slurm = Rested(kubernetes, Path(tmp_path_factory.mktemp("rest")), a_cluster(name=unique("rest")))
+    try:
+        slurm.up()
+        job = slurm.submit("sleep 600")
+        slurm.wait_for_job(job, "RUNNING")
+        slurm.cluster["rest"] = {"pod_resources": SMALL, "allowed_sources": ["0.0.0.0/0"]}
+        slurm.up()
+        slurm.job_of_before = slurm.job(job)
+        slurm.ssh(f"scancel {job}")
+        yield slurm
+    finally:
+        slurm.destroy()
+
+
+@pytest.fixture
+def alice(slurm: Slurm) -> Client:
+    return with_token(slurm, token(slurm, "lifespan=3600"))
+
+
+def submitted(client: Client, script: str) -> int:
+    job = {
+        "script": f"#!/bin/sh\n{script}\n",
+        "job": {"name": "rest", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin:/bin"]},
+    }
+    answer = client.call("POST", f"{API}/job/submit", job)
+    assert answer.status == HTTPStatus.OK, answer.text
+    return int(answer.content["job_id"])
+
+
+def test_a_job_from_before_runs_on(slurm: Rested) -> None:
+    assert (slurm.job_of_before["JobState"], slurm.job_of_before["Restarts"]) == ("RUNNING", "0")
+
+
+def test_a_job_is_submitted_seen_and_cancelled_with_a_token(slurm: Slurm, alice: Client) -> None:
+    job = submitted(alice, "sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+    (seen,) = alice.get(f"/job/{job}").content["jobs"]
+    assert (seen["user_name"], seen["job_state"]) == ("alice", ["RUNNING"])
+    assert alice.call("DELETE", f"{API}/job/{job}").status == HTTPStatus.OK
+    slurm.wait_for_job(job, "CANCELLED")
+
+
+def test_no_token_and_tokens_that_are_not_the_clusters_are_refused(slurm: Slurm, alice: Client) -> None:
+    now = int(time.time())
+    claims = {"sun": "alice", "iat": now, "exp": now + 600}
+    refused = {
+        "none": Client(slurm),
+        "another cluster's": with_token(slurm, signed(claims, secrets.token_bytes(32))),
+        "expired": with_token(slurm, signed({**claims, "exp": now - 10}, key_of(slurm))),
+        "with another user": Client(slurm, {**alice.headers, "X-SLURM-USER-NAME": "root"}),
+        "without a signature": with_token(slurm, alice.headers["X-SLURM-USER-TOKEN"].rpartition(".")[0] + "."),
+    }
+    assert with_token(slurm, signed(claims, key_of(slurm))).get("/ping").status == HTTPStatus.OK
+    for name, client in refused.items():
+        assert client.get("/jobs").status >= HTTPStatus.BAD_REQUEST, name
+
+
+def key_of(slurm: Slurm) -> bytes:
+    """Return the cluster's key, as only an administrator of Kubernetes can."""
+    found = slurm.api.read_namespaced_secret("jwt-key", slurm.namespace)
+    return base64.b64decode(found.data["jwt.key"])
+
+
+def test_a_job_of_another_user_cannot_be_submitted(slurm: Slurm, alice: Client) -> None:
+    job = {
+        "script": "#!/bin/sh\nid -u\n",
+        "job": {"current_working_directory": "/tmp", "environment": ["PATH=/bin"], "user_id": "0"},
+    }
+    assert alice.call("POST", f"{API}/job/submit", job).status >= HTTPStatus.BAD_REQUEST
+
+
+def test_a_user_makes_tokens_for_no_other_user(slurm: Slurm) -> None:
+    assert slurm.ssh("scontrol token username=slurm lifespan=60", check=False).returncode != 0
+
+
+def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(slurm: Slurm, alice: Client) -> None:
+    large = b" " * (2 * 1024 * 1024)
+    with closing(alice.connect()) as connection:
+        connection.putrequest("POST", f"{API}/job/submit")
+        connection.putheader("Content-Length", str(len(large)))
+        connection.endheaders()
+        assert connection.getresponse().status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    with closing(alice.connect()) as connection:
+        connection.putrequest("POST", f"{API}/job/submit")
+        connection.putheader("Transfer-Encoding", "chunked")
+        connection.endheaders()
+        assert connection.getresponse().status == HTTPStatus.BAD_REQUEST
+
+
+def test_slow_and_many_connections_of_one_client_harm_nobody_else(slurm: Slurm, alice: Client) -> None:
+    """The flood comes from this machine; the other client is a pod of the cluster with an address of its own."""
+    address = alice.pod().status.pod_ip
+    slow = []
+    try:
+        for _ in range(40):
+            # Beyond the connections of one client the proxy closes them, also before they are made.
+            with suppress(ConnectionError):
+                connection = socket.create_connection((address, PORT), timeout=30)
+                slow.append(connection)
+                connection.sendall(b"POST /slurm/v0.0.42/job/submit HTTP/1.1\r\nHost: rest\r\nContent-Le")
+        assert len(slow) >= LIMIT
+        header = f"X-SLURM-USER-TOKEN: {alice.headers['X-SLURM-USER-TOKEN']}"
+        url = f"http://{address}:{PORT}{API}/ping"
+        program = (
+            "import sys, urllib.request as r; n, v = sys.argv[2].split(': ');"
+            "print(r.urlopen(r.Request(sys.argv[1], headers={n: v}), timeout=30).status)"
+        )
+        answered = slurm.exec("login-0", "sshd", "python3", "-c", program, url, header)
+        assert answered.strip() == str(int(HTTPStatus.OK))
+        assert all(status.ready for status in alice.pod().status.container_statuses)
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_no_secret_is_in_what_others_may_read(slurm: Slurm, alice: Client) -> None:
+    alice.get("/ping")
+    hidden = [alice.headers["X-SLURM-USER-TOKEN"], key_of(slurm).hex(), base64.b64encode(key_of(slurm)).decode()]
+    logs = [
+        slurm.api.read_namespaced_pod_log("rest-0", slurm.namespace, container=name) for name in ("proxy", "slurmrestd")
+    ]
+    listed = (slurm.api.list_namespaced_config_map, slurm.api.list_namespaced_pod)
+    read = [*logs, *(str(each(slurm.namespace).to_dict()) for each in listed)]
+    assert not [text for text in hidden for found in read if text in found]
+
+
+def test_slurmrestd_that_was_killed_is_back(slurm: Slurm, alice: Client) -> None:
+    slurm.exec("rest-0", "slurmrestd", "/bin/sh", "-c", "kill -KILL $(pidof slurmrestd)")
+    wait_until(lambda: alice.get("/ping").status == HTTPStatus.OK, "slurmrestd answers again")
+
+
+def test_another_version_of_the_key_ends_tokens_and_no_job(slurm: Slurm, alice: Client) -> None:
+    job = submitted(alice, "sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+    slurm.cluster["rest"]["key_version"] = slurm.cluster["rest"].get("key_version", 1) + 1
+    slurm.up()
+    assert alice.get("/jobs").status >= HTTPStatus.BAD_REQUEST
+    anew = with_token(slurm, token(slurm))
+    assert anew.get(f"/job/{job}").content["jobs"][0]["job_state"] == ["RUNNING"]
+    assert anew.call("DELETE", f"{API}/job/{job}").status == HTTPStatus.OK

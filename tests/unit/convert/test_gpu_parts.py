@@ -1,0 +1,70 @@
+"""GPUs of pods and of `Gres` in a node set, with nothing lost unseen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.spec.cluster import parse_cluster
+from tests.unit.convert.conversions import completed, converted
+
+GRES = "nodesets.a.extraConfMap.Gres"
+
+
+def with_devices(folder: Path, limits: str, gres: str = "") -> tuple[dict[str, Any], Converted]:
+    """Return the GPUs of the only node set, and the conversion."""
+    extra = f", extraConfMap: {{Gres: {gres}}}" if gres else ""
+    resources = f"{{limits: {{cpu: 4, memory: 8Gi, {limits}}}}}"
+    node_set = f"{{slurmd: {{resources: {resources}}}, partition: {{enabled: true}}{extra}}}"
+    conversion = converted(folder, f"clusterName: hpc\nnodesets:\n  a: {node_set}\n")
+    return conversion.cluster["node_sets"][0].get("gpus", {}), conversion
+
+
+@pytest.mark.parametrize(
+    ("limits", "gres", "gpus"),
+    [
+        ("nvidia.com/gpu: 8", '"gpu:h100:8(S:0,1)"', {"count": 8, "type": "h100"}),
+        ("nvidia.com/gpu: '8'", '"gpu:l4:8,shard:l4:16"', {"count": 8, "type": "l4", "shards_per_gpu": 2}),
+        ("x: 1", "gpu", {"count": 1}),
+        ("x: 1", '"gpu:h100:4"', {"count": 4, "type": "h100"}),
+        (
+            "nvidia.com/gpu: 4, nvidia.com/mig-1g.10gb: 7",
+            '["gpu:h100:4", "gpu:1g.10gb:7"]',
+            {"count": 4, "type": "h100", "mig": {"1g.10gb": 7}},
+        ),
+    ],
+)
+def test_types_and_shards_come_from_gres(tmp_path: Path, limits: str, gres: str, gpus: dict[str, Any]) -> None:
+    assert with_devices(tmp_path, limits, gres)[0] == gpus
+
+
+def test_no_gpus_are_no_gpus(tmp_path: Path) -> None:
+    gpus, conversion = with_devices(tmp_path, "nvidia.com/gpu: 0")
+    assert gpus == {}
+    assert parse_cluster(completed(conversion)).node_sets[0].gpus is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "gres", "path", "text"),
+    [
+        ("nvidia.com/gpu: 4, amd.com/gpu: 2", "", 'limits["amd.com/gpu"]', "a node has GPUs of one maker"),
+        ("nvidia.com/gpu: 8", '"gpu:8,nic:2"', GRES, "jobs share all others (extra_resources): nic:2"),
+        ("nvidia.com/gpu: 8", '"shard:8"', GRES, "each GPU of a node has the same number of shards, two at least"),
+    ],
+)
+def test_devices_without_a_counterpart_are_reported(
+    tmp_path: Path, limits: str, gres: str, path: str, text: str
+) -> None:
+    gpus, conversion = with_devices(tmp_path, limits, gres)
+    (entry,) = [each for each in conversion.entries if each.leaf.path.endswith(path)]
+    assert "shards_per_gpu" not in gpus
+    assert entry.fate is Fate.NOT_POSSIBLE
+    assert text in entry.text
+
+
+def test_a_second_type_is_named_beside_the_first(tmp_path: Path) -> None:
+    gpus, conversion = with_devices(tmp_path, "nvidia.com/gpu: 8", '"gpu:h100:4,gpu:a100:4"')
+    (entry,) = [each for each in conversion.entries if each.leaf.path == GRES]
+    assert gpus == {"count": 8, "type": "h100"}
+    assert entry.text == "type of gpu:h100:4, without gpu:a100:4"

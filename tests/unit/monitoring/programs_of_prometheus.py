@@ -1,0 +1,24 @@
+"""promtool and prometheus, of the distribution's package, unpacked into the cache: nothing is installed."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from tests.debian_packages import unpacked_packages
+
+_PACKAGES = ("prometheus",)
+"""Debian 12 has 2.42, older than what users have. The cluster tier has 3.14."""
+
+
+@cache
+def program(name: str) -> Path:
+    """Return the path of one of the programs, which need no library but C's."""
+    root = unpacked_packages("prometheus", _PACKAGES, lambda apt: apt.fresh_closure(_PACKAGES) & {*_PACKAGES})
+    return root / "usr" / "bin" / name
+
+
+def promtool(*words: str | Path) -> str:
+    """Run promtool and return its output; it has to succeed."""
+    done = subprocess.run([program("promtool"), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

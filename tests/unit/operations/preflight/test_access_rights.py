@@ -1,0 +1,139 @@
+"""Rights of the caller, as the API server reviews them."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import soperator_pulumi
+from soperator_pulumi.operations.preflight import missing_rights
+from soperator_pulumi.operations.preflight.access_rights import Right, live_rights, object_findings
+from soperator_pulumi.operations.preflight.diagnosis import Severity
+from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
+from tests.fakes.small_world import SmallWorld
+
+PACKAGE = Path(soperator_pulumi.__file__).parent
+
+
+class Reviewing(SmallWorld):
+    """A server with one API, whose reviews deny some verbs on some resources."""
+
+    def __init__(self, *denied: str) -> None:
+        super().__init__()
+        self.denied = denied
+        self.asked = 0
+
+    def get(self, path: str) -> Any:
+        if path == "/apis/apps/v1":
+            return {"resources": [{"name": "statefulsets", "kind": "StatefulSet", "namespaced": True},
+                                  {"name": "statefulsets/scale", "kind": "Scale", "namespaced": True}]}  # fmt: skip
+        return super().get(path)
+
+    def create(self, path: str, body: Any, *, dry_run: bool = False) -> Any:
+        assert path.endswith("/selfsubjectaccessreviews")
+        assert not dry_run
+        self.asked += 1
+        attributes = body["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, [attributes["resource"], attributes.get("subresource")]))
+        denied = {each.split()[1] for each in self.denied if attributes["verb"] in {"*", each.split()[0]}}
+        return {"status": {"allowed": not denied or (resource not in denied and resource != "*")}}
+
+
+def a_stateful_set(version: str = "apps/v1") -> dict[str, Any]:
+    return {"apiVersion": version, "kind": "StatefulSet", "metadata": {"name": "cpu", "namespace": "hpc"}}
+
+
+def test_an_administrator_is_asked_about_with_one_question() -> None:
+    api = Reviewing()
+    (found,) = object_findings(api, [a_stateful_set()], "hpc")
+    assert found.severity is Severity.PASSED
+    assert api.asked == 1
+
+
+def test_a_missing_right_on_leases_is_named_with_the_rule_that_gives_it() -> None:
+    api = Reviewing("create leases", "patch leases")
+    (problem,) = missing_rights(api, "hpc")
+    assert problem.path == "kubeconfig"
+    assert problem.text == (
+        'its user may not create, patch leases in the namespace "hpc". It needs these verbs, to let one planner drain '
+        'at a time. Add to a Role of the user: {apiGroups: ["coordination.k8s.io"], resources: [leases], verbs: '
+        "[create, patch]}."
+    )
+
+
+def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> None:
+    found = [*object_findings(Reviewing("delete statefulsets"), [a_stateful_set()], "hpc")]
+    assert [(each.severity, each.found) for each in found] == [
+        (Severity.REFUSED, 'its user may not delete statefulsets in the namespace "hpc"')
+    ]
+
+
+def test_a_right_to_wait_alone_is_a_warning() -> None:
+    (found,) = object_findings(Reviewing("watch statefulsets"), [a_stateful_set()], "hpc")
+    assert found.severity is Severity.WARNED
+
+
+def test_a_kind_that_the_server_does_not_know_is_refused() -> None:
+    first, *_ = object_findings(Reviewing(), [a_stateful_set("apps/v2")], "hpc")
+    assert (first.severity, first.found) == (Severity.REFUSED, "the API server knows no StatefulSet of apps/v2")
+
+
+def test_a_kind_of_an_operator_is_judged_with_the_surroundings() -> None:
+    found = [*object_findings(Reviewing(), [a_stateful_set("monitoring.coreos.com/v1")], "hpc")]
+    assert [each.severity for each in found] == [Severity.PASSED]
+
+
+@pytest.mark.parametrize("verb", ["get", "create"])
+def test_an_exec_is_reviewed_as_a_subresource(verb: str) -> None:
+    (right,) = [each for each in live_rights("hpc") if (each.resource, each.verb) == ("pods/exec", verb)]
+    attributes = right.review()["spec"]["resourceAttributes"]
+    assert (attributes["resource"], attributes["subresource"]) == ("pods", "exec")
+
+
+def test_a_resource_of_the_whole_kubernetes_is_reviewed_without_a_namespace() -> None:
+    assert Right("", "namespaces", "", "get") in live_rights("hpc")
+
+
+OF_THE_PLATFORM = {"installed.py"}
+"""Modules that no resource of a cluster calls."""
+
+
+def paths_in_sources() -> Iterator[tuple[str, str]]:
+    """Yield module and path of each API path in the code that acts on a live cluster."""
+    for folder in ("operations", "lifecycle", "slurm"):
+        for file in (PACKAGE / folder).rglob("*.py"):
+            if file.name in OF_THE_PLATFORM:
+                continue
+            if file.parent.name == "preflight" and file.name not in {
+                "surroundings.py",
+                "named_objects.py",
+                "api_addresses.py",
+            }:
+                continue  # the command's own checks, which name what they cannot read
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.JoinedStr):
+                    text = "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    text = node.value
+                else:
+                    continue
+                if re.match(r"/apis?/", text):
+                    yield file.name, text
+
+
+def test_every_path_of_the_api_in_the_sources_is_in_the_table() -> None:
+    known = {call.resource.partition("/")[0] for call in LIVE_CALLS}
+    words = [
+        (
+            file,
+            re.findall(r"[a-z]+", re.sub(r"^/apis?/([a-z0-9.]+/)?v1(/namespaces/(\{\}|default))?", "", path))
+            or ["namespaces"],
+        )
+        for file, path in paths_in_sources()
+    ]
+    assert len(words) > 10
+    computed = {"s"}  # `{reference.kind.lower()}s`, whose kinds the table names
+    assert [(file, found[0]) for file, found in words if found[0] not in known | computed] == []

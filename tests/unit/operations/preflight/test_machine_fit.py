@@ -1,0 +1,159 @@
+"""Machines on which pods fit, judged by nodes as the API answers them."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
+from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings
+from soperator_pulumi.operations.preflight.machine_fit import fit_findings, is_chosen
+from soperator_pulumi.operations.preflight.planned import PlannedPods
+
+ALLOCATABLE = {"cpu": "31850m", "memory": "126Gi", "pods": "110"}
+GPU = "nvidia.com/gpu"
+
+
+def a_machine(
+    name: str = "n1", *, taints: list[dict[str, str]] | None = None, ready: bool = True, **allocatable: str
+) -> Any:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "pool": "cpu", "generation": "4"}},
+        "spec": {"taints": taints or []},
+        "status": {
+            "allocatable": {
+                **ALLOCATABLE,
+                **{key.replace("_gpu", ".com/gpu"): each for key, each in allocatable.items()},
+            },
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+            "nodeInfo": {"kubeletVersion": "v1.33.2"},
+        },
+    }
+
+
+def pods(replicas: int = 1, spec: dict[str, Any] | None = None, **requests: str) -> PlannedPods:
+    amounts = {
+        "cpu": "4",
+        "memory": "16Gi",
+        **{key.replace("_gpu", ".com/gpu"): each for key, each in requests.items()},
+    }
+    resources = {"requests": amounts, "limits": amounts}
+    small = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    containers = {
+        "containers": [{"name": "slurmd", "image": "worker", "resources": resources}],
+        "initContainers": [
+            {"name": "prepare", "image": "worker", "resources": small},
+            {"name": "munged", "image": "munge", "restartPolicy": "Always", "resources": small},
+        ],
+    }
+    return PlannedPods("node_sets[0]", "worker", replicas, {"metadata": {}, "spec": {**containers, **(spec or {})}})
+
+
+def judged(wanted: PlannedPods, *machines: Any) -> Diagnosis:
+    (found,) = fit_findings([wanted], machines)
+    return found
+
+
+def test_a_pod_needs_what_its_container_and_its_sidecars_request() -> None:
+    assert {name: str(value) for name, value in pods().requests.items()} == {"cpu": "4.100", "memory": "17246978048"}
+
+
+def test_pods_that_fit_pass() -> None:
+    found = judged(pods(replicas=7), a_machine())
+    assert (found.severity, found.found) == (Severity.PASSED, "1 of 1 machines fit")
+
+
+def test_machines_without_room_for_all_are_a_warning_as_an_autoscaler_may_add_some() -> None:
+    found = judged(pods(replicas=20), a_machine(), a_machine("n2"))
+    assert (found.severity, found.found) == (Severity.WARNED, "2 machines hold 14 of its 20 pods")
+
+
+def test_a_pod_larger_than_each_machine_is_refused_with_the_amounts() -> None:
+    found = judged(pods(cpu="32"), a_machine())
+    assert (found.severity, found.found) == (
+        Severity.REFUSED,
+        "no machine can allocate a pod: the largest has 31.85 of 32.1 cpu",
+    )
+    assert "Lower cpus and memory_gib of node_sets[0]" in found.cure
+
+
+@pytest.mark.parametrize(("there", "shown"), [(None, "0 of 8"), ("4", "4 of 8")])
+def test_gpus_that_no_machine_can_allocate_are_refused(there: str | None, shown: str) -> None:
+    found = judged(pods(nvidia_gpu="8"), a_machine() if there is None else a_machine(nvidia_gpu=there))
+    assert found.found == f"no machine can allocate a pod: the largest has {shown} {GPU}"
+    assert found.cure == f"Install the device plugin of {GPU}, or change the count."
+
+
+def test_devices_that_the_program_will_list_are_a_warning_but_too_few_cpus_are_not() -> None:
+    (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], devices_to_come=True)
+    assert found.severity is Severity.WARNED
+    (found,) = fit_findings([pods(nvidia_gpu="8", cpu="400")], [a_machine()], devices_to_come=True)
+    assert found.severity is Severity.REFUSED
+
+
+def test_a_label_that_no_machine_has_is_refused_with_those_that_there_are() -> None:
+    found = judged(pods(spec={"nodeSelector": {"pool": "gpu"}}), a_machine())
+    assert (found.severity, found.found) == (
+        Severity.REFUSED,
+        "none of 1 machines has the label pool=gpu; there are pool=cpu",
+    )
+
+
+def test_a_taint_that_no_pod_tolerates_is_refused() -> None:
+    taint = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+    found = judged(pods(), a_machine(taints=[taint]))
+    assert found.severity is Severity.REFUSED
+    assert "taints that its pods do not tolerate: nvidia.com/gpu=present:NoSchedule" in found.found
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"key": GPU, "operator": "Exists"},
+        {"operator": "Exists"},
+        {"key": GPU, "value": "present", "effect": "NoSchedule"},
+    ],
+)
+def test_a_tolerated_taint_repels_nothing(toleration: dict[str, str]) -> None:
+    taint = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+    assert judged(pods(spec={"tolerations": [toleration]}), a_machine(taints=[taint])).severity is Severity.PASSED
+
+
+def test_a_taint_that_only_prefers_other_machines_repels_nothing() -> None:
+    taint = {"key": "spot", "effect": "PreferNoSchedule"}
+    assert judged(pods(), a_machine(taints=[taint])).severity is Severity.PASSED
+
+
+def test_a_machine_that_is_not_ready_takes_nothing() -> None:
+    found = judged(pods(), a_machine(ready=False))
+    assert (found.severity, found.found) == (
+        Severity.REFUSED,
+        "none of the 1 machines of its labels takes pods: n1 not ready, or cordoned",
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "chosen"),
+    [
+        ("In", ["cpu"], True),
+        ("NotIn", ["cpu"], False),
+        ("Exists", [], True),
+        ("DoesNotExist", [], False),
+    ],
+)
+def test_an_affinity_chooses_as_the_scheduler_does(operator: str, values: list[str], *, chosen: bool) -> None:
+    terms = [{"matchExpressions": [{"key": "pool", "operator": operator, "values": values}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    assert is_chosen({"affinity": {"nodeAffinity": required}}, a_machine()) is chosen
+
+
+@pytest.mark.parametrize(("operator", "value", "chosen"), [("Gt", "3", True), ("Gt", "4", False), ("Lt", "5", True)])
+def test_an_affinity_compares_numbers(operator: str, value: str, *, chosen: bool) -> None:
+    terms = [{"matchExpressions": [{"key": "generation", "operator": operator, "values": [value]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    assert is_chosen({"affinity": {"nodeAffinity": required}}, a_machine()) is chosen
+
+
+def test_a_kubelet_without_native_sidecars_is_refused() -> None:
+    old = a_machine()
+    old["status"]["nodeInfo"]["kubeletVersion"] = "v1.27.9-gke.100"
+    assert [each.place for each in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]

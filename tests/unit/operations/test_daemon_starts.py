@@ -1,0 +1,101 @@
+"""Scripts that start Slurm's daemons: no image of another version than the spec's, and the id that slurmctld has."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.render.layout import ACCOUNTING_CLUSTER_ID, SLURM_OF_SPEC
+from tools.paths import ROOT
+
+SCRIPTS = {
+    "slurmctld": ROOT / "images/controller/start-slurmctld",
+    "slurmdbd": ROOT / "images/accounting/start-slurmdbd",
+    "slurmrestd": ROOT / "images/rest/start-slurmrestd",
+}
+OTHERS = {"dpkg-query": "echo 26.05.5", "install": "", "rm": "", "head": ""}
+"""Programs that the scripts run, by name, with what they do here."""
+
+
+def start(daemon: str, folder: Path, version: str | None) -> subprocess.CompletedProcess[str]:
+    """Run the script of a daemon of 26.05, which reports its start, for a spec with a version."""
+    for name, does in {**OTHERS, daemon: f"echo {daemon} starts"}.items():
+        program = folder / name
+        program.write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o755)
+    script = SCRIPTS[daemon].read_text().replace("/run/slurmdbd", str(folder))
+    spec = {} if version is None else {SLURM_OF_SPEC: version}
+    return subprocess.run(
+        ["sh", "-c", script, "start", str(folder / "slurm.conf")],
+        env={"PATH": f"{folder}:{ROOT / 'images/version'}:{os.environ['PATH']}", **spec},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+CONF = "AccountingStorageType=accounting_storage/slurmdbd\n"
+
+
+def start_with_state(folder: Path, sacct: str, *, confirmed: str | None = None, recorded: str | None = None) -> str:
+    """Start slurmctld on a state with the id 17, with an answer of sacct, and return the id that it then has."""
+    (folder / "slurm.conf").write_text(CONF)
+    (folder / "clustername").write_text("hpc|17")
+    if recorded is not None:
+        (folder / "clustername.recorded").write_text(recorded)
+    for name, does in {**OTHERS, "slurmctld": "echo starts", "sacct": sacct}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{does}\n")
+        (folder / name).chmod(0o755)
+    script = SCRIPTS["slurmctld"].read_text().replace("/var/spool/slurmctld", str(folder))
+    if confirmed is not None:
+        (folder / ACCOUNTING_CLUSTER_ID).write_text(f"{confirmed}\n")
+    path = {"PATH": f"{folder}:{ROOT / 'images/version'}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["sh", "-c", script, "start", str(folder / "slurm.conf")],
+        env=path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.endswith("starts\n")
+    known = folder / "clustername"
+    return known.read_text() if known.exists() else ""
+
+
+def test_a_database_without_jobs_of_the_cluster_gives_slurmctld_its_id(tmp_path: Path) -> None:
+    assert start_with_state(tmp_path, "true") == ""
+    assert (tmp_path / "clustername.before").read_text() == "hpc|17"
+
+
+def test_the_id_stays_where_the_database_has_jobs_and_is_not_looked_up_again(tmp_path: Path) -> None:
+    assert start_with_state(tmp_path, "echo 1; echo 2") == "hpc|17"
+    assert start_with_state(tmp_path, "true", recorded="hpc|17") == "hpc|17"
+
+
+def test_the_id_stays_where_slurmdbd_is_down(tmp_path: Path) -> None:
+    assert start_with_state(tmp_path, "exit 1") == "hpc|17"
+    assert not (tmp_path / "clustername.recorded").exists()
+
+
+def test_an_id_that_was_confirmed_takes_the_place_of_the_former_which_is_kept(tmp_path: Path) -> None:
+    assert start_with_state(tmp_path, "echo 1", confirmed="2695") == "hpc|2695"
+    assert (tmp_path / "clustername.before").read_text() == "hpc|17"
+
+
+@pytest.mark.parametrize("daemon", SCRIPTS)
+def test_an_image_with_another_version_than_the_spec_starts_nothing(daemon: str, tmp_path: Path) -> None:
+    done = start(daemon, tmp_path, "24.11")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("The image has Slurm 26.05.5, and slurm.version is 24.11: nothing was started.")
+
+
+@pytest.mark.parametrize("daemon", SCRIPTS)
+@pytest.mark.parametrize("version", ["26.05", None])
+def test_an_image_with_the_version_of_the_spec_starts(daemon: str, version: str | None, tmp_path: Path) -> None:
+    done = start(daemon, tmp_path, version)
+
+    assert (done.returncode, done.stdout) == (0, f"{daemon} starts\n")

@@ -1,0 +1,68 @@
+"""The page on monitoring: its tables are those of the sources, its commands work."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from soperator_pulumi import parse_cluster
+from soperator_pulumi.monitoring.__main__ import main
+from soperator_pulumi.monitoring.alerts import ALERTS
+from soperator_pulumi.monitoring.dashboards import DASHBOARDS
+from soperator_pulumi.monitoring.grafana import dashboard_json
+from soperator_pulumi.spec.metrics import MetricsSpec
+from tests.rendered.cluster.clusters import a_spec as cluster_spec
+from tools import paths
+from tools.docs import monitoring_page
+
+PAGE = monitoring_page.FILE.read_text()
+
+
+def command(name: str) -> list[str]:
+    """Return the arguments of a command of the page."""
+    (words,) = re.findall(rf"(?m)^python -m soperator_pulumi\.monitoring ({name} [^>\n]*)", PAGE)
+    return shlex.split(words)
+
+
+def examples() -> list[MetricsSpec]:
+    """Return the settings that the page shows, in the page's order."""
+    shown = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    given = [each["config"]["soperator:cluster"]["metrics"] for each in shown]
+    found = [parse_cluster({"name": "hpc", **cluster_spec(metrics=each)}).metrics for each in given]
+    return [metrics for metrics in found if metrics is not None]
+
+
+def test_the_examples_switch_on_what_the_page_describes() -> None:
+    operator, events, conditions = examples()
+    assert (operator.pod_monitor, operator.alerts is not None, operator.dashboards) == (True, True, True)
+    assert events.events
+    assert conditions.node_conditions
+
+
+def test_the_tables_are_those_of_the_sources() -> None:
+    assert monitoring_page.text() == PAGE, "run `make docs`"
+    assert re.findall(r"(?m)^\| \[(\w+)\]\(runbooks", PAGE) == [each.name for each in ALERTS]
+    assert re.findall(r"\| `/d/([\w-]+)` \|", PAGE) == [each.uid for each in DASHBOARDS]
+
+
+def test_rules_are_printed_for_a_prometheus_without_an_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    main(command("rules"))
+    groups = yaml.safe_load(capsys.readouterr().out)["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert {rule["alert"] for rule in rules if "alert" in rule} == {each.name for each in ALERTS}
+    assert all('namespace="hpc"' in rule["expr"] for rule in rules)
+
+
+def test_dashboards_are_written_for_a_grafana_that_reads_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(command("dashboards"))
+    found = {file.name: json.loads(file.read_text()) for file in (tmp_path / "folder").iterdir()}
+    assert found == {f"{each.uid}.json": dashboard_json(each) for each in DASHBOARDS}
+
+
+def test_the_settings_of_make_dashboard_are_those_of_the_makefile() -> None:
+    (recipe,) = re.findall(r"(?m)^\t@\$\(PYTHON\) -m tools\.dashboard (.*)$", (paths.ROOT / "Makefile").read_text())
+    assert set(re.findall(r"\$\((\w+)\)", recipe)) == set(re.findall(r"(?m)^\| `(\w+)=", PAGE))

@@ -1,0 +1,85 @@
+"""`python -m tools.chart_keys <folder of a chart>`: prints the known keys of a chart's values.
+
+The output is a list of `soperator_pulumi/platform/keys/`, whose module `chart_values` has the form. It is made of the
+default values of the chart and of the charts inside it, and of what templates read beyond these. Any key is accepted
+below an empty default, and below a value that a template alone names and writes as a whole.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from soperator_pulumi.platform.chart_values import FREE, KnownKeys
+
+_FREE_NAMES = re.compile(r".*([aA]nnotations|[lL]abels|[nN]odeSelector|[aA]ffinity|limits|requests)")
+"""Names of mappings whose keys are a user's own, even where the chart has some by default."""
+
+_READ = re.compile(r"(?P<whole>(?:toYaml|tpl|with|range)\b[^}|]*?)?\.Values\.(?P<path>[A-Za-z0-9_.]*[A-Za-z0-9_])")
+"""Value that a template reads, as a whole or as a text. A key with a '-' is read by `index`, and has a default."""
+
+
+def known_keys_of(chart: Path) -> KnownKeys:
+    """Return the keys of an unpacked chart, those of charts inside it below their names."""
+    keys = _of_values(yaml.safe_load((chart / "values.yaml").read_text()) or {})
+    for path, as_a_whole in sorted(_read_by_templates(chart).items()):
+        _add(keys, path.split("."), free=as_a_whole)
+    for inner in sorted((chart / "charts").glob("*/Chart.yaml")):
+        described = yaml.safe_load(inner.read_text())
+        _merge(keys.below.setdefault(str(described["name"]), KnownKeys()), known_keys_of(inner.parent))
+    return keys
+
+
+def text(keys: KnownKeys, depth: int = 0) -> str:
+    """Return the list: a key a line, a space deeper for each level, a `*` where any key below is accepted."""
+    return "".join(
+        f"{' ' * depth}{name}{f' {FREE}' if below.free else ''}\n{text(below, depth + 1)}"
+        for name, below in sorted(keys.below.items())
+    )
+
+
+def _of_values(values: Mapping[str, Any]) -> KnownKeys:
+    found = KnownKeys()
+    for name, value in values.items():
+        below = _of_values(value) if isinstance(value, Mapping) else KnownKeys()
+        is_free = value is None or value == {} or (isinstance(value, Mapping) and bool(_FREE_NAMES.fullmatch(name)))
+        found.below[name] = KnownKeys(is_free, {} if is_free else below.below)
+    return found
+
+
+def _read_by_templates(chart: Path) -> dict[str, bool]:
+    """Return the paths that templates read, each with True where a template writes the value as a whole."""
+    found: dict[str, bool] = {}
+    for template in (chart / "templates").rglob("*"):
+        if template.suffix in {".yaml", ".yml", ".tpl", ".txt"}:
+            for each in _READ.finditer(template.read_text()):
+                found[each["path"]] = found.get(each["path"], False) or each["whole"] is not None
+    return found
+
+
+def _add(keys: KnownKeys, path: list[str], *, free: bool) -> None:
+    """Add the path of a value that a template reads, where the defaults do not have it."""
+    parent_is_new = True
+    for depth, name in enumerate(path):
+        is_new = name not in keys.below
+        if keys.free or (is_new and not keys.below and not parent_is_new):
+            return  # below a free value, or a part of a text or a list, which has no keys
+        keys = keys.below.setdefault(name, KnownKeys(free=free and is_new and depth == len(path) - 1))
+        parent_is_new = is_new
+
+
+def _merge(keys: KnownKeys, more: KnownKeys) -> None:
+    """Add the keys of a chart inside another one, whose defaults may have some of them."""
+    keys.free = False
+    for name, below in more.below.items():
+        if name in keys.below and not keys.below[name].free:
+            _merge(keys.below[name], below) if below.below else None
+        else:
+            keys.below[name] = below
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text(known_keys_of(Path(sys.argv[1]))))

@@ -1,0 +1,119 @@
+"""Questions to a Prometheus server: at an address, or through the API server of a Kubernetes."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from tools.console import UserError
+
+TOKEN_VARIABLE = "PROMETHEUS_TOKEN"  # noqa: S105 - a variable's name
+
+_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    points: Sequence[tuple[float, float]] = field(default=())
+    """Times (seconds since 1970) and values, without those that are no number."""
+
+    @property
+    def last(self) -> float | None:
+        """The latest value."""
+        return self.points[-1][1] if self.points else None
+
+    @property
+    def largest(self) -> float:
+        """The largest value, 0 without any."""
+        return max((value for _, value in self.points), default=0)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Span of time that the page shows."""
+
+    start: float
+    end: float
+    step: float
+
+    @property
+    def times(self) -> list[float]:
+        """Times of the samples in an answer."""
+        return [self.start + self.step * index for index in range(int((self.end - self.start) / self.step) + 1)]
+
+
+class PrometheusApi:
+    """The HTTP API of a Prometheus server."""
+
+    def __init__(self, get: Callable[[str], str], place: str) -> None:
+        """Take a way to read a path of the server.
+
+        Args:
+            get: Function from a path with its query (`/api/v1/query?...`) to the answer.
+            place: Place of the server, for errors.
+        """
+        self._get = get
+        self.place = place
+
+    def now(self, query: str, at: float) -> list[Series]:
+        """Return the series of a query at one time."""
+        found = self._ask("query", query=query, time=f"{at:.3f}")
+        return [Series(each["metric"], _numbers([each["value"]])) for each in found]
+
+    def over_time(self, query: str, span: Span) -> list[Series]:
+        """Return the series of a query over a span of time."""
+        times = {"start": f"{span.start:.3f}", "end": f"{span.end:.3f}", "step": f"{span.step:g}"}
+        found = self._ask("query_range", query=query, **times)
+        return [Series(each["metric"], _numbers(each["values"])) for each in found]
+
+    def _ask(self, path: str, **query: str) -> list[dict[str, Any]]:
+        text = self._get(f"/api/v1/{path}?{urlencode(query)}")
+        try:
+            answer = json.loads(text)
+            if answer["status"] != "success":
+                raise UserError(f"Prometheus at {self.place} refuses the query {query['query']}: {answer['error']}")
+            return list(answer["data"]["result"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise UserError(
+                f"{self.place} does not answer like Prometheus: got {text[:80]!r}. "
+                "Give the address above /api/v1, such as http://localhost:9090."
+            ) from error
+
+
+def at_address(address: str) -> PrometheusApi:
+    """Return the server at an address of HTTP. `PROMETHEUS_TOKEN` in the environment is sent as a bearer token."""
+    if urlsplit(address).scheme not in {"http", "https"}:
+        raise UserError(f'PROMETHEUS="{address}" is no address. Give one such as http://localhost:9090.')
+    token = os.environ.get(TOKEN_VARIABLE)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def get(path: str) -> str:
+        try:
+            with urlopen(Request(address.rstrip("/") + path, headers=headers), timeout=_SECONDS) as answer:  # noqa: S310 - HTTP, see above
+                return str(answer.read().decode())
+        except HTTPError as error:
+            body = error.read().decode(errors="replace")
+            if body.startswith("{"):  # a query that it refuses
+                return body
+            raise UserError(f"Prometheus at {address} answers with status {error.code}.{_hint(error.code)}") from error
+        except OSError as error:
+            raise UserError(f"Prometheus at {address} does not answer: {error}. Correct PROMETHEUS.") from error
+
+    return PrometheusApi(get, address)
+
+
+def _hint(status: int) -> str:
+    return f" Set {TOKEN_VARIABLE} to a token that it takes." if status in {401, 403} else " Correct PROMETHEUS."
+
+
+def _numbers(points: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
+    found = [(float(time), float(value)) for time, value in points]
+    return [(time, value) for time, value in found if math.isfinite(value)]

@@ -1,0 +1,49 @@
+"""Table of docs/health-checks.md with all quick checks, made of their defaults in the sources."""
+
+import re
+
+from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, CheckDefaults, HealthCheck, NodeUse
+from soperator_pulumi.spec.validation.descriptions import member_descriptions
+from tools import paths
+
+FILE = paths.ROOT / "docs" / "health-checks.md"
+
+_TABLE = re.compile(r"(?s)(<!-- checks: written by `make docs` -->\n).*?(<!-- end -->)")
+
+_HEAD = "| check | fails unless | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
+
+
+def text() -> str:
+    """Return the page with its table as the defaults are now."""
+    subjects = member_descriptions(HealthCheck)
+    table = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in DEFAULTS.items())
+    return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
+
+
+def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> str:
+    only = "" if check.uses == tuple(NodeUse) else f", {' and '.join(check.uses)}"
+    cells = [
+        f"`{name}`",
+        f"{subject} {_limit(check)}".strip(),
+        f"{check.needs}{only}",
+        str(check.failures),
+        f"{check.every_minutes} min",
+        "`log`, always" if check.shared else f"`{check.action}`",
+        "" if check.action == "log" else f"`{check.undrain}` after {check.passes}",
+        check.source,
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _limit(check: CheckDefaults) -> str:
+    """Return the limit in words; models with the same one stand together."""
+    if check.bound is Bound.NONE:
+        return ""
+    unit = check.unit if check.unit in {"", "%"} else f" {check.unit}"
+    by_limit: dict[float, list[str]] = {}
+    for model, limit in check.by_gpu.items():
+        by_limit.setdefault(limit, []).append(model)
+    of_models = [f"{limit:g} ({', '.join(models)})" for limit, models in by_limit.items()]
+    own = [] if check.limit is None else [f"{check.limit:.10g}{unit}"]
+    named = "; ".join([*own, *of_models]) or ("that number" if check.bound is Bound.EXACT else "your limit")
+    return f"**{check.bound} {named}**"

@@ -1,0 +1,78 @@
+"""Tables of docs/monitoring.md: alerts, recorded series, dashboards and their metrics, as they are in the sources."""
+
+import re
+import runpy
+from collections.abc import Iterable, Mapping
+from typing import Protocol, cast
+
+from soperator_pulumi.monitoring.alerts import ALERTS
+from soperator_pulumi.monitoring.dashboards import DASHBOARDS
+from soperator_pulumi.monitoring.other_exporters import OTHER_EXPORTERS
+from soperator_pulumi.monitoring.recordings import RECORDINGS
+from soperator_pulumi.spec.types.duration import duration_text
+from tools import paths
+
+FILE = paths.ROOT / "docs" / "monitoring.md"
+_METRIC_TABLE = paths.ROOT / "images" / "exporter" / "slurm_exporter" / "metric_table.py"
+
+
+class MetricOfTable(Protocol):
+    """A metric of the exporter."""
+
+    help: str
+    labels: tuple[str, ...]
+
+
+def text() -> str:
+    """Return the page with its tables as the sources are now."""
+    page = FILE.read_text()
+    for name, table in _tables().items():
+        head, mark, rest = page.partition(f"<!-- {name}: written by `make docs` -->\n")
+        _, end, tail = rest.partition("<!-- end -->")
+        page = f"{head}{mark}\n{table}\n{end}{tail}"
+    return page
+
+
+def _tables() -> Mapping[str, str]:
+    return {
+        "metrics": _table(
+            ("metric", "labels", "is"),
+            ((f"`{name}`", ", ".join(f"`{each}`" for each in of.labels), of.help) for name, of in _metrics().items()),
+        ),
+        "alerts": _table(
+            ("alert", "severity", "after", "means"),
+            (
+                (
+                    f"[{each.name}](runbooks.md#{each.name.lower()})",
+                    each.severity,
+                    duration_text(each.lasting),
+                    each.description,
+                )
+                for each in ALERTS
+            ),
+        ),
+        "recorded": _table(("series", "is"), ((f"`{each.record}`", each.about) for each in RECORDINGS)),
+        "dashboards": _table(
+            ("dashboard", "address", "rows"),
+            ((each.title, f"`/d/{each.uid}`", ", ".join(row.title for row in each.rows)) for each in DASHBOARDS),
+        ),
+        "others": _table(
+            ("from", "metrics"),
+            ((name, ", ".join(f"`{each}`" for each in metrics)) for name, metrics in OTHER_EXPORTERS.items()),
+        ),
+    }
+
+
+def _metrics() -> Mapping[str, MetricOfTable]:
+    """Return the exporter's own table, which stands alone in its image."""
+    return cast("Mapping[str, MetricOfTable]", runpy.run_path(str(_METRIC_TABLE))["METRICS"])
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    head = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
+    return head + "".join(f"| {' | '.join(_cell(each) for each in cells)} |\n" for cells in rows)
+
+
+def _cell(text_of_alert: str) -> str:
+    """Return the text of a cell; a value that only an alert has is left open."""
+    return re.sub(r"\{\{ \$value[^}]*\}\}", "…", text_of_alert).replace("|", "\\|")

@@ -1,0 +1,38 @@
+"""`make preflight STACK=prod`: checks the Kubernetes of a stack before anything is applied to it."""
+
+import argparse
+import signal
+import sys
+
+from soperator_pulumi import preflight, preflight_options
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.preflight_plan import access_of, planned_clusters
+from tools import chosen_cluster, console, paths
+from tools.console import UserError, say
+from tools.render import rendered_deployment
+
+
+def main() -> int:
+    """Check all clusters of the stack that the command line names, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
+    preflight_options.add_options(parser)
+    given = parser.parse_args()
+    options = preflight_options.options_of(given)
+    chosen = chosen_cluster.choose()
+    if chosen.embedded is not None and not chosen.kubeconfig.exists():
+        raise UserError("There is no cluster to look at. Start one: make up")
+    deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
+    accesses = access_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
+    try:
+        clusters = [*zip(planned_clusters(deployment), map(Cluster, accesses), strict=True)]
+        return preflight.check(clusters, options, say)
+    except KubernetesError as error:
+        return preflight.not_checked(error, json=given.json)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that a CI cancels removes its probes, too
+    sys.exit(console.run(main))
