@@ -166,10 +166,13 @@ def test_an_upgrade_that_the_api_server_refuses_fails_and_prometheus_runs_on(mon
 
 
 def test_a_removal_leaves_definitions_and_namespace_alone(monitoring: Stack) -> None:
+    def left() -> list[str]:
+        """Return the objects of the release, those of its operator among them, which Kubernetes collects."""
+        kinds = ("get", "deploy,sts,svc,cm,secret", "-n", monitoring.namespace, "-o", "name")
+        return [name for name in monitoring.kubernetes.run(*kinds).split() if RELEASE in name]
+
     monitoring.deployer().destroy()
-    namespace = monitoring.namespace
-    left = monitoring.kubernetes.run("get", "deploy,sts,svc,cm,secret", "-n", namespace, "-o", "name").split()
-    assert [name for name in left if RELEASE in name] == []
+    wait_until(lambda: left() == [], what="the objects of the release have gone")
     wait_until(lambda: monitoring.pods() == [], what="the pods have gone")
     assert len(definitions(monitoring.kubernetes)) == 10
 

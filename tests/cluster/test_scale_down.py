@@ -3,6 +3,7 @@
 One life of a cluster is lived once: four node sets go from three nodes to one, after attempts that are aborted.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -141,7 +142,7 @@ def test_the_preview_lists_the_nodes_that_leave_with_their_jobs(life: Life) -> N
     training, other = life.jobs["waited-1"], life.jobs["cancelled-2"]
 
     assert "3 -> 1 node. Leaving: waited-[1-2]" in life.preview
-    assert f"job {training} (alice, training), ends by {life.end}" in life.preview
+    assert re.search(rf"job {training} \(alice, training\), {life.end}", life.preview)
     assert f"job {other} (alice, wrap), no time limit" in life.preview
     assert "waits up to 0 s, then cancel: the jobs that are left are cancelled" in life.preview
 
@@ -152,8 +153,8 @@ def test_the_preview_says_how_many_nodes_of_lower_ordinals_are_idle(life: Life) 
 
 
 def test_jobs_that_do_not_end_in_time_abort_it_with_their_names_and_what_to_do(life: Life) -> None:
-    for words in (f"job {life.jobs['waited-1']} (alice, training)", f"ends by {life.end}", "SOPERATOR_DRAIN="):
-        assert words in life.aborted
+    assert re.search(rf"job {life.jobs['waited-1']} \(alice, training\), {life.end}", life.aborted)
+    assert "SOPERATOR_DRAIN=" in life.aborted
 
 
 def test_a_job_that_cannot_be_requeued_aborts_it_unless_it_may_be_cancelled(life: Life) -> None:

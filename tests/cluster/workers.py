@@ -103,8 +103,9 @@ def ended_well(slurm: Slurm, job: int) -> bool:
 
 
 def ends_by(slurm: Slurm, job: int) -> str:
-    """Return the hour and minute at which a job's time is over."""
-    return slurm.job(job)["EndTime"][11:16]
+    """Return the pattern of the words that name the end of a job's time: with its date, if that is another day."""
+    day, time = slurm.job(job)["EndTime"].split("T")
+    return rf"ends by ({day} )?{time[:5]}\b"
 
 
 def said(run: Result | StackChanges) -> str:
