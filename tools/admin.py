@@ -82,19 +82,18 @@ def _program(chosen: ChosenCluster) -> Path:
 
 @contextmanager
 def _pod(kubectl: Kubectl) -> Iterator[None]:
-    """Run the pod while the body runs. A pod that another session has started stays."""
-    before = kubectl.run("get", _STATEFUL_SET, "--output", "jsonpath={.spec.replicas}")
-    if before != "0":
-        yield
-        return
+    """Run the pod, as the cluster describes it now, while the body runs. A pod of another session stays."""
+    ours = kubectl.run("get", _STATEFUL_SET, "--output", "jsonpath={.spec.replicas}") == "0"
     try:
-        with step("Starting the admin shell"):
-            kubectl.run("scale", _STATEFUL_SET, "--replicas=1")
+        with step("Starting the admin shell" if ours else "Waiting for the admin shell"):
+            if ours:
+                kubectl.run("scale", _STATEFUL_SET, "--replicas=1")
             kubectl.run("rollout", "status", _STATEFUL_SET, f"--timeout={START_TIMEOUT_SECONDS}s")
         yield
     finally:
-        kubectl.run("scale", _STATEFUL_SET, "--replicas=0")
-        say("The admin shell has ended. Changes in the jail stay.")
+        if ours:
+            kubectl.run("scale", _STATEFUL_SET, "--replicas=0")
+            say("The admin shell has ended. Changes in the jail stay.")
 
 
 if __name__ == "__main__":

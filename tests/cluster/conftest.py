@@ -9,7 +9,6 @@ import pytest
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.cluster.workers import put_back
 from tests.conftest import Kubernetes
-from tests.waiting import wait_until
 
 FEW_PROCESSES = 100
 """Share of a user on the nodes of the node set `big`."""
@@ -59,12 +58,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
 @pytest.fixture(scope="session")
 def admin(slurm: Slurm) -> Callable[[str], str]:
     """Run a command as root in the admin shell's pod, and return what it prints; a failure fails the test."""
-
-    def is_ready() -> bool:
-        pods = slurm.api.list_namespaced_pod(slurm.namespace, field_selector="metadata.name=admin-0").items
-        return any(c.type == "Ready" and c.status == "True" for pod in pods for c in pod.status.conditions or [])
-
-    wait_until(is_ready, what="the admin shell is ready")
+    slurm.wait_for_the_admin_shell()
     return lambda command: slurm.exec("admin-0", "admin", "/bin/sh", "-c", command)
 
 

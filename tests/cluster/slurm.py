@@ -234,6 +234,10 @@ class Slurm:
         lines = self.scontrol("show", "job", "--oneliner").splitlines()
         return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
 
+    def wait_for_the_admin_shell(self) -> None:
+        """Wait until the admin shell's pod is that of the cluster as it was described last, and is ready."""
+        self.kubernetes.run("rollout", "status", "statefulset/admin", "-n", self.namespace, "--timeout=110s")
+
     def wait_for_job(self, job_id: int, state: str, *, timeout_seconds: float = 240) -> dict[str, str]:
         """Wait until a job is in a state, and return what Slurm reports of it."""
         wait_until(

@@ -15,7 +15,6 @@ from tests.cluster.driver_files import VERSIONS, Driver, by_cdi, by_hook, by_hos
 from tests.cluster.root_trees import BUSYBOX, FORKY, RootTree
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, unique
 from tests.conftest import Kubernetes
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -172,7 +171,7 @@ def test_libraries_that_an_admin_installs_are_found_by_the_next_job_and_none_in_
     def admin(command: str) -> str:
         return slurm.exec("admin-0", "admin", "/bin/sh", "-c", command)
 
-    wait_until(lambda: is_ready(slurm, "admin-0"), what="the admin shell is ready")
+    slurm.wait_for_the_admin_shell()
     load = "import ctypes; ctypes.CDLL('libof-admin.so.1')"
     assert slurm.ssh(f'srun -p hook /usr/bin/python3 -c "{load}"', check=False).returncode == 1
     try:
@@ -190,10 +189,10 @@ def test_libraries_that_an_admin_installs_are_found_by_the_next_job_and_none_in_
 def test_a_job_that_runs_while_the_cache_of_the_jail_is_made_still_finds_the_driver(
     slurm: Slurm, drivers: dict[str, Driver]
 ) -> None:
-    wait_until(lambda: is_ready(slurm, "admin-0"), what="the admin shell is ready")
+    slurm.wait_for_the_admin_shell()
     script = f"until [ -e ~/made ]; do sleep 0.2; done; /usr/bin/python3 -c {shlex.quote(ASK_CUDA)}"
     slurm.ssh("rm -f made; cat > running.sh", stdin=f"#!/bin/sh\n{script}")
-    running = int(slurm.ssh("sbatch --parsable -p hook -o running.out running.sh").stdout)
+    running = int(slurm.ssh("sbatch --parsable -p hook -t 5 -o running.out running.sh").stdout)
     slurm.wait_for_job(running, "RUNNING")
 
     slurm.exec("admin-0", "admin", "ldconfig")
@@ -206,8 +205,3 @@ def test_a_job_that_runs_while_the_cache_of_the_jail_is_made_still_finds_the_dri
 def test_a_jail_without_a_c_library_runs_jobs_where_there_is_a_driver(without_libraries: Slurm) -> None:
     assert job(without_libraries, "hook", "/bin/ls", "/usr/local/nvidia/bin") == "nvidia-smi\n"
     assert job(without_libraries, "host", "/bin/sh", "-c", "ls /etc/ld.so.cache 2>&1; true").count("No such file") == 1
-
-
-def is_ready(slurm: Slurm, pod: str) -> bool:
-    conditions = slurm.api.read_namespaced_pod(pod, slurm.namespace).status.conditions or []
-    return any(each.type == "Ready" and each.status == "True" for each in conditions)

@@ -100,6 +100,7 @@ def life(upgrading: Slurm) -> Life:
             seen.jobs.append(slurm.ssh(f"srun --overcommit -N2 {RELEASE} | sort | xargs echo").stdout.strip())
 
         look()
+        slurm.wait_for_the_admin_shell()
         root = ("admin-0", "admin", "/bin/sh", "-ec")
         slurm.exec(*root, "printf '#!/bin/sh\\necho tool\\n' > /usr/local/bin/tool && chmod 755 /usr/local/bin/tool")
         slurm.exec(*root, "echo carried > /etc/site.conf && useradd --uid 5005 dave")
