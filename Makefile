@@ -46,7 +46,7 @@ dashboard: .venv/.installed  ## draw the dashboards into one page of HTML: make 
 	@$(PYTHON) -m tools.dashboard $(if $(PROMETHEUS),--prometheus $(PROMETHEUS)) $(if $(NAMESPACE),--namespace $(NAMESPACE)) $(if $(HOURS),--hours $(HOURS)) $(if $(OUTPUT),--output $(OUTPUT))
 
 images: .venv/.installed  ## build the container images; with REGISTRY=..., push them there; SLURM=26.05 for that version, with PMIx by SLURM_SOURCE=slurm-26.05.5.tar.bz2
-	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(SLURM),--slurm $(SLURM)) $(if $(SLURM_SOURCE),--source $(SLURM_SOURCE)) $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
+	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(SLURM),--slurm $(SLURM)) $(if $(SLURM_SOURCE),--source '$(SLURM_SOURCE)') $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
 
 check: .venv/.installed  ## check format, lint, types and layers, and run the tests that take seconds
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy --cache-dir $(MYPY_CACHE)

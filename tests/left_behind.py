@@ -1,6 +1,7 @@
 """Namespaces of test runs that were killed: pods in them would keep the machine's processors from the next run."""
 
 import fcntl
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -36,9 +37,12 @@ def by_killed_runs() -> Iterator[str]:
 @cache
 def _record_of_this_process() -> IO[str]:
     _FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = tempfile.NamedTemporaryFile("w", dir=_FOLDER, delete=False)  # noqa: SIM115 - open until the process ends
-    fcntl.lockf(file, fcntl.LOCK_EX)  # held by this process alone, not by what it forks
-    return file
+    while True:
+        file = tempfile.NamedTemporaryFile("w", dir=_FOLDER, delete=False)  # noqa: SIM115 - open until the process ends
+        fcntl.lockf(file, fcntl.LOCK_EX)  # held by this process alone, not by what it forks
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another run found it before it was locked, and removed it
 
 
 def _has_holder(file: IO[str]) -> bool:

@@ -13,10 +13,10 @@ from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.render.passwords import quoted_password
-from soperator_pulumi.spec.accounting import AccountingSpec
+from soperator_pulumi.spec.accounting import GENERATED_PASSWORD, AccountingSpec
 from soperator_pulumi.spec.accounting_database import DatabasePassword
 
-GENERATED = SecretFile("database-password", "password")
+GENERATED = SecretFile(GENERATED_PASSWORD, "password")
 """File of a generated password."""
 
 PASSWORD_LENGTH = 32

@@ -12,12 +12,13 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.scope import Scope
+from soperator_pulumi.cluster.storage import kept_data
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.mariadb_settings import my_cnf
 from soperator_pulumi.spec.accounting_database import OperatorDatabaseSpec
 from soperator_pulumi.spec.types.quantity import PodResources
 
-OPERATOR_PODS = {"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": layout.DATABASE_HOST}
+OPERATOR_PODS = {"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": layout.OPERATOR_DATABASE_HOST}
 """Labels of the pods that the operator makes for the MariaDB."""
 
 
@@ -25,10 +26,10 @@ def create_operator_database(
     name: str, scope: Scope, database: OperatorDatabaseSpec, password: SecretFile, *, keep: bool
 ) -> tuple[CustomResource, ...]:
     """Create the MariaDB, and the database, the user and the grant of slurmdbd in it."""
-    kept = pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)
-    mariadb = _resource(name, scope, "MariaDB", layout.DATABASE_HOST, _mariadb(database), extra=kept)
+    kept = kept_data(keep=keep, protect=database.protect)
+    mariadb = _resource(name, scope, "MariaDB", layout.OPERATOR_DATABASE_HOST, _mariadb(database), extra=kept)
     inside = scope.following(mariadb)
-    of_mariadb = {"mariaDbRef": {"name": layout.DATABASE_HOST}, "cleanupPolicy": "Skip"}
+    of_mariadb = {"mariaDbRef": {"name": layout.OPERATOR_DATABASE_HOST}, "cleanupPolicy": "Skip"}
     described: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "Database": (
             "slurm-accounting",

@@ -45,7 +45,7 @@ def create_namespace(name: str, scope: Scope, spec: ClusterSpec) -> Namespace | 
     return Namespace(
         f"{name}-namespace",
         metadata=ObjectMetaArgs(name=spec.namespace, labels=labels, annotations={**spec.annotations} or None),
-        opts=scope.options(_kept(keep=spec.storage.keep)),
+        opts=scope.options(kept_data(keep=spec.storage.keep)),
     )
 
 
@@ -67,11 +67,16 @@ def create_claim(
             volume_name=volume.static_volume,
             resources=VolumeResourceRequirementsArgs(requests={"storage": f"{volume.size_gib}Gi"}),
         ),
-        opts=scope.options(_kept(keep=keep)),
+        opts=scope.options(kept_data(keep=keep, protect=volume.protect)),
     )
     return Claim(claim_name, created)
 
 
-def _kept(*, keep: bool) -> pulumi.ResourceOptions:
-    """Return the options of an object that `destroy` keeps, and that nothing may replace, if `keep` is true."""
-    return pulumi.ResourceOptions(protect=keep, retain_on_delete=keep)
+def kept_data(*, keep: bool, protect: bool = True) -> pulumi.ResourceOptions:
+    """Return the options of an object that `destroy` keeps, and that nothing may replace, if `keep` is true.
+
+    Args:
+        keep: Keep it in Kubernetes, whatever deletes it from the stack.
+        protect: Refuse to delete it from the stack as well.
+    """
+    return pulumi.ResourceOptions(protect=keep and protect, retain_on_delete=keep)

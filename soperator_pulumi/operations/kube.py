@@ -84,6 +84,11 @@ def stateful_sets_path(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
 
 
+def revisions_path(namespace: str) -> str:
+    """Return the path of all revisions of templates of StatefulSets."""
+    return f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+
+
 def cron_jobs_path(namespace: str) -> str:
     """Return the path of a namespace's CronJobs."""
     return f"/apis/batch/v1/namespaces/{namespace}/cronjobs"

@@ -96,6 +96,12 @@ class Pod:
         ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
         return ended and not self.runs(container)
 
+    def exit_codes(self, container: str) -> set[int]:
+        """Return the exit codes of the container's last runs, as far as Kubernetes still has them."""
+        status = self._status(container)
+        ended = [status.get(key, {}).get("terminated", {}) for key in ("state", "lastState")]
+        return {int(each["exitCode"]) for each in ended if "exitCode" in each}
+
     @property
     def cannot_start(self) -> bool:
         """True where a container waits for an image or a setting that is not there."""

@@ -7,10 +7,11 @@ slurmctld, slurmd, and the clients of the login nodes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from soperator_pulumi.errors import ConfigRefusedError, DatabaseError
 from soperator_pulumi.operations.database.dump_jobs import Dumps
-from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_path, stateful_sets_path
+from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_path, revisions_path, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import MachineClock, Report
 from soperator_pulumi.render import layout
@@ -22,12 +23,20 @@ VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
 DUMP_SECONDS = 3600
 """Time for a dump of the database."""
 
+FIRST_POD_SECONDS = 120
+"""Time after a StatefulSet's change in which the first pod of it is created: the former one has 60 s to end."""
+
+OTHER_VERSION = 78
+"""Exit code of a container whose image has another version than the spec (`images/version/require-version`)."""
+
 _ACCOUNTING, _CONTROLLER, _LOGIN, _DATABASE = "accounting", "controller", "login", "database"
 _KEEPS_STATE = {_ACCOUNTING: "slurmdbd", _CONTROLLER: "slurmctld"}
 """StatefulSets of daemons that convert what they have stored, with their containers."""
 
 _DUMP = """\
 umask 077
+rm -f "$1.part"
+trap 'rm -f "$1.part"' EXIT
 mariadb-dump --no-defaults --user=root --single-transaction --skip-lock-tables slurm_acct_db > "$1.part"
 mv "$1.part" "$1"
 """
@@ -70,7 +79,7 @@ class SlurmUpgrade:
             if found is None or _rank(_version(found)) <= _rank(self.version):
                 continue
             pod = self.kube.get(f"{pods_path(self.namespace)}/{name}-0")
-            if pod is None or _may_have_started(Pod.of(pod), found, container):
+            if pod is None or _may_have_started(self.kube, self.namespace, Pod.of(pod), found, container):
                 raise ConfigRefusedError(self._no_way_back(_version(found), container))
 
     def refuse_new_settings(self, settings: Sequence[str]) -> None:
@@ -165,13 +174,24 @@ def _rank(version: str) -> int:
     return VERSIONS.index(version) if version in VERSIONS else len(VERSIONS)
 
 
-def _may_have_started(pod: Pod, stateful_set: Json, container: str) -> bool:
+def _may_have_started(kube: Kube, namespace: str, pod: Pod, stateful_set: Json, container: str) -> bool:
     """Return True where the daemon of the newest template has run, in this pod or in one before it.
 
-    A StatefulSet has two revisions until its pod of the newest template is ready. An image that is missing then has
-    converted nothing. Later, a pod that waits for a machine is the successor of one that ran.
+    A StatefulSet has two revisions until its pod of the newest template is ready. An image that is missing, or that
+    has another version, has converted nothing then. A pod that was created later than the first one of its revision is
+    the successor of one that may have run.
     """
     status = stateful_set.get("status", {})
-    if status.get("currentRevision") == status.get("updateRevision"):
+    revision = status.get("updateRevision")
+    if status.get("currentRevision") == revision:
         return True
-    return pod.revision == status.get("updateRevision") and pod.has_run(container)
+    if pod.revision != revision:
+        return False
+    made = kube.get(f"{revisions_path(namespace)}/{revision}")
+    if made is None or (_created(pod.body) - _created(made)).total_seconds() > FIRST_POD_SECONDS:
+        return True
+    return pod.has_run(container) and pod.exit_codes(container) != {OTHER_VERSION}
+
+
+def _created(body: Json) -> datetime:
+    return datetime.fromisoformat(body["metadata"]["creationTimestamp"])

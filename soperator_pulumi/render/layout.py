@@ -52,6 +52,9 @@ EXPORTER_UID = 64035
 DATABASE_HOST = "database"
 """Service of the cluster's own MariaDB."""
 
+OPERATOR_DATABASE_HOST = "accounting-database"
+"""MariaDB of mariadb-operator, which names its objects after it: none has a name of the cluster's own MariaDB."""
+
 DATABASE_PORT = 3306
 
 DATABASE_AUTHORITY = "/etc/database-authority/ca.crt"

@@ -2,7 +2,7 @@
 
 import re
 
-_BLANK = ord(" ")
+_BLANK, _DELETE = ord(" "), 0x7F
 
 
 def quoted_password(password: str) -> str:
@@ -13,13 +13,18 @@ def quoted_password(password: str) -> str:
     """
     if not password:
         raise ValueError("is empty")
-    if any(ord(character) < _BLANK for character in password):
+    if any(_is_control(character) for character in password):
         raise ValueError("has a line end, a tab or another control character")
     blank = " " in password
     if '"' in password and (blank or password[0] == password[-1] == '"'):
         raise ValueError("has a double quote, and a blank or another quote around it")
     escaped = re.sub(r"[\\#]", r"\\\g<0>", password)
     return f'"{escaped}"' if blank else escaped
+
+
+def _is_control(character: str) -> bool:
+    """Return True for characters that end lines, of Unicode too, or that no terminal shows."""
+    return ord(character) < _BLANK or ord(character) == _DELETE or len(f"a{character}b".splitlines()) > 1
 
 
 def unquoted_password(text: str) -> str:

@@ -66,7 +66,8 @@ def proxy_conf(rest: RestSpec) -> str:
         f"    http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {limits.requests_per_client} }}",
         # Without its length, a body is known to be too large only when it is here.
         "    http-request deny deny_status 400 if { req.hdr_cnt(transfer-encoding) gt 0 }",
-        f"    http-request deny deny_status 413 if {{ req.hdr_val(content-length) gt {limits.body_kib * 1024} }}",
+        # Not by the header's own value, of which haproxy compares 32 bits.
+        f"    http-request deny deny_status 413 if {{ req.body_size gt {limits.body_kib * 1024} }}",
         f"    http-request wait-for-body time {limits.request_seconds}s",
         "    default_backend slurmrestd",
         "",

@@ -57,7 +57,7 @@ def slurmdbd_conf(accounting: AccountingSpec, password: str, rest: RestSpec | No
         "Parameters": "PreserveCaseUser",
         "PidFile": f"{layout.SLURMDBD_DIR}/slurmdbd.pid",
         "StorageType": "accounting_storage/mysql",
-        "StorageHost": str(external.host) if external else layout.DATABASE_HOST,
+        "StorageHost": _host(accounting),
         "StoragePort": str(external.port if external else layout.DATABASE_PORT),
         "StorageLoc": external.database if external else layout.DATABASE_NAME,
         "StorageUser": external.user if external else layout.DATABASE_USER,
@@ -69,6 +69,13 @@ def slurmdbd_conf(accounting: AccountingSpec, password: str, rest: RestSpec | No
         },
     }
     return lines(HEADER, *_settings(settings))
+
+
+def _host(accounting: AccountingSpec) -> str:
+    database = accounting.database
+    if database.external is not None:
+        return str(database.external.host)
+    return layout.DATABASE_HOST if accounting.own is not None else layout.OPERATOR_DATABASE_HOST
 
 
 def client_conf(spec: ClusterSpec) -> str:

@@ -21,6 +21,9 @@ from soperator_pulumi.spec.validation.partial import known
 NONE = "none"
 """The word for no accounting."""
 
+GENERATED_PASSWORD = "database-password"  # noqa: S105 the name of a Secret
+"""Secret with a generated password of the database."""
+
 Age = Annotated[
     str,
     Matches(
@@ -202,6 +205,9 @@ def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:
     own, dump = accounting.database.own, accounting.dump if known(accounting.dump) else None
     if own is not None:
         yield from _volume_problems("accounting.database.own.storage", own.storage)
+        if known(own.password) and own.password is not None and own.password.secret == GENERATED_PASSWORD:
+            text = f'got "{GENERATED_PASSWORD}", which is the Secret of a generated password. Use another name.'
+            yield Problem("accounting.database.own.password.secret", text)
         if known(own.password, own.password_version) and own.password is not None and own.password_version != 1:
             text = "given together with password, whose Secret has the password. Remove one, or change the Secret."
             yield Problem("accounting.database.own.password_version", text)

@@ -2,16 +2,20 @@
 
 from typing import Annotated
 
+from pydantic import StrictBool
+
 from soperator_pulumi.spec.secrets import SecretKey, SecretRef
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.validation.base import Matches, Model, whole
 
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+
 Host = Annotated[
     str,
     Matches(
-        r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?",
+        rf"{_LABEL}(\.{_LABEL})*|([0-9A-Fa-f]{{1,4}}:){{7}}[0-9A-Fa-f]{{1,4}}|(?=.*::)[0-9A-Fa-f:.]+",
         'needs a host name or an address, such as "db.example.com" or "10.0.0.5", without a port.',
         253,
     ),
@@ -63,6 +67,9 @@ class OperatorDatabaseSpec(Model):
     """Size of its volume in GiB. Default: 20."""
     storage_class: Maybe[ObjectName] | None = None
     """StorageClass of its volume. Default: the Kubernetes cluster's default class."""
+    protect: StrictBool = True
+    """Refuse to delete the MariaDB from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which it leaves the stack. It stays in Kubernetes, with its data."""
     replicas: Annotated[int, whole(1, 9)] = 1
     """Pods of MariaDB: more than one replicate with Galera. Default: 1."""
     max_connections: Annotated[int, whole(10, 10_000)] = 100

@@ -30,7 +30,7 @@ class DumpSpec(Scheduled):
 
     schedule: Schedule = "30 1 * * *"
     """Schedule of cron, in UTC. Default: each day at 01:30."""
-    keep: Annotated[int, whole(1, 10_000)] = 14
+    keep: Annotated[int, whole(1, 1000)] = 14
     """Number of dumps to keep. An old one is removed once a new one is complete and has been checked. Default: 14."""
     storage: DumpVolume = DumpVolume()
     """The volume (ReadWriteOnce) with the dumps, kept in a `destroy` as those of `storage` are."""

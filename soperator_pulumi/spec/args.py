@@ -296,6 +296,9 @@ class JailVolumeArgs(TypedDict, total=False):
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    protect: bool
+    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
     accept: Mapping[str, str]
     """Findings of the storage's probe to accept, each with the reason. Default: none, so that a volume on which a jail
     cannot live is refused before it is filled. One of `hard_links`, `case`, `characters`, `unlink_open`,
@@ -391,6 +394,9 @@ class DatabaseVolumeArgs(TypedDict, total=False):
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    protect: bool
+    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class DatabasePasswordArgs(TypedDict):
@@ -424,6 +430,9 @@ class OperatorDatabaseArgs(TypedDict, total=False):
     """Size of its volume in GiB. Default: 20."""
     storage_class: pulumi.Input[str]
     """StorageClass of its volume. Default: the Kubernetes cluster's default class."""
+    protect: bool
+    """Refuse to delete the MariaDB from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which it leaves the stack. It stays in Kubernetes, with its data."""
     replicas: int
     """Pods of MariaDB: more than one replicate with Galera. Default: 1."""
     max_connections: int
@@ -501,6 +510,9 @@ class DumpVolumeArgs(TypedDict, total=False):
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    protect: bool
+    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class DumpArgs(ScheduledArgs, total=False):
@@ -804,6 +816,9 @@ class VolumeArgs(TypedDict, total=False):
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    protect: bool
+    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class StorageArgs(TypedDict, total=False):

@@ -27,6 +27,9 @@ class VolumeSpec(Model):
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: Maybe[ObjectName] | None = None
     """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    protect: StrictBool = True
+    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class JailVolume(VolumeSpec):

@@ -192,7 +192,7 @@ def test_a_job_that_runs_while_the_cache_of_the_jail_is_made_still_finds_the_dri
     slurm.wait_for_the_admin_shell()
     script = f"until [ -e ~/made ]; do sleep 0.2; done; /usr/bin/python3 -c {shlex.quote(ASK_CUDA)}"
     slurm.ssh("rm -f made; cat > running.sh", stdin=f"#!/bin/sh\n{script}")
-    running = int(slurm.ssh("sbatch --parsable -p hook -t 5 -o running.out running.sh").stdout)
+    running = int(slurm.ssh("sbatch --parsable -p hook -t 5 -o running.out -e running.err running.sh").stdout)
     slurm.wait_for_job(running, "RUNNING")
 
     slurm.exec("admin-0", "admin", "ldconfig")

@@ -174,12 +174,12 @@ def test_a_user_makes_tokens_for_no_other_user(slurm: Slurm) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(slurm: Slurm, alice: Client) -> None:
-    large = b" " * (2 * 1024 * 1024)
-    with closing(alice.connect()) as connection:
-        connection.putrequest("POST", f"{API}/job/submit")
-        connection.putheader("Content-Length", str(len(large)))
-        connection.endheaders()
-        assert connection.getresponse().status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    for length_bytes in (1024 * 1024 + 1, 2**31, 2**32 + 1, 2**63 - 1):
+        with closing(alice.connect()) as connection:
+            connection.putrequest("POST", f"{API}/job/submit")
+            connection.putheader("Content-Length", str(length_bytes))
+            connection.endheaders()
+            assert connection.getresponse().status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE, length_bytes
     with closing(alice.connect()) as connection:
         connection.putrequest("POST", f"{API}/job/submit")
         connection.putheader("Transfer-Encoding", "chunked")

@@ -65,7 +65,7 @@ def test_the_images_of_a_version_are_printed_by_the_command_behind_make() -> Non
     ]
     printed = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
     assert yaml.safe_load(printed)["images"] == images.references("registry.example.org/hpc", slurm="26.05")
-    assert "$(if $(SLURM_SOURCE),--source $(SLURM_SOURCE))" in (paths.ROOT / "Makefile").read_text()
+    assert "$(if $(SLURM_SOURCE),--source '$(SLURM_SOURCE)')" in (paths.ROOT / "Makefile").read_text()
     assert "$(if $(SLURM),--slurm $(SLURM))" in (paths.ROOT / "Makefile").read_text()
 
 

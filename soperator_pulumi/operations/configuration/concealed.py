@@ -15,6 +15,8 @@ CONCEALED = "[secret]"
 _SETTINGS_FILE = re.compile(r"\.(conf|cnf)$")
 _SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*=\s*(.*?)\s*")
 _NO_SETTING = re.compile(r"\s*(#.*|\[[\w-]+\]\s*)?")
+_CONTINUED = re.compile(r"(?<!\\)(\\\\)*\\$")
+"""End of a line that continues in the next: a backslash that no other one escapes."""
 _ESCAPED = re.compile(r"\\(.)")
 _SECRET_KEY = re.compile(r"(?i)(pass|password|secret|token)$")
 
@@ -87,7 +89,7 @@ def _settings(name: str, text: str) -> dict[str, list[str]] | None:
     """Return the values of each key of a file of settings; None for another file, whose lines may all be secret."""
     lines = [line for line in text.splitlines() if not _NO_SETTING.fullmatch(line)]
     pairs = [_SETTING.fullmatch(line) for line in lines]
-    if not _SETTINGS_FILE.search(name) or not all(pairs) or any(line.endswith("\\") for line in lines):
+    if not _SETTINGS_FILE.search(name) or not all(pairs) or any(map(_CONTINUED.search, lines)):
         return None
     found: dict[str, list[str]] = {}
     for pair in filter(None, pairs):

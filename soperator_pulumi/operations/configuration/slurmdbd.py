@@ -43,7 +43,8 @@ def consequence(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     if not before or sorted(before) == sorted(after):
         return ""
     return (
-        "slurmdbd gets another database. Kept: running and pending jobs, and the former database with all records. "
+        "slurmdbd gets another database. Kept: running and pending jobs, and the former database with all records, "
+        "unless storage.keep is false. "
         "Lost to sacct: records of jobs that have ended, and the accounts and limits that administrators have set, "
         "until they are restored in the new one. If the new one has jobs of the cluster under another id, slurmctld "
         "ends with CLUSTER ID MISMATCH: confirm the id that it names with accounting.cluster_id, or give this cluster "

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from soperator_pulumi.errors import DatabaseError
+from soperator_pulumi.errors import DatabaseError, NotReadyError
 from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower, job_path
 from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path
 from soperator_pulumi.operations.progress import Clock, Report
 from soperator_pulumi.render import layout
 
 WORK_LABEL = "soperator-pulumi/dump-work"
-"""Label of Jobs that list or load dumps: one works at a time."""
+"""Label of Jobs that make or load dumps: one works at a time."""
 
 _KEPT_SECONDS = 3600
 
@@ -88,7 +88,8 @@ class Dumps:
             DatabaseError: it has failed, in its own words.
             NotReadyError: it cannot start.
         """
-        self._remove_former()
+        if command != LIST:
+            self._await_former()
         job = self._manifest(f"{layout.DUMP_COMPONENT}-{what}-{secrets.token_hex(4)}", command)
         name = job["metadata"]["name"]
         self.kube.create(job_path(self.namespace), job)
@@ -104,13 +105,25 @@ class Dumps:
         """Return the report of a Job's progress. A list is no progress: its caller prints it."""
         return (lambda _text: None) if what == "list" else self.report
 
-    def _remove_former(self) -> None:
-        """Remove the Job that a killed run has left: two never work on the dumps at once."""
+    def _await_former(self) -> None:
+        """Wait for the Job of another run, which may have been killed: two never work on the dumps at once.
+
+        Raises:
+            DatabaseError: that Job makes no progress, or has been deleted meanwhile.
+        """
         for body in self.kube.find(job_path(self.namespace), {WORK_LABEL: "true"}):
             job = BatchJob.of(body)
-            JobFollower(
+            former = JobFollower(
                 self.kube, self.namespace, job.name, layout.DUMP_CONTAINER, "dumps", self.report, self.clock
-            ).remove(job)
+            )
+            if not job.ended:
+                self.report(f"waits for the Job {job.name} of another run")
+                try:
+                    former.end()
+                except NotReadyError as error:
+                    giving_up = f"To give up its work: kubectl delete job {job.name} -n {self.namespace}"
+                    raise DatabaseError(f"{error}\n{giving_up}") from None
+            former.remove(job)
 
     def _manifest(self, name: str, command: Sequence[str] | None) -> Json:
         template: Json = self.cron_job()["spec"]["jobTemplate"]
@@ -118,7 +131,8 @@ class Dumps:
         pod: Json = spec["template"]
         (container,) = pod["spec"]["containers"]
         chosen: dict[str, Any] = {**container, "command": [*command]} if command else container
-        labels = {**(template.get("metadata", {}).get("labels") or {}), WORK_LABEL: "true"}
+        works = {} if command == LIST else {WORK_LABEL: "true"}
+        labels = {**(template.get("metadata", {}).get("labels") or {}), **works}
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",

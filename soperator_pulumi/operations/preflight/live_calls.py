@@ -1,6 +1,6 @@
 """Calls that resources of ours make on a live cluster, beside applying the program's objects.
 
-`tests/unit/operations/preflight/test_live_calls.py` compares the table with the sources.
+`tests/unit/operations/preflight/test_access_rights.py` compares the table with the sources.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ LIVE_CALLS = (
     LiveCall("secrets", ("get", "create", "patch", "delete"), "check keys of the spec, apply files of slurmdbd"),
     LiveCall("persistentvolumeclaims", ("get", "list"), "find claims of other clusters"),
     LiveCall("statefulsets", ("get", "list"), "drain the nodes of a node set", group="apps"),
+    LiveCall("controllerrevisions", ("get",), "refuse the way back from an upgrade that has begun", group="apps"),
     LiveCall("jobs", ("get", "list", "create", "patch", "delete"), "fill, switch and remove trees", group="batch"),
     LiveCall("cronjobs", ("get",), "list, make and restore dumps of accounting", group="batch"),
     LiveCall("leases", ("get", "create", "patch"), "let one planner drain at a time", group="coordination.k8s.io"),

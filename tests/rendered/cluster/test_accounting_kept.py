@@ -70,6 +70,27 @@ def test_the_claim_of_dumps_is_kept_as_that_of_the_database_is(deployment: Deplo
     assert claim.inputs["spec"]["accessModes"] == ["ReadWriteOnce"]
 
 
+def test_claims_that_are_given_free_leave_the_stack_and_stay_in_kubernetes() -> None:
+    free = {"storage": {"protect": False}}
+    deployment = a_deployment(accounting={"dump": free, "database": {"own": free}})
+    for name in ("hpc-accounting-dump-claim", "hpc-accounting-database-claim"):
+        claim = deployment.one(name, "PersistentVolumeClaim")
+        assert not claim.request.protect
+        assert claim.request.retainOnDelete
+    assert deployment.one("hpc-jail", "PersistentVolumeClaim").request.protect
+
+
+def test_no_object_of_a_database_by_the_operator_has_a_name_of_the_clusters_own() -> None:
+    own, by_operator = (
+        {each.inputs["metadata"]["name"] for each in deployment.recorded if "apiVersion" in each.inputs}
+        for deployment in (a_deployment(), a_deployment(accounting={"database": {"mariadb_operator": {}}}))
+    )
+    gone, made = own - by_operator, by_operator - own
+    assert "accounting-database" in made
+    # The operator adds a suffix to the name: -internal, -primary, -root.
+    assert not [name for name in gone if name.startswith("accounting-database")]
+
+
 def test_dumps_reach_the_database_and_nothing_reaches_them(deployment: Deployment) -> None:
     labels = {"app.kubernetes.io/component": "accounting-dump"}
     ingress = deployment.one("hpc-network-database-ingress", "NetworkPolicy").inputs["spec"]["ingress"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.errors import ConfigRefusedError, DatabaseError
-from soperator_pulumi.operations.kube import Json
-from soperator_pulumi.operations.slurm_upgrade import VERSION_ANNOTATION, SlurmUpgrade
+from soperator_pulumi.operations.kube import Json, revisions_path
+from soperator_pulumi.operations.slurm_upgrade import OTHER_VERSION, VERSION_ANNOTATION, SlurmUpgrade
 from soperator_pulumi.slurm.transport import Answer
-from tests.fakes.objects import NAMESPACE, PODS, SELECTOR, STATEFUL_SETS, Objects, labels_of
+from tests.fakes.objects import CREATED, NAMESPACE, PODS, SELECTOR, STATEFUL_SETS, Objects, labels_of
 from tests.fakes.pods import a_pod
 
 PARTS = {"accounting": "accounting", "controller": "controller", "cpu": "worker", "login": "login"}
@@ -56,9 +56,12 @@ def upgrade(world: World, version: str = "26.05") -> SlurmUpgrade:
     return SlurmUpgrade(world, NAMESPACE, "hpc", SELECTOR, version, world.reported.append)  # type: ignore[arg-type] # a fake
 
 
-def with_pod(world: World, name: str, container: str, state: str, revision: str = "new") -> None:
-    pod = a_pod(f"{name}-0", PARTS[name], container, state)
-    pod["metadata"] |= {"uid": "1"}
+def with_pod(
+    world: World, name: str, container: str, state: str, revision: str = "new", *, created: str = CREATED
+) -> None:
+    """Add a pod, and the revision of its template, which is a minute older than a pod is by default."""
+    world.objects[f"{revisions_path(NAMESPACE)}/new"] = {"metadata": {"creationTimestamp": "2026-11-21T07:59:00Z"}}
+    pod = a_pod(f"{name}-0", PARTS[name], container, state, uid="1", creationTimestamp=created)
     pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "controller-revision-hash": revision}
     world.objects[f"{PODS}/{name}-0"] = pod
 
@@ -147,6 +150,24 @@ def test_a_dump_that_is_not_whole_never_has_the_name_of_one(fate: str, tmp_path:
     assert dump.read_text() == "whole"
 
 
+def test_a_dump_that_fails_leaves_the_volume_its_room(tmp_path: Path) -> None:
+    world = a_world()
+    upgrade(world).dump()
+    ((*command, _),) = world.commands
+    client = tmp_path / "mariadb-dump"
+    client.write_text('#!/bin/sh\ntest -e "$PART" && cat "$PART" >&2\necho half\nexit 5\n')
+    client.chmod(0o755)
+    part = tmp_path / "before.sql.part"
+    part.write_text("of a run that was killed")
+
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PART": str(part)}
+    whole = [*command, str(tmp_path / "before.sql")]
+    done = subprocess.run(whole, env=environment, check=False, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (5, "")
+    assert not part.exists()
+
+
 def test_a_cluster_that_has_the_version_has_no_steps() -> None:
     assert [*upgrade(a_world(), "24.11").steps()] == []
 
@@ -196,6 +217,33 @@ def test_a_way_back_is_refused_where_nobody_knows_what_has_started() -> None:
 def test_an_upgrade_that_never_started_can_be_taken_back(state: str, revision: str) -> None:
     world = a_world({"controller": "26.05"})
     with_pod(world, "controller", "slurmctld", state, revision)
+
+    upgrade(world, "24.11").refuse_way_back()
+
+
+@pytest.mark.parametrize("state", ["no image", "creating", "unschedulable"])
+def test_a_way_back_is_refused_where_the_pod_is_the_successor_of_one_that_may_have_run(state: str) -> None:
+    world = a_world({"accounting": "26.05"})
+    with_pod(world, "accounting", "slurmdbd", state, created="2026-11-21T08:30:00Z")
+
+    with pytest.raises(ConfigRefusedError, match=r"Set slurm\.version to 26\.05"):
+        upgrade(world, "24.11").refuse_way_back()
+
+
+def test_a_way_back_is_refused_where_nobody_knows_when_the_upgrade_began() -> None:
+    world = a_world({"accounting": "26.05"})
+    with_pod(world, "accounting", "slurmdbd", "creating")
+    del world.objects[f"{revisions_path(NAMESPACE)}/new"]
+
+    with pytest.raises(ConfigRefusedError, match=r"Set slurm\.version to 26\.05"):
+        upgrade(world, "24.11").refuse_way_back()
+
+
+def test_an_upgrade_with_images_of_another_version_can_be_taken_back() -> None:
+    world = a_world({"accounting": "26.05"})
+    with_pod(world, "accounting", "slurmdbd", "crashed")
+    (status,) = world.objects[f"{PODS}/accounting-0"]["status"]["containerStatuses"]
+    status["lastState"]["terminated"]["exitCode"] = OTHER_VERSION
 
     upgrade(world, "24.11").refuse_way_back()
 

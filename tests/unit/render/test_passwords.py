@@ -25,7 +25,9 @@ def test_slurm_reads_the_password_that_was_written(password: str) -> None:
     assert unquoted_password(quoted_password(password)) == password
 
 
-@pytest.mark.parametrize("password", ["", "a\tb", "two\nlines", 'a "b', '"quoted"'])
+@pytest.mark.parametrize(
+    "password", ["", "a\tb", "two\nlines", "two\u2028lines", "two\x85lines", "a\x7fb", 'a "b', '"quoted"']
+)
 def test_a_password_that_slurmdbd_could_not_read_is_refused_without_being_shown(password: str) -> None:
     with pytest.raises(ValueError, match=r"is empty|has a") as refused:
         quoted_password(password)

@@ -65,6 +65,10 @@ def test_another_database_takes_the_place_of_the_own_one(database: dict[str, Any
             {"accounting": {"database": {"own": {"storage": {"existing_claim": "a", "storage_class": "b"}}}}},
             "accounting.database.own.storage.storage_class: given together with",
         ),
+        (
+            {"accounting": {"database": {"own": {"password": {"secret": "database-password"}}}}},
+            'accounting.database.own.password.secret: got "database-password", which is the Secret of a generated',
+        ),
         ({"slurm": {"extra": {"AccountingStorageTRES": "gres/gpu"}}}, "it has the GPUs of node_sets[].gpus"),
         ({"slurm": {"extra": {"AccountingStorageEnforce": "limits"}}}, "set accounting.enforce"),
     ],
@@ -73,6 +77,19 @@ def test_a_problem_names_its_field_and_its_cure(changes: dict[str, Any], message
     with pytest.raises(SpecError) as raised:
         parse_cluster(a_cluster(**changes))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "host", ["db", "db.example.com", "10.0.0.5", "2001:db8::5", "1:2:3:4:5:6:7:8", "::ffff:10.0.0.5"]
+)
+def test_a_database_elsewhere_has_a_name_or_an_address(host: str) -> None:
+    assert a_spec(accounting={"database": {"external": {**EXTERNAL, "host": host}}}).accounting
+
+
+@pytest.mark.parametrize("host", ["db:3307", "10.0.0.5:3306", "1:2:3", "a..b", "-db", "db.", "[::1]", "db\n", ""])
+def test_a_port_or_a_slip_in_the_host_of_a_database_is_refused(host: str) -> None:
+    with pytest.raises(SpecError, match=r"accounting\.database\.external\.host: .*without a port"):
+        a_spec(accounting={"database": {"external": {**EXTERNAL, "host": host}}})
 
 
 def test_a_database_elsewhere_needs_no_image_of_ours() -> None:

@@ -216,6 +216,10 @@ def test_a_preview_names_files_and_keys_alone(old: Mapping[str, str], new: Mappi
 
 
 def test_a_value_is_hidden_in_words_of_others_and_other_settings_are_not() -> None:
+    ends_with_a_backslash = Concealed.of({"slurmdbd.conf": "StoragePass=a\\\\\nStorageHost=database\n"})
+    assert (
+        ends_with_a_backslash.text("access with a\\ to database refused") == "access with [secret] to database refused"
+    )
     hidden = Concealed.of({"slurmdbd.conf": 'StoragePass="a b"\nStorageHost=database\n', "key": "line 1\nline 2\n"})
     words = "debug2: StoragePass = a b, host database, key line 2"
     assert hidden.text(words) == "debug2: StoragePass = [secret], host database, key [secret]"

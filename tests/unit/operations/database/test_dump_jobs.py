@@ -8,7 +8,7 @@ from soperator_pulumi.errors import DatabaseError
 from soperator_pulumi.operations.database.dump_jobs import WORK_LABEL, Dump, Dumps
 from soperator_pulumi.operations.kube import Json, cron_jobs_path
 from tests.fakes.objects import JOBS, NAMESPACE, PODS, SELECTOR
-from tests.fakes.pods import a_pod
+from tests.fakes.pods import a_pod, status_of
 from tests.fakes.small_world import SmallWorld
 
 CRON_JOB: Json = {
@@ -101,6 +101,49 @@ def test_the_job_that_a_killed_run_has_left_is_removed_first(world: DumpWorld) -
     dumps(world).make()
     dumps(world).make()
     assert len(jobs(world)) == 1
+
+
+def running_job(world: DumpWorld) -> str:
+    """Have another run's Job at work on the dumps, and return its path."""
+    dumps(world).make()
+    (name,) = world.collection(JOBS)
+    world.objects[f"{JOBS}/{name}"]["status"] = {}
+    world.objects[f"{PODS}/{name}-x"]["status"] = status_of("dump", "running", ready=True)
+    world.reported.clear()
+    return f"{JOBS}/{name}"
+
+
+def test_a_dump_waits_for_the_work_of_another_run(world: DumpWorld) -> None:
+    former = running_job(world)
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    world.clock.after(60, lambda: world.objects[former].update(status=complete))
+
+    began = world.clock.now()
+    dumps(world).make()
+
+    assert world.clock.now() - began >= 60
+    assert world.reported[0] == f"waits for the Job {former.rpartition('/')[2]} of another run"
+    assert former not in world.objects
+
+
+def test_the_work_of_another_run_that_makes_no_progress_stays_and_is_named(world: DumpWorld) -> None:
+    former = running_job(world)
+    name = former.rpartition("/")[2]
+
+    with pytest.raises(DatabaseError, match=rf"(?s){name} makes no progress.*kubectl delete job {name} -n hpc"):
+        dumps(world).make()
+
+    assert former in world.objects
+
+
+def test_a_list_leaves_the_work_of_another_run_alone(world: DumpWorld) -> None:
+    former = running_job(world)
+    world.output = "hpc-1.sql.gz 10"
+
+    assert dumps(world).listed() == [Dump("hpc-1.sql.gz", 10)]
+
+    assert former in world.objects
+    assert len([job for job in jobs(world) if WORK_LABEL in job["metadata"]["labels"]]) == 1
 
 
 def test_a_cluster_without_dumps_is_told_what_it_lacks() -> None:
