@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* True if the user has a job here besides `job_id` that has not ended, or if slurmctld does not answer. */
+/* True if the user has a job here besides `job_id` whose processes have not ended, or if slurmctld does not answer. */
 bool other_jobs_here(uid_t user, uint32_t job_id);
 
 #endif

@@ -115,13 +115,15 @@ def _volumes(spec: ClusterSpec) -> Iterator[dict[str, Any]]:
     replaced = {each.path for each in mounted}
     for path in (layout.RUN_DIR, layout.SPOOL_DIR, layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR):
         if path not in replaced:
-            yield {"path": path, "shared": False, "read_only": False}
+            in_memory = path in {layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR}
+            yield {"path": path, "shared": False, "read_only": False, "in_memory": in_memory}
     for path in (layout.JAIL_DIR, layout.HOMES_DIR):
         if path not in replaced:
-            yield {"path": path, "shared": True, "read_only": False}
+            yield {"path": path, "shared": True, "read_only": False, "in_memory": False}
     for each in mounted:
-        own = each.scratch_gib is not None or each.memory_gib is not None
-        yield {"path": each.path, "shared": not own, "read_only": each.read_only}
+        in_memory = each.memory_gib is not None
+        own = each.scratch_gib is not None or in_memory
+        yield {"path": each.path, "shared": not own, "read_only": each.read_only, "in_memory": in_memory}
 
 
 def _json(settings: dict[str, Any]) -> str:

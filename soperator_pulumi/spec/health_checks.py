@@ -93,7 +93,8 @@ class HealthCheck(StrEnum):
     NETWORK_PORTS = "network_ports"
     """Active ports of InfiniBand or RoCE adapters."""
     NETWORK_PORT_LOST = "network_port_lost"
-    """Ports of InfiniBand or RoCE adapters that were active since the machine's boot and are no longer."""
+    """Ports of InfiniBand or RoCE adapters that were active since the pod's start, or lost in the pod before, and are
+    no longer."""
     NETWORK_RATE = "network_rate"
     """Rate of each active port: not below its own before, nor below the limit."""
     NETWORK_SYMBOL_ERRORS = "network_symbol_errors"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -331,6 +333,59 @@ TEST(what_is_left_stays_while_the_user_has_another_job_here_or_nobody_can_tell)
     other_job.state = JOB_PENDING;
     other_job.answers = false;
     CHECK(stays_after_the_end());
+}
+
+/* Start a process with a title, as root or as the user. */
+static pid_t start_titled(const char *title, uid_t user)
+{
+    pid_t child = fork();
+
+    if (child == 0 && setresuid(user, user, user) == 0)
+        execl("/bin/sleep", title, "60", (char *)NULL);
+    if (child == 0)
+        _exit(1);
+    for (char path[32], found[64] = ""; strcmp(found, title) != 0;) {
+        int file;
+
+        snprintf(path, sizeof(path), "/proc/%d/cmdline", child);
+        CHECK((file = open(path, O_RDONLY | O_CLOEXEC)) >= 0);
+        memset(found, 0, sizeof(found));
+        CHECK(read(file, found, sizeof(found) - 1) >= 0);
+        close(file);
+    }
+    return child;
+}
+
+static void end(pid_t child)
+{
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+}
+
+TEST(what_is_left_stays_while_another_job_that_is_over_has_a_step_that_saves_its_work)
+{
+    pid_t step_of_13 = start_titled("slurmstepd: [13.batch]", 0);
+
+    world_make();
+    go_home(0700);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    other_job.state = JOB_TIMEOUT | JOB_COMPLETING;
+    CHECK(stays_after_the_end());
+    end(step_of_13);
+    CHECK(!stays_after_the_end());
+}
+
+TEST(what_is_left_goes_though_steps_of_other_jobs_and_titles_of_users_are_there)
+{
+    pid_t step_of_130 = start_titled("slurmstepd: [130.batch]", 0);
+    pid_t of_another_user = start_titled("slurmstepd: [13.batch]", USER_ID + 1);
+
+    world_make();
+    go_home(0700);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    other_job.state = JOB_CANCELLED | JOB_COMPLETING;
+    CHECK(!stays_after_the_end());
+    end(step_of_130);
+    end(of_another_user);
 }
 
 static int is_alone_in_the_jail(void)

@@ -37,6 +37,32 @@ def test_what_a_user_has_left_stays_while_another_job_of_the_user_is_on_the_node
     wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
 
 
+SAVE = """\
+#!/bin/sh
+trap 'touch told' TERM
+echo work > /dev/shm/work
+touch begun
+until [ -e other-ended ]; do sleep 0.2; done
+sleep 2
+cat /dev/shm/work > saved
+"""
+
+
+def test_a_job_that_is_cancelled_saves_its_work_though_another_job_of_the_user_ends(slurm: Slurm) -> None:
+    """The other one ends within KillWait, and its cleanup has the time to take everything away."""
+    slurm.ssh("rm -f begun told other-ended saved; cat > save.sh", user="greedy", stdin=SAVE)
+    job = slurm.ssh("sbatch --parsable -w cpu-0 -o save.out save.sh", user="greedy").stdout.strip()
+    wait_until(lambda: slurm.ssh("cat begun", user="greedy", check=False).returncode == 0, what="the job has begun")
+
+    slurm.ssh(f"scancel {job}", user="greedy")
+    wait_until(lambda: slurm.ssh("cat told", user="greedy", check=False).returncode == 0, what="it is told to end")
+    slurm.ssh("srun -w cpu-0 true && touch other-ended", user="greedy")
+
+    slurm.wait_for_job(int(job), "CANCELLED")
+    assert slurm.ssh("cat saved", user="greedy").stdout == "work\n"
+    wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
+
+
 def test_what_a_job_has_been_sent_stays_though_it_has_had_no_step_yet(slurm: Slurm) -> None:
     other_job = "salloc -Q -w cpu-0 srun true"
     program = f"sbcast -f sent /tmp/sent; {other_job}; sleep 1; srun cat /tmp/sent"

@@ -101,25 +101,34 @@ class NodeConditions:
 
     def settle(self, drains: Iterable[HealthDrain]) -> None:
         """Make the conditions those of these drains. A failure is reported when it begins; the next round repeats."""
+        problem = ""
         try:
             if self._set is None:
                 self._set = dict(self._left_behind())
-            goal = wanted(drains, self._machine_of)
-            for machine in [*self._set]:
-                if machine not in goal:
-                    self._patch(machine, {"type": self.type, "$patch": "delete"})
-                    del self._set[machine]
-            for machine, shown in goal.items():
-                if self._set.get(machine) != shown:
-                    self._patch(machine, self._condition(shown))
-                    self._set[machine] = shown
-            problem = ""
+            refusals = [*self._changes(self._set, wanted(drains, self._machine_of))]
+            problem = refusals[0] if refusals else ""
         except (RefusedError, *ERRORS) as error:
-            self.errors += 1
-            problem = f"node conditions: {type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
+        self.errors += bool(problem)
         if problem and problem != self._problem:
-            self._report(problem)
+            self._report(f"node conditions: {problem}")
         self._problem = problem
+
+    def _changes(self, now: dict[str, Shown], goal: dict[str, Shown]) -> Iterator[str]:
+        """Make the conditions those of the goal, and yield refusals: one of a machine holds up no other."""
+        for machine in [*now, *(goal.keys() - now.keys())]:
+            shown = goal.get(machine)
+            if now.get(machine) == shown:
+                continue
+            try:
+                self._patch(machine, self._condition(shown) if shown else {"type": self.type, "$patch": "delete"})
+            except RefusedError as error:
+                yield f"{type(error).__name__}: {error}"
+                continue
+            if shown:
+                now[machine] = shown
+            else:
+                del now[machine]
 
     def _condition(self, shown: Shown) -> dict[str, str]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

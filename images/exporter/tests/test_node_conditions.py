@@ -27,6 +27,8 @@ class Machines:
     pods: dict[str, str]
     """Machine of each pod."""
     status: int = 200
+    refused: str = ""
+    """Machine that takes no change."""
     calls: list[str] = field(default_factory=list)
     forms: set[str] = field(default_factory=set)
 
@@ -41,8 +43,8 @@ class Machines:
             return 200, self._page(int(path.partition("continue=")[2] or 0))
         *_, machine, last = path.split("/")
         assert (verb, last) == ("PATCH", "status")
-        if machine not in self.conditions:
-            return 404, {}
+        if machine not in self.conditions or machine == self.refused:
+            return 403 if machine == self.refused else 404, {}
         (given,) = body["status"]["conditions"]
         kept = [each for each in self.conditions[machine] if each["type"] != given["type"]]
         self.conditions[machine] = kept if given.get("$patch") == "delete" else [*kept, given]
@@ -171,6 +173,17 @@ def test_a_refusal_is_reported_once_counted_and_repeated(machines: Machines, api
     machines.status = 200
     conditions.settle([drain("gpu-0")])
     assert [*machines.ours()] == ["m-0"]
+
+
+def test_a_machine_that_takes_no_change_holds_up_no_other(machines: Machines, api: KubernetesApi) -> None:
+    said: list[str] = []
+    conditions = NodeConditions(api, said.append)
+    machines.refused = "m-0"
+
+    conditions.settle([drain("gpu-0"), drain("gpu-1")])
+
+    assert [*machines.ours()] == ["m-1"]
+    assert (len(said), conditions.errors, conditions.count) == (1, 1, 1)
 
 
 def test_the_end_of_the_exporter_removes_all_conditions(machines: Machines, api: KubernetesApi) -> None:

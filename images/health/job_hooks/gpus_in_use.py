@@ -24,10 +24,15 @@ class GpuUse(NamedTuple):
     reason: str
 
 
+class NoReadingError(Exception):
+    """nvidia-smi is there and has not described the GPUs, in its time or at all."""
+
+
 def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str = "") -> GpuUse | None:
     """Return the first use of the job's GPUs beyond a limit. None for none, or where nothing can be known.
 
-    An nvidia-smi that fails is a matter of the quick check `gpu_query`.
+    Raises:
+        NoReadingError: nvidia-smi fails, or takes longer: a matter of the quick check `gpu_query`.
     """
     try:
         node = check_settings.parse(read(f"{settings}/{job.node_set}.json"))
@@ -37,6 +42,8 @@ def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str
     if not job.gpus or not wanted:
         return None
     readings = Readers(node, {}, seconds, time.time(), root).take({"smi"})
+    if readings.has_smi and readings.gpus is None:
+        raise NoReadingError
     names = {f"GPU {each}" for each in job.gpus}
     readings.gpus = tuple(each for each in readings.gpus or () if each.name in names)
     for name in wanted:

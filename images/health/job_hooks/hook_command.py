@@ -39,10 +39,17 @@ def run_hooks(
     """
     job = job_of(variables, variables.get("SLURMD_NODENAME") or os.uname().nodename)
     try:
-        given = parse(read(settings), moment)
+        given = parse(_text(settings), moment)
     except ValueError as error:
         log({"job": job.job_id, "problem": f"{settings}: {error}"})
         return 0
     if job.node_set not in given.whole_gpus:
         job = job._replace(gpus=())
     return HookRun(job, variables, calls or NodeCalls(), log).run(given.hooks)
+
+
+def _text(settings: str) -> str:
+    text = read(settings)
+    if not text:
+        raise ValueError("missing: this pod is older than the hooks")
+    return text

@@ -77,7 +77,7 @@ class HookRun:
             self._calls.drain(self._job.node, reason, _SLURM_SECONDS)
             if check := check_of(NodeState("DRAIN", reason)):
                 self._calls.note(check)
-        except NoAnswerError as error:
+        except (NoAnswerError, OSError) as error:
             self._log({"job": self._job.job_id, "problem": str(error)})
             return False
         return True

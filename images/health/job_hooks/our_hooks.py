@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from job_hooks import gpu_job_map, gpus_in_use, page_cache, users_processes
@@ -23,10 +24,15 @@ Hook = Callable[[JobOnNode, float], HookFailure | None]
 
 
 def gpus_unused(job: JobOnNode, seconds: float) -> HookFailure | None:
-    """Wait until nothing uses the job's GPUs: before its first step, and after its last one."""
+    """Wait until nothing uses the job's GPUs: before its first step, and after its last one.
+
+    Without a reading what was found before counts: the last one may have no time to end.
+    """
     deadline = time.monotonic() + seconds
+    found: gpus_in_use.GpuUse | None = None
     while True:
-        found = gpus_in_use.finding(job, max(1.0, deadline - time.monotonic()))
+        with suppress(gpus_in_use.NoReadingError):
+            found = gpus_in_use.finding(job, max(1.0, deadline - time.monotonic()))
         if found is None or time.monotonic() + _PAUSE_SECONDS >= deadline:
             return found and HookFailure(found.words, found.reason)
         time.sleep(_PAUSE_SECONDS)

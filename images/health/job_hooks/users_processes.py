@@ -50,8 +50,13 @@ def _entries(proc: Path) -> Iterator[ProcessEntry]:
         if folder.name.isdecimal():
             with suppress(OSError, ValueError, IndexError, StopIteration):
                 state, parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-                if state not in {"Z", "X"}:
+                if state not in {"Z", "X"} or _has_threads(folder):
                     yield ProcessEntry(int(folder.name), int(parent), _uids(folder), _step_of(folder))
+
+
+def _has_threads(folder: Path) -> bool:
+    """Return True for a process whose first thread alone has ended."""
+    return len([*(folder / "task").iterdir()]) > 1
 
 
 def _uids(folder: Path) -> frozenset[int]:

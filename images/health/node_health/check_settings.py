@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 FORMAT = 1
 
+_IN_MEMORY = ("/tmp", "/dev/shm")  # noqa: S108 - the pod's own volumes
+
 
 class CheckSettings(NamedTuple):
     """Settings of one check."""
@@ -38,6 +40,8 @@ class PodVolume(NamedTuple):
     shared: bool
     """Other nodes use it as well: its failure is none of the node's."""
     read_only: bool
+    in_memory: bool
+    """Files in it are memory of the pod, and no disk's."""
 
 
 class NodeSettings(NamedTuple):
@@ -83,11 +87,17 @@ def _settings(given: Mapping[str, Any]) -> NodeSettings:
         gpus=given["gpus"],
         gpu_type=given["gpu_type"],
         memory_mib=given["memory_mib"],
-        volumes=tuple(PodVolume(each["path"], each["shared"], each["read_only"]) for each in given["volumes"]),
+        volumes=tuple(_volume(each) for each in given["volumes"]),
         jail=given["jail"],
         program=tuple(given["program"]),
         program_seconds=given["program_seconds"],
     )
+
+
+def _volume(given: Mapping[str, Any]) -> PodVolume:
+    path = given["path"]
+    # Settings from before this field meet a new image for a while.
+    return PodVolume(path, given["shared"], given["read_only"], given.get("in_memory", path in _IN_MEMORY))
 
 
 def _check(given: Mapping[str, Any]) -> CheckSettings:

@@ -41,7 +41,15 @@ def main(arguments: list[str]) -> int:
 
 def check(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN, slurm: Slurm | None = None) -> int:
     """Run one round. A second one at the same time does nothing, but to show that the first never ends."""
-    began, calls, marker = time.monotonic(), slurm or Slurm(), f"{run_folder}/health.stopped"
+    calls, marker = slurm or Slurm(), f"{run_folder}/health.stopped"
+    try:
+        return _check(node, settings_folder, run_folder, calls, marker)
+    except OSError as error:
+        return _stopped(node, f"{error.filename or run_folder}: {error.strerror}", calls, marker)
+
+
+def _check(node: str, settings_folder: str, run_folder: str, calls: Slurm, marker: str) -> int:
+    began = time.monotonic()
     with open(f"{run_folder}/health.lock", "a+") as lock:  # noqa: PTH123 - pathlib takes long to import
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,6 +59,7 @@ def check(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN, slu
             return _stopped(node, problem, calls, marker) if seconds > _STUCK_SECONDS else 0
         _stamp(lock)
         memory = load(f"{run_folder}/health-memory.json")
+        save(f"{run_folder}/health-memory.json", memory)  # on a full volume the round stops before it acts
         noted_drains.take_over(memory, run_folder)
         try:
             settings = check_settings.parse(_settings_text(node, settings_folder))
@@ -94,7 +103,9 @@ def _stopped(node: str, problem: str, slurm: Slurm, marker: str) -> int:
             slurm.show(node, STOPPED, _ASKED_SECONDS)
     except NoAnswerError:
         return 0  # the next one is a moment away
-    save(marker, {"problem": problem})
+    # On a full volume a file without content still has room.
+    with suppress(OSError), open(marker, "w") as file:  # noqa: PTH123 - as above
+        file.write(problem)
     print(json.dumps({"health": node, "event": "stopped", "problem": problem}))
     return 1
 

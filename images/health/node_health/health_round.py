@@ -16,6 +16,7 @@ from node_health.check_settings import CheckSettings, NodeSettings
 from node_health.kernel_files import boot, read
 from node_health.readers import Readers
 from node_health.readings import Readings
+from node_health.reasons_of_ports import ports_before
 from node_health.results import CheckResult
 from node_health.state_machine import (
     NodeState,
@@ -136,6 +137,8 @@ class Round:
             return
         try:
             node = self._slurm.ask(self._node, self._left())
+            if not self._memory.get("asked"):
+                self._recall(node)
             self._memory["asked"] = True
             decision = decide(self._settings.checks, self._tallies(), reasons, node)
             if decision.drain:
@@ -154,6 +157,13 @@ class Round:
             if self._memory.get("unanswered") != str(error):  # once, not every round of an outage
                 self._events.append({"event": "unanswered", "problem": str(error)})
             self._memory["unanswered"] = str(error)
+
+    def _recall(self, node: NodeState) -> None:
+        """Recall from the reason of a drain what an earlier pod knew of ports, and count no pass from before that."""
+        if (check := check_of(node)) and (before := ports_before(node.reason)):
+            ports = self._memory.setdefault("ports", {})
+            ports.update({name: max(rate, ports.get(name, 0)) for name, rate in before.items()})
+            self._memory.get("tallies", {}).pop(check, None)
 
     def _left(self) -> float:
         return max(1.0, (self._end - time.monotonic()) / 2)

@@ -130,9 +130,6 @@ def program(_limit: float, readings: Readings) -> CheckResult | None:
     return None if problem is None else CheckResult(not problem, problem or "status 0")
 
 
-_IN_MEMORY = ("/tmp", "/dev/shm")  # noqa: S108 - the pod's own volumes
-
-
 def _of_ports(readings: Readings, limit: float, counter: str) -> CheckResult | None:
     if readings.port_errors is None or not readings.ports:
         return None
@@ -148,10 +145,11 @@ def _volume_problems(readings: Readings, *, shared: bool) -> CheckResult | None:
 
 
 def _used(readings: Readings, field: str, *, in_memory: bool) -> dict[str, float]:
+    memory = {each.path for each in readings.settings.volumes if each.in_memory}
     return {
         path: getattr(each, field)
         for path, each in (readings.volumes or {}).items()
-        if not each.shared and not each.problem and (path in _IN_MEMORY) is in_memory
+        if not each.shared and not each.problem and (path in memory) is in_memory
     }
 
 

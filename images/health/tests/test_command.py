@@ -77,6 +77,25 @@ def run(folder: Path, calls: Calls) -> int:
     return check("cpu-0", str(folder), str(folder), calls.slurm)
 
 
+def test_a_volume_that_takes_no_file_stops_the_rounds_and_the_node_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings(tmp_path, program={"allowed": "status 0"})
+    calls = Calls()
+    answer(tmp_path, 0)
+    taken = tmp_path / "health-memory.json.new"
+    taken.mkdir()
+
+    assert [run(tmp_path, calls), run(tmp_path, calls)] == [1, 0]
+    stopped = json.loads(capsys.readouterr().out)
+    assert stopped == {"health": "cpu-0", "event": "stopped", "problem": f"{taken}: Is a directory"}
+    assert calls.node.extra == "health:round"
+
+    taken.rmdir()
+    assert run(tmp_path, calls) == 0
+    assert calls.node.extra == ""
+
+
 def test_a_round_prints_json_and_ends_with_1_where_there_is_something_to_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

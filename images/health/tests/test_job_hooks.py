@@ -248,6 +248,26 @@ def test_a_process_that_has_ended_counts_no_more_though_nobody_waits_for_it(
     assert users_processes.left(JOB) == []
 
 
+def test_a_process_whose_first_thread_alone_has_ended_is_found() -> None:
+    program = (
+        f"import ctypes, os, threading, time; os.setresuid({USER}, {USER}, {USER});"
+        "threading.Thread(target=time.sleep, args=[600]).start(); ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as made:
+        try:
+            until = time.monotonic() + 20
+            while _state(made.pid) != "Z" and time.monotonic() < until:
+                time.sleep(0.01)
+            assert _state(made.pid) == "Z"
+            assert users_processes.left(JOB) == [made.pid]
+        finally:
+            made.kill()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_users_of_the_system_are_left_alone() -> None:
     assert users_processes.left(JOB._replace(uid=0)) == []
     assert users_processes.left(JOB._replace(uid=999)) == []
@@ -386,6 +406,44 @@ def test_a_gpu_that_is_left_in_time_is_no_failure(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(gpus_in_use, "finding", lambda *_: gpus_in_use.GpuUse("x", "health x: 1, allowed 0"))
     assert our_hooks.gpus_unused(JOB, 0.3) == ("x", "health x: 1, allowed 0")
+
+
+def test_an_nvidia_smi_that_is_too_slow_for_the_last_look_frees_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, root = gpu_node(tmp_path, 1, PROCESS)
+    smi = tmp_path / "root/usr/bin/nvidia-smi"
+    smi.write_text(smi.read_text().replace("#!/bin/sh\n", "#!/bin/sh\nsleep 1.2\n"))
+    look = gpus_in_use.finding
+    monkeypatch.setattr(gpus_in_use, "finding", lambda job, seconds: look(job, seconds, settings, root))
+
+    failure = our_hooks.gpus_unused(JOB, 2.5)
+
+    assert failure is not None
+    assert failure.reason == "health gpu_processes: 1 on GPU 1, allowed 0"
+
+
+def test_an_nvidia_smi_that_never_answers_holds_up_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, root = gpu_node(tmp_path, 1, PROCESS)
+    (tmp_path / "root/usr/bin/nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    look = gpus_in_use.finding
+    monkeypatch.setattr(gpus_in_use, "finding", lambda job, seconds: look(job, seconds, settings, root))
+
+    assert our_hooks.gpus_unused(JOB, 0.5) is None
+
+
+def test_a_drain_that_cannot_be_noted_is_logged_and_the_job_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, words = World(), "health gpu_processes: 1 on GPU 1, allowed 0"
+    monkeypatch.setattr(gpus_in_use, "finding", lambda *_: gpus_in_use.GpuUse("x", words))
+
+    def note(_check: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    run = HookRun(JOB, {}, NodeCalls(world._ask, world._drain, note), world.log.append)
+
+    assert run.run([HookSettings("gpus_unused_before", "requeue", 0.1, ())]) == 1
+    assert world.node.reason == words
+    assert world.log[0] == {"job": "7", "problem": "[Errno 28] No space left on device"}
 
 
 def test_a_drain_in_the_name_of_a_quick_check_is_noted_for_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from node_health.health_round import Round, Slurm
 from node_health.node_record import NoAnswerError, parse_node
 from node_health.readers import Readers
 from node_health.readings import VolumeUse
+from node_health.reasons_of_ports import ports_before
 from node_health.state_machine import NodeState
 
 MINUTE = 60
@@ -406,6 +407,17 @@ def test_a_volume_that_answers_passes_and_nothing_stays_in_it(tmp_path: Path, sh
     assert node.result["checks"]["volume_space"]["state"] == ("unknown" if shared else "passed")
 
 
+def test_files_in_memory_fill_no_disk(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    volume_of(node, shared=False)
+    node.given["volumes"][0]["in_memory"] = True
+    node.checks["shared_memory_used"] = node.check(limit=100)
+
+    assert node.round() == []
+    assert node.result["checks"]["volume_space"]["state"] == "unknown"
+    assert node.result["checks"]["shared_memory_used"]["state"] == "passed"
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_only_the_nodes_own_volume_drains_when_it_becomes_read_only(tmp_path: Path, shared: bool) -> None:
     node = Node(tmp_path)
@@ -527,6 +539,34 @@ def test_a_port_counts_from_its_own_state_before(network: Node, files: dict[str,
     network.round()
 
     assert network.slurm.reason == reason
+
+
+@pytest.mark.parametrize(("bad", "good"), [({"state": "1: DOWN"}, {}), ({"rate": "200 Gb/sec (2X NDR)"}, {})])
+def test_a_new_pod_does_not_bring_back_a_node_whose_port_is_as_bad_as_before(
+    network: Node, bad: dict[str, str], good: dict[str, str]
+) -> None:
+    network.round()
+    adapter(network, 1, **bad)
+    network.round()
+    drained = network.slurm.reason
+
+    network.memory = {}
+    for _ in range(5):
+        network.round()
+    assert (network.slurm.state, network.slurm.reason) == ("IDLE+DRAIN+DYNAMIC_NORM", drained)
+
+    adapter(network, 1, **good)
+    for _ in range(3):
+        network.round()
+    assert network.slurm.state == "IDLE+DYNAMIC_NORM"
+
+
+def test_ports_are_read_from_reasons_with_more_of_them_than_are_named() -> None:
+    lost = "health network_port_lost: down: mlx5_0/1, mlx5_1/1, mlx5_2/1 and 5 more, allowed none"
+    assert ports_before(lost) == {"mlx5_0/1": 0, "mlx5_1/1": 0, "mlx5_2/1": 0}
+    slower = "health network_rate: lower than before: mlx5_0/1 200 Gb/s, mlx5_3/1 2.5 Gb/s, allowed 0 Gb/s"
+    assert ports_before(slower) == {"mlx5_0/1": 201, "mlx5_3/1": 3.5}
+    assert ports_before("health network_rate: 100 Gb/s on mlx5_0/1, allowed 400 Gb/s") == {}
 
 
 def test_errors_of_a_port_are_forgiven_after_an_hour(network: Node) -> None:

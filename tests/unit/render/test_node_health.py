@@ -150,7 +150,15 @@ def test_a_volume_that_nodes_share_is_no_volume_of_the_node() -> None:
         "/scratch",
     }
     assert {each.path for each in volumes if each.read_only} == {"/data"}
+    assert {each.path for each in volumes if each.in_memory} == {"/tmp", "/dev/shm"}
     assert len({each.path for each in volumes}) == len(volumes)
+
+
+def test_files_of_users_in_memory_are_on_no_disk_and_a_disk_at_tmp_is_one() -> None:
+    submounts = [{"path": "/fast", "memory_gib": 4}, {"path": "/tmp", "scratch_gib": 5, "roles": ["worker"]}]
+    volumes = settings(jail={"submounts": submounts}).volumes
+
+    assert {each.path for each in volumes if each.in_memory} == {"/fast", "/dev/shm"}
 
 
 def test_no_outage_of_what_nodes_share_drains_them() -> None:
