@@ -4,7 +4,7 @@
 <cache>/images/layouts/<name>/<tag>/index.json    a finished image: a rename makes its folder appear whole
 <cache>/images/storage                            buildah's storage: images that others are built on
 <cache>/images/temporary                          temporary files of builds, with the packages that apt keeps
-<cache>/images/work-*                             a build in progress, or leftovers of a killed one
+<cache>/images/work-*                             a build in progress, or what a killed one left to the next to remove
 """
 
 import io
