@@ -51,12 +51,14 @@ cat /dev/shm/work > saved
 def test_a_job_that_is_cancelled_saves_its_work_though_another_job_of_the_user_ends(slurm: Slurm) -> None:
     """The other one ends within KillWait, and its cleanup has the time to take everything away."""
     slurm.ssh("rm -f begun told other-ended saved; cat > save.sh", user="greedy", stdin=SAVE)
-    job = slurm.ssh("sbatch --parsable -w cpu-0 -o save.out save.sh", user="greedy").stdout.strip()
+    batch = "sbatch --parsable -w cpu-0 -o /dev/null"
+    other = slurm.ssh(f"{batch} --wrap 'until [ -e told ]; do sleep 0.2; done'", user="greedy").stdout.strip()
+    job = slurm.ssh(f"{batch} save.sh", user="greedy").stdout.strip()
     wait_until(lambda: slurm.ssh("cat begun", user="greedy", check=False).returncode == 0, what="the job has begun")
 
     slurm.ssh(f"scancel {job}", user="greedy")
-    wait_until(lambda: slurm.ssh("cat told", user="greedy", check=False).returncode == 0, what="it is told to end")
-    slurm.ssh("srun -w cpu-0 true && touch other-ended", user="greedy")
+    slurm.wait_for_job(int(other), "COMPLETED")
+    slurm.ssh("touch other-ended", user="greedy")
 
     slurm.wait_for_job(int(job), "CANCELLED")
     assert slurm.ssh("cat saved", user="greedy").stdout == "work\n"
