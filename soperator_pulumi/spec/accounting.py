@@ -202,29 +202,17 @@ def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:
     kinds = {"own": database.own, "mariadb_operator": database.mariadb_operator, "external": database.external}
     if known(*kinds.values()) and len(given := [kind for kind, value in kinds.items() if value is not None]) > 1:
         yield Problem("accounting.database", f"has {' and '.join(given)}. Give one of them.")
-    own, dump = accounting.database.own, accounting.dump if known(accounting.dump) else None
+    own = accounting.database.own
     if own is not None:
-        yield from _volume_problems("accounting.database.own.storage", own.storage)
         if known(own.password) and own.password is not None and own.password.secret == GENERATED_PASSWORD:
             text = f'got "{GENERATED_PASSWORD}", which is the Secret of a generated password. Use another name.'
             yield Problem("accounting.database.own.password.secret", text)
         if known(own.password, own.password_version) and own.password is not None and own.password_version != 1:
             text = "given together with password, whose Secret has the password. Remove one, or change the Secret."
             yield Problem("accounting.database.own.password_version", text)
-    if dump is not None:
-        yield from _volume_problems("accounting.dump.storage", dump.storage)
-        if accounting.own is None:
-            text = "given, but the database is none of the cluster's own. Remove it; dump that database where it runs."
-            yield Problem("accounting.dump", text)
-
-
-def _volume_problems(path: str, volume: VolumeSpec) -> Iterator[Problem]:
-    if not known(volume.existing_claim) or volume.existing_claim is None:
-        return
-    for field in ("storage_class", "static_volume"):
-        if getattr(volume, field) is not None:
-            text = f"given together with {path}.existing_claim, whose volume is fixed. Remove one."
-            yield Problem(f"{path}.{field}", text)
+    if known(accounting.dump) and accounting.dump is not None and accounting.own is None:
+        text = "given, but the database is none of the cluster's own. Remove it; dump that database where it runs."
+        yield Problem("accounting.dump", text)
 
 
 def roles(accounting: AccountingSpec | None) -> Iterator[tuple[str, DumpSpec | OwnDatabaseSpec | SlurmdbdSpec]]:
@@ -236,3 +224,13 @@ def roles(accounting: AccountingSpec | None) -> Iterator[tuple[str, DumpSpec | O
         yield "accounting.database.own", accounting.own
     if known(accounting.dump) and accounting.dump is not None:
         yield "accounting.dump", accounting.dump
+
+
+def volumes(accounting: AccountingSpec | None) -> Iterator[tuple[str, VolumeSpec]]:
+    """Yield the volumes of the database and of its dumps, with the paths of their fields."""
+    if not known(accounting) or accounting is None:
+        return
+    if accounting.own is not None:
+        yield "accounting.database.own.storage", accounting.own.storage
+    if known(accounting.dump) and accounting.dump is not None:
+        yield "accounting.dump.storage", accounting.dump.storage

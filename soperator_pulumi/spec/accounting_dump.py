@@ -5,17 +5,8 @@ from typing import Annotated
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
-from soperator_pulumi.spec.validation.base import Matches, whole
-
-Schedule = Annotated[
-    str,
-    Matches(
-        r"@(hourly|daily|midnight|weekly|monthly)|[0-9*/,-]+( [0-9A-Za-z*/,-]+){4}",
-        'needs a schedule of cron with five fields, such as "30 1 * * *" for 01:30 UTC each day, or "@daily".',
-        max_length=100,
-    ),
-]
-"""Schedule of cron."""
+from soperator_pulumi.spec.types.schedule import Schedule
+from soperator_pulumi.spec.validation.base import whole
 
 
 class DumpVolume(VolumeSpec):

@@ -165,13 +165,14 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
     yield from login.problems(spec.login)
-    yield from storage.problems(spec.storage, spec.jail.storage)
+    other_volumes = {"storage.state": spec.storage.state, **dict(accounting.volumes(spec.accounting))}
+    yield from storage.problems({"jail.storage": spec.jail.storage, **other_volumes})
     yield from accounting.problems(spec.accounting, spec.images, spec.users)
     yield from rest.problems(spec.rest, has_image=spec.images.rest is not None)
     yield from metrics.problems(spec.metrics, spec.slurm.extra, has_image=spec.images.exporter is not None)
     yield from jail.problems(spec.jail, spec.images)
     yield from submount.problems(spec.jail.submounts)
-    yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, spec.storage.state)
+    yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, other_volumes)
     yield from submount.driver_problems(spec.jail.submounts, spec.node_sets)
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
     roles: list[tuple[str, _Role]] = [

@@ -14,11 +14,11 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.accounting_dump import Schedule
 from soperator_pulumi.spec.health_checks import HealthAction, UndrainRule
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.types.schedule import Schedule
 from soperator_pulumi.spec.validation.base import Model, number, whole
 from soperator_pulumi.spec.validation.partial import known
 

@@ -1,6 +1,7 @@
 """Volumes that outlive pods: the jail with the homes, and slurmctld's state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Annotated
 
 from pydantic import Field, StrictBool
@@ -59,22 +60,20 @@ class StorageSpec(Model):
     only for trials."""
 
 
-def problems(storage: StorageSpec, jail: VolumeSpec) -> Iterator[Problem]:
-    """Yield problems between the fields of volumes, and between the volumes of the jail and of the state."""
-    for path, volume in (("jail.storage", jail), ("storage.state", storage.state)):
+def problems(volumes: Mapping[str, VolumeSpec]) -> Iterator[Problem]:
+    """Yield problems between the fields of volumes, and of volumes that are one. `volumes` has them by their paths."""
+    for path, volume in volumes.items():
         for field in ("storage_class", "static_volume"):
             if _given(volume.existing_claim) and _given(getattr(volume, field)):
                 yield Problem(
                     f"{path}.{field}",
                     f"given together with {path}.existing_claim, whose volume is fixed. Remove one.",
                 )
-    for field in ("existing_claim", "static_volume"):
-        of_jail, of_state = getattr(jail, field), getattr(storage.state, field)
-        if isinstance(of_jail, str) and of_jail == of_state:
-            yield Problem(
-                f"storage.state.{field}",
-                f'"{of_state}" is also that of jail.storage: users could write slurmctld\'s state. Choose another one.',
-            )
+    for (first, one), (second, other) in combinations(volumes.items(), 2):
+        for field in ("existing_claim", "static_volume"):
+            if isinstance(value := getattr(other, field), str) and value == getattr(one, field):
+                text = f'"{value}" is also that of {first}: each has files of its own at the top. Choose another one.'
+                yield Problem(f"{second}.{field}", text)
 
 
 def _given(value: object) -> bool:

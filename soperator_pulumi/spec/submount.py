@@ -1,6 +1,6 @@
 """Submounts: volumes inside the jail, at the same path for jobs and for logins."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -229,17 +229,24 @@ _OURS_IN_THE_CLAIM = ("active", "home", "jobs", "meta", "trees")
 """Directories of ours in the jail's volume."""
 
 
-def claim_problems(submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, state: VolumeSpec) -> Iterator[Problem]:
-    """Yield submounts that would show our directories in the jail's volume, or slurmctld's state."""
+def claim_problems(
+    submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, others: Mapping[str, VolumeSpec]
+) -> Iterator[Problem]:
+    """Yield submounts that would show our directories in the jail's volume, or another volume of the cluster.
+
+    Args:
+        submounts: Submounts of the jail.
+        jail: The jail's volume.
+        others: The cluster's other volumes, by their paths.
+
+    """
     for index, submount in enumerate(submounts):
         claim, where = submount.existing_claim, f"jail.submounts[{index}]"
         if not isinstance(claim, str):
             continue
-        if claim == state.existing_claim:
-            yield Problem(
-                f"{where}.existing_claim",
-                f'"{claim}" is also the claim of storage.state: users could write slurmctld\'s state. Choose another.',
-            )
+        for path in [path for path, volume in others.items() if claim == volume.existing_claim]:
+            text = f'"{claim}" is also the claim of {path}: users could write its files. Choose another.'
+            yield Problem(f"{where}.existing_claim", text)
         top = str(submount.sub_path or "").partition("/")[0]
         if claim == jail.existing_claim and known(submount.sub_path) and (not top or top in _OURS_IN_THE_CLAIM):
             yield Problem(

@@ -140,7 +140,7 @@ def test_names_that_only_begin_alike_do_not_collide() -> None:
 
 def test_no_submount_shows_the_state_of_slurmctld_or_what_is_ours_in_the_jails_volume() -> None:
     state = {"state": {"existing_claim": "state"}}
-    with pytest.raises(SpecError, match=r"users could write slurmctld's state\. Choose another"):
+    with pytest.raises(SpecError, match=r'"state" is also the claim of storage\.state: users could write its files\.'):
         a_spec(storage=state, jail={"submounts": [{"path": "/data", "existing_claim": "state"}]})
     jail: Data = {"storage": {"existing_claim": "jail"}}
     for sub_path in ({}, {"sub_path": "trees"}, {"sub_path": "meta/x"}):
@@ -148,10 +148,35 @@ def test_no_submount_shows_the_state_of_slurmctld_or_what_is_ours_in_the_jails_v
     a_jail({"path": "/data", "existing_claim": "jail", "sub_path": "data"}, **jail)
 
 
+def test_no_submount_shows_the_database_or_its_dumps() -> None:
+    accounting = {
+        "database": {"own": {"storage": {"existing_claim": "db"}}},
+        "dump": {"storage": {"existing_claim": "d"}},
+    }
+    submounts = [
+        {"path": "/data", "existing_claim": "db"},
+        {"path": "/dumps", "existing_claim": "d", "read_only": True},
+    ]
+    with pytest.raises(SpecError) as raised:
+        a_spec(accounting=accounting, jail={"submounts": submounts})
+
+    assert [problem.path for problem in raised.value.problems] == [
+        "jail.submounts[0].existing_claim",
+        "jail.submounts[1].existing_claim",
+    ]
+
+
 @pytest.mark.parametrize("field", ["existing_claim", "static_volume"])
-def test_the_jail_and_slurmctlds_state_are_different_volumes(field: str) -> None:
-    with pytest.raises(SpecError, match=rf'storage\.state\.{field}: "one" is also that of jail\.storage'):
-        a_spec(jail={"storage": {field: "one"}}, storage={"state": {field: "one"}})
+def test_the_volumes_of_a_cluster_are_different_ones(field: str) -> None:
+    one = {field: "one"}
+    accounting = {"database": {"own": {"storage": one}}, "dump": {"storage": one}}
+    with pytest.raises(SpecError) as raised:
+        a_spec(jail={"storage": one}, storage={"state": one}, accounting=accounting)
+
+    found = str(raised.value)
+    assert f'storage.state.{field}: "one" is also that of jail.storage: ' in found
+    assert f'accounting.database.own.storage.{field}: "one" is also that of storage.state: ' in found
+    assert f'accounting.dump.storage.{field}: "one" is also that of accounting.database.own.storage: ' in found
 
 
 @pytest.mark.parametrize(
