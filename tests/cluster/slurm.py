@@ -247,6 +247,10 @@ class Slurm:
         )
         return self.job(job_id)
 
+    def daemon(self, node: str) -> str:
+        """Return the process of a node's slurmd: the oldest of that name, as slurmd forks for steps and epilogs."""
+        return self.exec(node, "slurmd", "pgrep", "-o", "-x", "slurmd")
+
     def node_state(self, node: str) -> str:
         """Return a node's state with its flags, as `sinfo` writes it in full."""
         words = self.scontrol("show", "node", node, "--oneliner").split()

@@ -147,7 +147,7 @@ GREED = {
 
 @pytest.mark.parametrize("command", GREED.values(), ids=GREED)
 def test_a_job_that_takes_all_ends_alone(constrained: Slurm, neighbour: int, command: str) -> None:
-    daemon = constrained.exec("real-0", "slurmd", "pidof", "slurmd")
+    daemon = constrained.daemon("real-0")
     with constrained.ssh_session("echo in; exec sleep 600", user="bob") as session:
         assert session.stdout
         assert session.stdout.readline() == "in\n"
@@ -155,7 +155,7 @@ def test_a_job_that_takes_all_ends_alone(constrained: Slurm, neighbour: int, com
         assert session.poll() is None
 
     assert constrained.job(neighbour)["JobState"] == "RUNNING"
-    assert constrained.exec("real-0", "slurmd", "pidof", "slurmd") == daemon
+    assert constrained.daemon("real-0") == daemon
     assert constrained.ssh("srun --mem=32M hostname").stdout == "real-0\n"
 
 

@@ -59,9 +59,9 @@ HOOKS = {
     },
     "epilog": {
         "noted": {"script": f"[ ! -e {ANSWERS}/noted ] || {{ echo only noted; exit 3; }}", "action": "log"},
-        "scratch": {"script": f"[ ! -e {ANSWERS}/scratch-hangs ] || sleep 654", "timeout": "1s"},
+        "scratch": {"script": f"[ ! -e {ANSWERS}/scratch-hangs ] || sleep 654", "timeout": "5s"},
     },
-    "ours": {"gpus_unused_before": {"timeout": "1s"}},
+    "ours": {"gpus_unused_before": {"timeout": "5s"}},
 }
 """Hooks that fail when a test makes a file."""
 
@@ -121,8 +121,8 @@ def slurm(
         },
         health={
             "interval": "10s",
-            "timeout": "2s",
-            "program": {"script": "test -e /run/slurm/health.json || true\n", "timeout": "1s"},
+            "timeout": "10s",
+            "program": {"script": "test -e /run/slurm/health.json || true\n", "timeout": "5s"},
             "checks": {
                 "gpu_count": at_once,
                 "gpu_query": at_once,
@@ -191,8 +191,9 @@ def test_a_lost_gpu_drains_the_node_before_the_next_job_and_its_return_undrains_
     job = slurm.submit("true", options="--gpus=1 -o /dev/null")
     assert slurm.job(job)["JobState"] == "PENDING"
     assert nodes(slurm)["gpu-0"].set_by == "root"
-    log = kubernetes.run("logs", "gpu-0", "--namespace", slurm.namespace, "--container", "slurmd")
-    assert '{"health": "gpu-0", "event": "drained", "reason": "health gpu_count: 1, allowed 2"}' in log
+    line = '{"health": "gpu-0", "event": "drained", "reason": "health gpu_count: 1, allowed 2"}'
+    command = ("logs", "gpu-0", "--namespace", slurm.namespace, "--container", "slurmd")
+    wait_until(lambda: line in kubernetes.run(*command), what="the log has the drain")  # at the end of the round
     explained = slurm.exec("gpu-0", "slurmd", ROUND, "explain")
     assert "gpu-0 is drained: health gpu_count: 1, allowed 2" in explained
 
@@ -246,7 +247,7 @@ def test_the_exporter_shows_the_drain_and_its_check(slurm: Slurm, shown: Shown) 
     assert shown.metrics["slurm_up"] == 1
     assert shown.metrics["slurm_nodes_drain"] == shown.metrics['slurm_node_unavailable{node="gpu-0"}'] == 1
     assert shown.metrics['slurm_node_gpus{node="gpu-0"}'] == COUNT
-    assert scraped(slurm).get(FAILED_CHECK) is None
+    wait_until(lambda: FAILED_CHECK not in scraped(slurm), what="the exporter shows the end of the check")
     assert shown.metrics['slurm_health_finding{check="volume_space",node="gpu-0"}'] == 1
 
 
@@ -383,7 +384,7 @@ def test_a_drain_of_an_admin_stays_whatever_the_checks_find(slurm: Slurm, gpus: 
 
 def test_a_tool_that_hangs_drains_the_node(slurm: Slurm, gpus: MadeGpus) -> None:
     gpus.hang(hangs=True)
-    drained_as(slurm, "health gpu_query: no answer in 1 s, allowed an answer")
+    drained_as(slurm, "health gpu_query: no answer in 5 s, allowed an answer")
 
     gpus.hang(hangs=False)
     drained_as(slurm, "")
@@ -524,7 +525,7 @@ def test_gpus_in_use_stop_the_job_and_the_quick_check_ends_the_drain(slurm: Slur
 def test_a_hook_that_hangs_is_killed_and_drains_the_node_and_the_job_ends(slurm: Slurm, gpus: MadeGpus) -> None:
     with made(gpus, "scratch-hangs"):
         job = slurm.submit("true", options="-o /dev/null")
-        drained_as(slurm, "hook scratch: no end in 1 s")
+        drained_as(slurm, "hook scratch: no end in 5 s")
 
     slurm.wait_for_job(job, "COMPLETED")
     running = slurm.exec("gpu-0", "slurmd", "sh", "-c", "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' '")

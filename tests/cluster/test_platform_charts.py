@@ -133,10 +133,15 @@ def test_prometheus_scrapes_kubernetes_and_its_objects(monitoring: Stack) -> Non
 
 
 def test_prometheus_takes_the_rules_of_a_cluster(monitoring: Stack) -> None:
-    groups = [each for each in ask(monitoring, "rules")["groups"] if each["name"].startswith(SLURM)]
-    rules = [rule for group in groups for rule in group["rules"]]
-    assert {rule["name"] for rule in rules} == {*(each.record for each in RECORDINGS), *(each.name for each in ALERTS)}
-    assert [rule for rule in rules if rule.get("lastError")] == []
+    ours = {*(each.record for each in RECORDINGS), *(each.name for each in ALERTS)}
+
+    def rules() -> list[dict[str, Any]]:
+        groups = [each for each in ask(monitoring, "rules")["groups"] if each["name"].startswith(SLURM)]
+        return [rule for group in groups for rule in group["rules"]]
+
+    # Prometheus may have begun before its operator knew the rules.
+    wait_until(lambda: {rule["name"] for rule in rules()} == ours, what="Prometheus has the rules", timeout_seconds=240)
+    assert [rule for rule in rules() if rule.get("lastError")] == []
 
 
 def test_the_page_of_dashboards_finds_prometheus_in_the_kubernetes(monitoring: Stack) -> None:

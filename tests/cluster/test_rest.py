@@ -225,8 +225,13 @@ def test_no_secret_is_in_what_others_may_read(slurm: Slurm, alice: Client) -> No
 
 
 def test_slurmrestd_that_was_killed_is_back(slurm: Slurm, alice: Client) -> None:
+    def restarts() -> int:
+        return sum(each.restart_count for each in alice.pod().status.container_statuses if each.ready)
+
+    before = restarts()
     slurm.exec("rest-0", "slurmrestd", "/bin/sh", "-c", "kill -KILL $(pidof slurmrestd)")
     wait_until(lambda: alice.get("/ping").status == HTTPStatus.OK, "slurmrestd answers again")
+    wait_until(lambda: restarts() == before + 1, "the pod is ready again, with one container restarted")
 
 
 def test_another_version_of_the_key_ends_tokens_and_no_job(slurm: Slurm, alice: Client) -> None:

@@ -41,6 +41,7 @@ while [ ! -e stop ]; do
     sleep 0.2
     while [ ! -e stop ] && [ "$(squeue -h -t PD | wc -l)" -gt 5 ]; do sleep 0.2; done
 done
+touch ended
 """
 """Submits short jobs until it is told to stop, as fast as they end: some always wait."""
 
@@ -86,6 +87,7 @@ def test_no_job_of_a_steady_stream_fails_and_one_worker_at_a_time_is_out_of_serv
             most_away = max(most_away, 3 - len(in_service(slurm)))
         assert up.returncode == 0, up.communicate()[1]
     slurm.ssh("touch stream/stop")
+    wait_until(lambda: slurm.ssh("ls stream/ended", check=False).returncode == 0, "the stream has ended")
     wait_until(lambda: slurm.ssh("squeue -h").stdout == "", "the last jobs of the stream have ended")
 
     submitted = slurm.ssh("cat stream/submitted").stdout.split()

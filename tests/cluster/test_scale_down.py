@@ -62,6 +62,8 @@ class Life:
     """Nodes of Slurm after the scale-down."""
     states: dict[str, str] = field(default_factory=dict)
     """The states of the jobs after the scale-down, by node."""
+    waited_well: bool = False
+    """The job that was waited for ended well."""
     nodes_later: set[str] = field(default_factory=set)
     """Nodes of Slurm after one more `up`, when the last job had ended."""
     changed_last: int = -1
@@ -127,6 +129,7 @@ def life(scaled: Slurm) -> Life:
         slurm.ssh("touch end")
         _, words = up.communicate(timeout=120)
     assert up.returncode == 0, words
+    seen.waited_well = ended_well(slurm, seen.jobs["waited-1"])
     seen.nodes = nodes(slurm)
     seen.states = {node: slurm.job(job)["JobState"] for node, job in seen.jobs.items()}
 
@@ -174,8 +177,8 @@ def test_a_policy_for_one_run_that_cannot_be_read_is_refused_with_all_its_proble
         assert words in life.misread
 
 
-def test_a_job_that_is_waited_for_ends_well(life: Life, scaled: Slurm) -> None:
-    assert ended_well(scaled, life.jobs["waited-1"])
+def test_a_job_that_is_waited_for_ends_well(life: Life) -> None:
+    assert life.waited_well
 
 
 def test_a_requeued_job_runs_again_on_a_node_that_stays(life: Life, scaled: Slurm) -> None:

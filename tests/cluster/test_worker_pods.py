@@ -47,11 +47,13 @@ def scale_by_hand(slurm: Slurm, replicas: int) -> None:
 
 
 def test_deleted_pods_wait_for_their_jobs_and_only_an_admins_drain_outlives_them(workers: Slurm) -> None:
-    jobs = [job_on(workers, name, UNTIL_DRAINED) for name in ("cpu-1", "cpu-2")]
+    workers.ssh("rm -f end")
+    jobs = [job_on(workers, name, "until [ -e end ]; do sleep 0.2; done") for name in ("cpu-1", "cpu-2")]
 
     before = {name: delete_pod(workers, name) for name in ("cpu-1", "cpu-2")}
     wait_until(lambda: drained(workers).keys() == {"cpu-1", "cpu-2"}, "the nodes take no more jobs")
     drain(workers, ["cpu-2"], "bad memory")
+    workers.ssh("touch end")
     wait_until(lambda: all(is_replaced(workers, *pod) for pod in before.items()), "other pods are ready")
 
     assert all(ended_well(workers, job) for job in jobs)

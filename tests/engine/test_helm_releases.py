@@ -274,7 +274,7 @@ def text_of_secret(stack: Stack) -> str:
 def test_secrets_in_values_are_in_no_command_line_or_environment_of_helm(local: Stack) -> None:
     secret = secrets.token_hex(8)
     values = {"password": {"secret": secret}, "image": NO_IMAGE}
-    local.resources = [release(local, values=values, timeout=2 * SECONDS_OF_A_FAILURE)]
+    local.resources = [release(local, values=values, timeout=5 * SECONDS_OF_A_FAILURE)]
     process = local.start()
     wait_until(lambda: local.find("pods", "r") is not None, "helm waits for the pod")
     seen = shown_by_helm()
@@ -322,7 +322,7 @@ def test_secrets_in_errors_of_a_chart_are_hidden(local: Stack) -> None:
 
 
 def test_an_object_that_is_not_ready_is_named_with_the_problem_of_its_pod(local: Stack) -> None:
-    failing = release(local, values={"image": NO_IMAGE}, timeout=3 * SECONDS_OF_A_FAILURE)
+    failing = release(local, values={"image": NO_IMAGE}, timeout=7 * SECONDS_OF_A_FAILURE)
     error = local.fails(lambda: local.up(failing))
     assert "pod r, container main: ErrImageNeverPull" in str(error)
     assert any("Pod is not ready" in line for line in local.lines)
