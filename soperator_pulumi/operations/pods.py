@@ -193,6 +193,8 @@ def _trouble(status: Json) -> str:
     terminated = state.get("terminated", {})
     if terminated and terminated.get("exitCode") != 0:
         return f"ended with exit code {terminated.get('exitCode')}"
+    if "running" in state and not status.get("ready") and ended.get("exitCode"):
+        return f"ended with exit code {ended['exitCode']} and runs again"
     return ""
 
 

@@ -244,6 +244,7 @@ class Slurm:
             lambda: self.job(job_id)["JobState"] == state,
             what=f"job {job_id} is {state}",
             timeout_seconds=timeout_seconds,
+            seen=lambda: self.scontrol("show", "job") + self.scontrol("show", "node"),
         )
         return self.job(job_id)
 

@@ -180,8 +180,8 @@ def test_priorities_are_those_of_the_page(slurm: Accounted) -> None:
 def test_slurmdbd_sums_the_usage_of_users(slurm: Accounted) -> None:
     job = slurm.submit("sleep 2")
     slurm.wait_for_record(job, "account")
-    hour = int(time.time()) // 3600 * 3600
-    # slurmdbd sums an hour when it is over: the job is made one of the last hour.
+    # slurmdbd sums an hour when it is over, and the last hour by itself: the job is made one of the hour before.
+    hour = int(time.time()) // 3600 * 3600 - 3600
     cluster = f"slurm_acct_db.`{slurm.cluster['name']}"
     earlier = ", ".join(
         f"time_{what} = {hour} - 100 + time_{what} - time_start" for what in ("submit", "eligible", "end")
@@ -190,7 +190,8 @@ def test_slurmdbd_sums_the_usage_of_users(slurm: Accounted) -> None:
     slurm.sacctmgr("rollup", _time(hour - 3600), _time(hour))
 
     owners = f"{cluster}_assoc_usage_hour_table` u JOIN {cluster}_assoc_table` a ON u.id = a.id_assoc"
-    cpu_seconds = sql(slurm, f"SELECT alloc_secs FROM {owners} WHERE a.user = 'alice' AND u.id_tres = 1")  # noqa: S608
+    alices = f"a.user = 'alice' AND u.id_tres = 1 AND u.time_start = {hour - 3600}"
+    cpu_seconds = sql(slurm, f"SELECT alloc_secs FROM {owners} WHERE {alices}")  # noqa: S608
     assert 2 <= int(cpu_seconds) < 100
 
 

@@ -18,6 +18,7 @@ def reasons(drains: dict[str, SlurmNode]) -> dict[str, tuple[str, str]]:
 
 def test_drains_are_untouched_by_an_aborted_scale_down_a_done_one_and_a_scale_up(workers: Slurm) -> None:
     """One node stays, two leave and come back. Ours would be the second's, if it were this cluster's."""
+    workers.ssh("rm -f end")
     job = job_on(workers, "cpu-1", "until [ -e end ]; do sleep 0.2; done; sleep 5")
     drain(workers, ["cpu-0"], "bad memory")
     drain(workers, ["cpu-1"], "soperator-pulumi elsewhere: scale-down 1a2b3c")

@@ -1,11 +1,14 @@
 """The life of a stack: preview, up, change, refused change, repair, destroy; jobs go on through all of it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
 from tests.cluster.slurm import QUICK, Slurm, a_node_set
+from tests.cluster.workers import nodes
+from tests.waiting import wait_until
 from tools.engine import DeployError, Result
 
 pytestmark = pytest.mark.cluster
@@ -35,7 +38,13 @@ def test_a_preview_of_a_new_stack_creates_nothing(new_slurm: Callable[..., Slurm
     assert slurm.namespace not in {each.metadata.name for each in slurm.api.list_namespace().items}
 
 
+def answered(slurm: Slurm) -> bool:
+    """Return True where all nodes answer slurmctld and take jobs, so that `up` has nothing to wait for."""
+    return all(node.in_service and "NOT_RESPONDING" not in node.state for node in nodes(slurm).values())
+
+
 def test_up_twice_changes_nothing(slurm: Slurm) -> None:
+    wait_until(lambda: answered(slurm), what="the nodes answer")
     # An interpreter of its own orders sets as it likes; those that are forked all order them alike.
     assert changed(slurm.deployer(warm=False).up()) == {}
 
@@ -104,14 +113,18 @@ def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]
     slurm.ssh("echo precious > ~/data")
 
     slurm.deployer().destroy(exclude_protected=True)
-    pods = slurm.api.list_namespaced_pod(slurm.namespace).items
+
+    def staying() -> list[Any]:
+        pods = slurm.api.list_namespaced_pod(slurm.namespace).items
+        return [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+
+    wait_until(lambda: not staying(), what="the pods are gone or going")
     claims = {c.metadata.name for c in slurm.api.list_namespaced_persistent_volume_claim(slurm.namespace).items}
     slurm.up()
     data = slurm.ssh("cat ~/data").stdout
     slurm.cluster["storage"]["keep"] = False
     slurm.up()
 
-    assert [pod for pod in pods if pod.metadata.deletion_timestamp is None] == []
     assert claims == {"jail", "slurmctld-state"}
     assert data == "precious\n"
 
@@ -147,4 +160,5 @@ def test_a_second_cluster_in_one_namespace_is_refused(slurm: Slurm, new_slurm: C
     with pytest.raises(DeployError, match="holds one SlurmCluster"):
         second.up()
 
+    wait_until(lambda: answered(slurm), what="the nodes answer")
     assert changed(slurm.deployer().up()) == {}

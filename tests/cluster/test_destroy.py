@@ -30,6 +30,10 @@ def recorded(slurm: Slurm) -> set[str]:
     return {each.urn for each in slurm.deployer().state()}
 
 
+def namespaces(slurm: Slurm) -> set[str]:
+    return {each.metadata.name for each in slurm.api.list_namespace().items}
+
+
 def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_deleted_by_hand(two_sets: Slurm) -> None:
     """That the controller is lost is believed only when it does not answer."""
     slurm = two_sets
@@ -48,7 +52,8 @@ def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_delet
         assert slurm.job(job)["JobState"] == "RUNNING"
         assert not any(pod.metadata.deletion_timestamp for name in ("cpu", "big") for pod in pods(slurm, name).values())
 
-    slurm.kubernetes.run("delete", "namespace", slurm.namespace)
+    slurm.kubernetes.run("delete", "namespace", slurm.namespace, "--wait=false")
+    wait_until(lambda: slurm.namespace not in namespaces(slurm), what="the namespace is gone")
     with pytest.raises(DeployError, match=f"SOPERATOR_CONTROLLER_LOST={slurm.cluster['name']}"):
         slurm.deployer().destroy(exclude_protected=True)
     assert any("StatefulSet" in urn for urn in recorded(slurm))
@@ -61,7 +66,7 @@ def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_with
     new_slurm: Callable[..., Slurm],
 ) -> None:
     missing = {**images.references(slurm=VERSION), "worker": NOWHERE}
-    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
+    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=30)])
     with pytest.raises(DeployError, match=NOWHERE):
         slurm.up()
 

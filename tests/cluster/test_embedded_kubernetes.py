@@ -289,7 +289,7 @@ def test_a_policy_bounds_where_a_pod_may_go_on_its_own_node_as_well(
         "the policy is in force",
     )
     assert namespace.opens("worker", namespace.address("web"))
-    assert namespace.sh("worker", "wget -qO- http://vip") == "web"
+    wait_until(lambda: namespace.sh("worker", "wget -qO- http://vip") == "web", "the service answers")
     kubelet = (kube.settings.address, kube.settings.ports.kubelet)
     assert (namespace.opens("bank", *kubelet), namespace.opens("worker", *kubelet)) == (True, False)
 

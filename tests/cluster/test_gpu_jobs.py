@@ -75,7 +75,7 @@ def slurm(
 def make_of_a_release_before_gpus(slurm: Slurm) -> None:
     """Deploy without GPUs, run a job, and take from the pods the file that gres.conf will include."""
     slurm.up()
-    slurm.wait_for_job(slurm.submit("sleep 900", options="-p others -J before -o /dev/null"), "RUNNING")
+    slurm.wait_for_job(slurm.submit("sleep 3600", options="-p others -J before -o /dev/null"), "RUNNING")
     for pod in BEFORE:
         included_by(slurm, pod).unlink()
 

@@ -111,7 +111,7 @@ def run(slurm: Slurm, command: str) -> tuple[str, list[str]]:
 
 def run_all_programs(slurm: Slurm) -> tuple[str, list[str]]:
     """Run a task of each kind of program."""
-    return run(slurm, f"timeout 15 srun --immediate=10 -n{len(PROGRAMS)} --overcommit --multi-prog programs")
+    return run(slurm, f"timeout 60 srun --immediate=50 -n{len(PROGRAMS)} --overcommit --multi-prog programs")
 
 
 def run_batch(slurm: Slurm) -> list[str]:

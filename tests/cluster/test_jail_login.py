@@ -87,8 +87,15 @@ def test_an_interactive_session_has_a_terminal_and_the_users_shell(slurm: Slurm)
 @pytest.mark.parametrize("shell", ["", "exec sh -l"], ids=["the user's", "sh"])
 def test_a_login_is_told_what_is_free_what_runs_and_where_documents_are(slurm: Slurm, shell: str) -> None:
     job = slurm.submit("true", options="--hold", user="bob")
-    said = slurm.ssh(shell, options=["-tt"], stdin="exit\n", user="bob").stdout
+    sessions: list[str] = []
+
+    def is_answered() -> bool:
+        sessions.append(slurm.ssh(shell, options=["-tt"], stdin="exit\n", user="bob").stdout)
+        return "slurmctld does not answer" not in sessions[-1]
+
+    wait_until(is_answered, what="a login with slurmctld's answer, which has a second")
     slurm.ssh(f"scancel {job}", user="bob")
+    said = sessions[-1]
 
     assert f"Slurm cluster {slurm.cluster['name']}" in said
     assert re.search(r"Free nodes  ((main [12] of 2|big 1 of 1)(, |\s*$)){1,2}", said, re.MULTILINE), said

@@ -495,7 +495,7 @@ def test_a_job_whose_prolog_fails_waits_for_another_node_and_is_not_held(slurm: 
     assert (waiting["JobState"], waiting["Priority"] != "0") == ("PENDING", True), waiting
     assert reason(slurm) == "hook licence: no ?licence?", "no check ends the drain of a hook"
     undrained(slurm)
-    starts_now(slurm, job)
+    starts_soon(slurm, job)
     slurm.wait_for_job(job, "COMPLETED")
 
 
@@ -503,9 +503,13 @@ def requeued(slurm: Slurm, job: int) -> None:
     wait_until(lambda: slurm.job(job)["Restarts"] == "1", what="the job waits once more")
 
 
-def starts_now(slurm: Slurm, job: int) -> None:
-    """Take away the two minutes that a requeued job waits in any case."""
-    slurm.scontrol("update", f"jobid={job}", "starttime=now")
+def starts_soon(slurm: Slurm, job: int) -> None:
+    """Shorten the two minutes that a requeued job waits in any case.
+
+    slurmd counts in seconds: it takes a launch in the second of the requeue for the launch that it has given up, and
+    slurmctld ends the job as one that cannot be started.
+    """
+    slurm.scontrol("update", f"jobid={job}", "starttime=now+2")
 
 
 def test_gpus_in_use_stop_the_job_and_the_quick_check_ends_the_drain(slurm: Slurm, gpus: MadeGpus) -> None:
@@ -518,7 +522,7 @@ def test_gpus_in_use_stop_the_job_and_the_quick_check_ends_the_drain(slurm: Slur
         gpus.answer(COUNT)
 
     drained_as(slurm, "")
-    starts_now(slurm, job)
+    starts_soon(slurm, job)
     slurm.wait_for_job(job, "COMPLETED")
 
 

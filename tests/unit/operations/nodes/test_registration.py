@@ -95,6 +95,7 @@ def test_a_record_of_a_node_whose_pod_has_not_started_is_not_a_node(world: Small
         ("unschedulable", "its pod waits for a machine: 0/3 nodes are available: 3 Insufficient cpu."),
         ("no image", "its pod slurmd: ErrImagePull: not found"),
         ("crashed", "its pod slurmd: CrashLoopBackOff: back-off 10s (exit code 1); its last words: fatal: no cgroup"),
+        ("restarted", "its pod slurmd: ended with exit code 1 and runs again; its last words: fatal: no cgroup"),
     ],
 )
 def test_each_missing_node_says_what_it_lacks(world: SmallWorld, state: str, reason: str) -> None:
