@@ -50,10 +50,16 @@ class Namespace:
         return self.kube.kubectl("--namespace", self.name, *arguments)
 
     def start(self, *pods: dict[str, Any]) -> None:
-        """Create pods and wait until their containers run."""
+        """Create pods and wait until their containers run, and listen where they serve."""
         self.apply(*pods)
         for one in pods:
-            self.kubectl("wait", "--for=condition=Ready", f"pod/{one['metadata']['name']}", "--timeout=60s")
+            name = one["metadata"]["name"]
+            self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+            if "httpd" in one["spec"]["containers"][0]["args"][-1]:
+                self.wait_for_server(name)
+
+    def wait_for_server(self, pod: str) -> None:
+        wait_until(lambda: self.opens(pod, "127.0.0.1"), f"{pod} listens")
 
     def address(self, pod: str) -> str:
         return self.kubectl("get", "pod", pod, "--output=jsonpath={.status.podIP}")
