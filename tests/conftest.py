@@ -8,11 +8,12 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.kubeconfig import client_settings
 from tests import failures_at_once, left_behind
 from tools import chosen_cluster, images
 from tools.chosen_cluster import ChosenCluster
@@ -106,8 +107,7 @@ def kubernetes() -> Iterator[Kubernetes]:
     if chosen.embedded:
         chosen.embedded.up()
     binaries.build(binaries.KUBERNETES)
-    settings = client.Configuration()
-    config.load_kube_config(str(chosen.kubeconfig), chosen.context, settings, persist_config=False)
+    settings = client_settings(Access(str(chosen.kubeconfig), chosen.context))
     with client.ApiClient(settings) as api:
         made = Kubernetes(chosen, binaries.KUBERNETES.installed / "kubectl", api)
         if chosen.embedded:

@@ -13,8 +13,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.stream.ws_client import portforward_call
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kubeconfig import client_settings
 
 SSHD_PORT = 2222
 CHUNK_BYTES = 65536
@@ -24,8 +28,10 @@ API_TIMEOUT_SECONDS = 10
 def main() -> int:
     """Forward until either side ends. Without an sshd, print that and return 1."""
     options = _parse_arguments()
-    cluster = client.Configuration()
-    config.load_kube_config(options.kubeconfig, options.context, cluster)
+    try:
+        cluster = client_settings(Access(options.kubeconfig, options.context))
+    except KubernetesError as error:
+        sys.exit(str(error))
     if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace):
         return 0
     print(f"no login pod in namespace {options.namespace} is ready; rerun `make up`", file=sys.stderr)

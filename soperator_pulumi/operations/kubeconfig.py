@@ -1,13 +1,17 @@
-"""Settings of the client, from a kubeconfig or a pod's own service account; no error holds a secret.
+"""Settings of the client, from a kubeconfig or a pod's own service account; no error and no left file holds a secret.
 
 The library reads kubeconfigs. The library's own errors may quote entries, and the output of exec plugins.
 """
 
+import base64
 import os
 import re
 import subprocess
+import sys
+import tempfile
+import threading
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 from kubernetes import client, config
@@ -27,6 +31,10 @@ from soperator_pulumi.operations.kube import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
 """Errors of the library for a malformed kubeconfig."""
+
+_FILES: dict[bytes, IO[bytes]] = {}
+"""Files without a name by their content. A file for each connection would use up the descriptors of a process."""
+_MAKING = threading.Lock()
 
 _KubeConfigLoader: Any = KubeConfigLoader  # its methods have no types
 
@@ -53,7 +61,14 @@ def client_settings(access: Access) -> client.Configuration:
 
 
 class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
-    """The library's loader, but a failed exec plugin is an error: the library continues without credentials."""
+    """The library's loader with two differences.
+
+    A failed exec plugin is an error: the library continues without credentials. Certificates and keys lie in files
+    without a name: the library leaves its own in /tmp where a process is killed, as engines end their providers.
+    """
+
+    _cluster: Any
+    _user: Any
 
     def load_and_set(self, client_configuration: client.Configuration) -> None:
         for kind, entry in (("cluster", self._cluster), ("user", self._user)):
@@ -80,14 +95,42 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
         if token := status.get("token"):
             self.token = f"Bearer {token}"
         else:
-            self.cert_file, self.key_file = (
-                FileOrData(status, None, data_key_name=key, base64_file_content=False).as_file()
-                for key in ("clientCertificateData", "clientKeyData")
-            )
-            if not (self.cert_file and self.key_file):
+            certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+            if not (certificate and key):
                 raise config.ConfigException("exec: it printed neither a token nor a certificate with its key")
+            self.cert_file, self.key_file = _file_of(certificate.encode()), _file_of(key.encode())
         if "expirationTimestamp" in status:
             self.expiry = parse_rfc3339(status["expirationTimestamp"])
+
+    def _load_cluster_info(self) -> None:
+        cluster, user = self._cluster, self._user
+        self._cluster, self._user = _with_files(cluster), _with_files(user)
+        super()._load_cluster_info()
+        self._cluster, self._user = cluster, user  # a plugin that is asked again gets the entry as it was
+
+
+def _with_files(entry: ConfigNode | None) -> ConfigNode | None:
+    """Return a cluster or user whose certificates and keys are files, where they were data."""
+    if entry is None:
+        return None
+    value = dict(entry.value)
+    for name in ("certificate-authority", "client-certificate", "client-key"):
+        if data := value.pop(f"{name}-data", None):
+            value[name] = _file_of(base64.standard_b64decode(data))
+    return ConfigNode(entry.name, value, entry.path)
+
+
+def _file_of(content: bytes) -> str:
+    """Return the path of a file with this content, for this process alone and gone with it."""
+    if sys.platform != "linux":  # where the path of an open file is read once only
+        return str(FileOrData({"it": content.decode()}, None, data_key_name="it", base64_file_content=False).as_file())
+    with _MAKING:
+        if content not in _FILES:
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as connections may be made
+            file.write(content)
+            file.flush()
+            _FILES[content] = file
+    return f"/proc/self/fd/{_FILES[content].fileno()}"  # proc_pid_fd(5)
 
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:

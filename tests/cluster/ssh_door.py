@@ -9,8 +9,10 @@ import socketserver
 import sys
 import threading
 
-from kubernetes import client, config
+from kubernetes import client
 
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kubeconfig import client_settings
 from tools import ssh_proxy
 
 
@@ -37,8 +39,7 @@ class Guest(socketserver.BaseRequestHandler):
 def main() -> None:
     """Serve the namespace of the second argument with the kubeconfig of the first, in the context of the third."""
     kubeconfig, namespace, context = sys.argv[1:]
-    cluster = client.Configuration()
-    config.load_kube_config(kubeconfig, context or None, cluster)
+    cluster = client_settings(Access(kubeconfig, context or None))
     with Door(cluster, namespace) as door:
         threading.Thread(target=door.serve_forever, daemon=True).start()
         sys.stdout.write(f"{door.server_address[1]}\n")

@@ -41,12 +41,19 @@ def a_folder() -> "tempfile.TemporaryDirectory[str]":
 
 
 def on_a_machine_of_its_own(commands: str, home: str) -> subprocess.CompletedProcess[str]:
-    """Run commands as one bash session, with no network but loopback and no cluster."""
+    """Run commands as one bash session, with no network but loopback and no cluster. Temporary files are in `home`."""
+    temporary = Path(home, "tmp")
+    temporary.mkdir()
     script = f"{OWN_MACHINE}; cd {paths.ROOT}; set -eux; {commands}"
     environment = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "CONTEXT"}}
     return subprocess.run(
         ["unshare", "--net", "--mount", "bash", "-c", script],
-        env={**environment, "XDG_STATE_HOME": home, "XDG_CACHE_HOME": str(paths.cache_dir().parent)},
+        env={
+            **environment,
+            "XDG_STATE_HOME": home,
+            "XDG_CACHE_HOME": str(paths.cache_dir().parent),
+            "TMPDIR": str(temporary),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -65,6 +72,7 @@ def test_the_quick_start_does_what_it_says() -> None:
         assert done.returncode == 0, done.stderr[-4000:]
         assert set(done.stdout.split()) >= {"cpu-0", "cpu-1", "controller-0", "login-0", "Running"}
         assert list(Path(home, "soperator-pulumi").rglob("*.pid")) == []
+        assert list(Path(home, "tmp").iterdir()) == []
 
 
 @pytest.fixture(scope="module")

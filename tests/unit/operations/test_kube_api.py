@@ -1,8 +1,14 @@
 """The Kubernetes API as our providers use it, against a small server."""
 
+import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,6 +20,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube import config_map_path
 from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.operations.kubeconfig import client_settings
 
 Reply = tuple[int, Any]
 
@@ -270,6 +277,51 @@ def test_an_exec_plugin_may_give_a_certificate_and_its_key(api: Api) -> None:
     settings = Cluster(Access(kubeconfig(api, a_plugin(given))))._configuration
     assert Path(settings.cert_file or "").read_text() == "certificate"
     assert Path(settings.key_file or "").read_text() == "key"
+
+
+def with_certificates(authority: str) -> str:
+    data = {name: base64.b64encode(name.encode()).decode() for name in (authority, "certificate", "key")}
+    content = {
+        "current-context": "main",
+        "clusters": [{"name": "c", "cluster": {"server": "https://c", "certificate-authority-data": data[authority]}}],
+        "users": [
+            {"name": "u", "user": {"client-certificate-data": data["certificate"], "client-key-data": data["key"]}}
+        ],
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
+    }
+    return str(yaml.safe_dump(content))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kubeconfig import client_settings
+
+settings = client_settings(Access(sys.argv[1]))
+files = (settings.ssl_ca_cert, settings.cert_file, settings.key_file)
+print(*(Path(file).read_text() for file in files for _ in range(2)), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_no_file_with_a_certificate_or_key(tmp_path: Path) -> None:
+    run = [sys.executable, "-c", KILLED, with_certificates("ca")]
+    ended = subprocess.run(
+        run, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "ca ca certificate certificate key key\n"), (
+        ended.stderr
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_read_a_kubeconfig_at_once_share_files_that_stay() -> None:
+    for each in range(20):
+        access = Access(with_certificates(f"ca-{each}"))
+        with ThreadPoolExecutor(8) as threads:
+            files = {settings.ssl_ca_cert or "" for settings in threads.map(client_settings, [access] * 8)}
+        assert [Path(file).read_text() for file in files] == [f"ca-{each}"]
 
 
 def test_a_server_that_is_not_there_is_named_with_what_to_check(api: Api) -> None:

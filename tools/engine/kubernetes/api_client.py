@@ -146,17 +146,16 @@ class ApiConnection:
 
 def _connect(kubeconfig: Kubeconfig) -> Any:  # noqa: ANN401 - the official client is typed only in part
     # The import takes a quarter of a second: a run that changes nothing does without.
-    from kubernetes import client, config  # noqa: PLC0415
+    from kubernetes import client  # noqa: PLC0415
 
-    configuration = client.Configuration()
-    configuration.connection_pool_maxsize = _CONNECTIONS
-    options = {"context": kubeconfig.context, "client_configuration": configuration, "persist_config": False}
-    load: Any = config
+    from soperator_pulumi.errors import KubernetesError  # noqa: PLC0415
+    from soperator_pulumi.operations.access import Access  # noqa: PLC0415
+    from soperator_pulumi.operations.kubeconfig import client_settings  # noqa: PLC0415
+
+    given = str(kubeconfig.path) if kubeconfig.path is not None else json.dumps(kubeconfig.content)
     try:
-        if kubeconfig.path is not None:
-            load.load_kube_config(config_file=str(kubeconfig.path), **options)
-        else:
-            load.load_kube_config_from_dict(config_dict=kubeconfig.content, **options)
-    except (config.ConfigException, OSError, ValueError) as error:
+        configuration = client_settings(Access(given, kubeconfig.context))
+    except KubernetesError as error:
         raise UserError(f"kubeconfig {kubeconfig.source}, context {kubeconfig.context}: {error}") from None
+    configuration.connection_pool_maxsize = _CONNECTIONS
     return client.ApiClient(configuration=configuration)

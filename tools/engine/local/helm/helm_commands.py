@@ -123,11 +123,11 @@ class Helm:
 
 @contextmanager
 def _private_file(content: object) -> Iterator[str]:
-    """Write JSON, which YAML includes, to a file that the user alone can read."""
-    with tempfile.NamedTemporaryFile("w", prefix="pulumi-helm-", suffix=".json") as file:
+    """Write JSON, which YAML includes, to a file without a name: none is left where we are killed."""
+    with tempfile.TemporaryFile("w") as file:
         json.dump(content, file)
         file.flush()
-        yield file.name
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def _without_version(flags: Sequence[str]) -> list[str]:
