@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import yaml
 from kubernetes import client, config
@@ -32,7 +32,7 @@ from soperator_pulumi.operations.kube import Json
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
 """Errors of the library for a malformed kubeconfig."""
 
-_FILES: dict[bytes, IO[bytes]] = {}
+_FILES: dict[bytes, int] = {}
 """Files without a name by their content. A file for each connection would use up the descriptors of a process."""
 _MAKING = threading.Lock()
 
@@ -126,11 +126,11 @@ def _file_of(content: bytes) -> str:
         return str(FileOrData({"it": content.decode()}, None, data_key_name="it", base64_file_content=False).as_file())
     with _MAKING:
         if content not in _FILES:
-            file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as connections may be made
-            file.write(content)
-            file.flush()
-            _FILES[content] = file
-    return f"/proc/self/fd/{_FILES[content].fileno()}"  # proc_pid_fd(5)
+            with tempfile.TemporaryFile() as file:
+                file.write(content)
+                file.flush()
+                _FILES[content] = os.dup(file.fileno())  # open as long as connections may be made
+    return f"/proc/self/fd/{_FILES[content]}"  # proc_pid_fd(5)
 
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:

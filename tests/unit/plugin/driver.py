@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from itertools import count
 from typing import Any
 
 import grpc
@@ -43,6 +45,8 @@ _FEATURES = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES,
 )
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_HOSTS = (str(IPv4Address("127.0.1.0") + number) for number in count())
+"""Addresses of this machine. A port may be given again, and a plugin knows programs by their engine's address."""
 Context = grpc.ServicerContext
 
 
@@ -116,7 +120,8 @@ def engine_server() -> Iterator[FakeEngine]:
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=64))
     resource_pb2_grpc.add_ResourceMonitorServicer_to_server(engine, server)
     engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
-    engine.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    host = next(_HOSTS)
+    engine.address = f"{host}:{server.add_insecure_port(f'{host}:0')}"
     server.start()
     yield engine
     server.stop(None).wait()
