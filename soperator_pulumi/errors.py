@@ -4,7 +4,7 @@
     ├── SpecError           a description of a cluster has problems
     ├── TransportError      a command may or may not have run
     ├── SlurmError          Slurm refused a command
-    │   ├── NotRunningError          slurmctld does not answer
+    │   ├── NotRunningError          slurmctld or slurmdbd does not answer
     │   ├── UnknownNodeError         no node has that name
     │   ├── NodesNotDeletedError     some nodes of a list are left
     │   ├── UnknownJobError          no job has that number
@@ -65,7 +65,7 @@ class SlurmError(SoperatorError):
 
 
 class NotRunningError(SlurmError):
-    """slurmctld does not answer its own client programs."""
+    """slurmctld, or slurmdbd, does not answer its own client programs."""
 
 
 class UnknownNodeError(SlurmError):

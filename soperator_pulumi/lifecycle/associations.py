@@ -10,16 +10,13 @@ from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.operations.association_plan import AssociationPlan, plan, recorded
+from soperator_pulumi.operations.associations import WantedAssociations
 from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.progress import report
+from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
 
 ACCOUNTING_POD = "accounting-0"
-
-_ATTEMPTS = 2
-"""Another one may add the same at the same moment: the pod's own sidecar, or an administrator."""
 
 
 class AssociationsInputs(ClusterRef):
@@ -31,6 +28,11 @@ class AssociationsInputs(ClusterRef):
     users: dict[str, list[str]]
     """Accounts of each user, the default one first."""
 
+    @property
+    def wanted(self) -> WantedAssociations:
+        """The accounts and users alone."""
+        return WantedAssociations(self.accounts, self.users)
+
 
 class AssociationsProvider(LiveProvider):
     """Add on create and update what the database does not have."""
@@ -39,8 +41,9 @@ class AssociationsProvider(LiveProvider):
         """Compare the spec with the live database."""
         if has_unknown(news):
             return DiffResult(changes=True)
+        inputs = AssociationsInputs.model_validate(news)
         try:
-            found = self._plan(news)
+            found = inputs.wanted.missing(self._sacctmgr(inputs, news))
         except (KubernetesError, SlurmError, TransportError) as error:
             report(f"accounting: the database cannot be looked at: {error}")
             return DiffResult(changes=True)
@@ -58,25 +61,13 @@ class AssociationsProvider(LiveProvider):
         self._add(news)
         return UpdateResult({**news})
 
-    def _sacctmgr(self, props: Mapping[str, Any]) -> Sacctmgr:
+    def _add(self, props: Mapping[str, Any]) -> None:
         inputs = AssociationsInputs.model_validate(props)
+        inputs.wanted.add(self._sacctmgr(inputs, props), report, MachineClock())
+
+    def _sacctmgr(self, inputs: AssociationsInputs, props: Mapping[str, Any]) -> Sacctmgr:
         place = self.kube(props).transport(inputs.namespace, ACCOUNTING_POD, ACCOUNTING_CONTAINER)
         return Sacctmgr(place, inputs.cluster_name)
-
-    def _plan(self, props: Mapping[str, Any]) -> AssociationPlan:
-        inputs = AssociationsInputs.model_validate(props)
-        return plan(inputs.cluster_name, inputs.accounts, inputs.users, recorded(self._sacctmgr(props)))
-
-    def _add(self, props: Mapping[str, Any]) -> None:
-        for _ in range(_ATTEMPTS):
-            found = self._plan(props)
-            if found.is_empty:
-                return
-            for line in found.lines():
-                report(line)
-            found.run(self._sacctmgr(props))
-        if not (left := self._plan(props)).is_empty:
-            raise SlurmError("\n".join(["The accounting database did not take these changes:", *left.lines()]))
 
 
 class Associations(LiveResource, module="soperator", name="Associations"):

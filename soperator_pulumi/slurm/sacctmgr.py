@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.errors import NotRunningError, SlurmError
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _SECONDS = 60
 _WITHOUT_EFFECT = re.compile(r"Nothing (new )?(added|modified|changed)|already exists")
+_WITHOUT_ANSWER = re.compile(r"slurm_persist_conn_open|Sending PersistInit msg|Unable to connect to database")
+"""Words of a sacctmgr that reached no slurmdbd, or one that reaches no database."""
 _ARGUMENT_CHARACTERS = 4000
 """Limit of an exec's command, as for scontrol."""
 
@@ -96,4 +98,6 @@ def _portions(names: Sequence[str]) -> Iterator[str]:
 
 
 def _error(arguments: Sequence[str], answer: Answer) -> SlurmError:
-    return SlurmError(f"sacctmgr {' '.join(arguments)} failed with {answer.returncode}: {answer.message}")
+    silent = answer.timed_out or _WITHOUT_ANSWER.search(answer.message)
+    kind = NotRunningError if silent else SlurmError
+    return kind(f"sacctmgr {' '.join(arguments)} failed with {answer.returncode}: {answer.message}")

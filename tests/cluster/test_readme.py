@@ -44,7 +44,7 @@ def on_a_machine_of_its_own(commands: str, home: str) -> subprocess.CompletedPro
     """Run commands as one bash session, with no network but loopback and no cluster. Temporary files are in `home`."""
     temporary = Path(home, "tmp")
     temporary.mkdir()
-    script = f"{OWN_MACHINE}; cd {paths.ROOT}; set -eux; {commands}"
+    script = f"{OWN_MACHINE}; cd {paths.ROOT}; set -eux; trap '[ $? = 0 ] || make down' EXIT; {commands}"
     environment = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "CONTEXT"}}
     return subprocess.run(
         ["unshare", "--net", "--mount", "bash", "-c", script],
