@@ -370,6 +370,21 @@ def test_a_neighbour_with_a_route_to_us_reaches_neither_servers_nor_pods_nor_ser
         assert not neighbour.reaches(address, port), (address, port)
 
 
+def test_the_gateway_of_the_pods_keeps_its_hardware_address_as_others_come_and_go(kube: EmbeddedKubernetes) -> None:
+    def address() -> str:
+        (shown,) = json.loads(ip.run("-json", "link", "show", "dev", kube.settings.bridge))
+        return str(shown["address"])
+
+    ip, before, port = tool("ip"), address(), "lowest-port"
+    ip.run("link", "add", port, "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "lowest-peer")
+    try:
+        ip.run("link", "set", port, "master", kube.settings.bridge)
+        during = address()
+    finally:
+        ip.run("link", "delete", port)
+    assert (during, address()) == (before, before)
+
+
 def test_nothing_listens_beyond_loopback_and_the_bridge(kube: EmbeddedKubernetes) -> None:
     ours = kube._cgroup.processes()
     listening = listeners.listeners()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from tools.console import UserError
@@ -62,9 +63,11 @@ def up(settings: Settings, *, routed_before: bool) -> None:
     """Make bridge and table, if missing or different."""
     ip = tool("ip")
     if not (_INTERFACES / settings.bridge).exists():
-        ip.run("link", "add", settings.bridge, "type", "bridge")
+        ip.run("link", "add", settings.bridge, "address", hardware_address(settings), "type", "bridge")
     if not is_up(settings):
         ip.run("link", "set", settings.bridge, "alias", str(settings.state))
+    if (_INTERFACES / settings.bridge / "address").read_text().strip() != hardware_address(settings):
+        ip.run("link", "set", settings.bridge, "address", hardware_address(settings))
     shown = json.loads(ip.run("-json", "-4", "address", "show", "dev", settings.bridge))
     addresses = [address.get("local") for link in shown for address in link.get("addr_info", [])]
     if settings.address not in addresses or "UP" not in shown[0]["flags"]:
@@ -74,6 +77,15 @@ def up(settings: Settings, *, routed_before: bool) -> None:
     changed = host_files.write(settings.config / "network.nft", script)
     if changed or ("ip", settings.table) not in nftables.tables():
         nftables.apply([script], "making our nft table")
+
+
+def hardware_address(settings: Settings) -> str:
+    """Return the bridge's hardware address, a local one.
+
+    A bridge without an address of its own takes the lowest one of its ports. Whenever pods came or went, the other pods
+    would send to the former one, and have no gateway for up to a minute.
+    """
+    return ":".join(f"{byte:02x}" for byte in (0x02, 0x42, *ip_address(settings.address).packed))
 
 
 def down(settings: Settings) -> list[str]:
