@@ -10,7 +10,7 @@ from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.operations.associations import WantedAssociations
+from soperator_pulumi.operations.association_additions import WantedAssociations
 from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
-from soperator_pulumi.operations.associations import ANSWER_SECONDS, WantedAssociations
+from soperator_pulumi.operations.association_additions import ANSWER_SECONDS, WantedAssociations
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock
