@@ -28,7 +28,7 @@ def _alerts(resource: ResourceView) -> bool:
 ALERT_RULES = StackPolicy(
     name="alert-rules",
     description="Each cluster has alert rules.",
-    violated_by="A cluster without `metrics.alerts`",
+    violated_by="a cluster without `metrics.alerts`",
     cure="Give the cluster metrics.alerts, as in `metrics: {pod_monitor: true, alerts: {}}`.",
     levels=levels("disabled", "disabled", "advisory", "mandatory"),
     severity=PolicySeverity.MEDIUM,
