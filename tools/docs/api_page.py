@@ -19,9 +19,6 @@ PUBLIC_MODULES = (
     "soperator_pulumi.manifests",
     "soperator_pulumi.errors",
     "soperator_pulumi.spec.args",
-    "soperator_pulumi.policy",
-    "soperator_pulumi.policy.pack",
-    "soperator_pulumi.policy.recorded",
 )
 """Modules for users. Their names without an underscore in front are the package's interface."""
 

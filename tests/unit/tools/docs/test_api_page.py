@@ -31,6 +31,10 @@ def test_the_page_is_what_the_sources_say() -> None:
     )
 
 
+def test_the_page_describes_each_module_once() -> None:
+    assert len(set(api_page.PUBLIC_MODULES)) == len(api_page.PUBLIC_MODULES)
+
+
 def test_every_name_that_the_page_lists_can_be_imported() -> None:
     for module in MODULES:
         imported = importlib.import_module(module.path)
