@@ -163,6 +163,22 @@ def test_deployments_wait_for_approval_and_for_each_other() -> None:
     assert described[".deploy"]["resource_group"] == described["drift"]["resource_group"] == "stack-$STACK"
 
 
+def test_the_page_has_the_longest_wait_of_each_stack_that_is_deployed() -> None:
+    (up,) = jobs(CI / "github" / "workflows" / "deploy.yml").values()
+    stacks = up["strategy"]["matrix"]["stack"]
+    page = (paths.ROOT / "docs" / "ci.md").read_text()
+    rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+d) \|$", page))
+
+    assert rows == {stack: longest_wait(stack) for stack in stacks}
+
+
+def longest_wait(stack: str) -> str:
+    """Return the longest `max_wait` of a stack's drains, in days."""
+    described = yaml.safe_load((paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())
+    node_sets = described["config"]["soperator:cluster"]["node_sets"]
+    return max((each["drain"]["max_wait"] for each in node_sets), key=lambda days: int(days.removesuffix("d")))
+
+
 def test_the_installed_versions_are_those_that_the_package_takes() -> None:
     texts = [PREPARE.read_text(), GITLAB.read_text()]
     (version,) = {version for text in texts for version in re.findall(r"(?i)pulumi[-_]version: \"?([\d.]+)", text)}

@@ -1,10 +1,12 @@
 """Each policy has a program that violates it, and no other policy is violated by that."""
 
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 from soperator_pulumi import Platform
 from soperator_pulumi.policy import POLICIES, Environment
@@ -13,6 +15,7 @@ from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import provided
 from tests.rendered.platform.platforms import WHOLE
 from tests.rendered.policy.violating import VIOLATING, WAYS_ROUND, a_cluster
+from tools import paths
 
 ALL = {policy.name: policy for policy in POLICIES}
 
@@ -49,6 +52,13 @@ def test_a_cluster_that_prod_takes_violates_nothing(changes: dict[str, Any]) -> 
 def test_a_platform_violates_nothing() -> None:
     whole = deploy(lambda: Platform("platform", WHOLE), outputs=provided)
     assert judge(whole, environment="prod", variables={}).violations == ()
+
+
+def test_the_exception_in_the_page_on_ci_admits_a_drain_that_waits_for_nothing() -> None:
+    (excepting,) = re.findall(r"```yaml\n(.*?)```", (paths.ROOT / "docs" / "ci.md").read_text(), re.DOTALL)
+
+    assert failing(judged("drain-policies")) == {"drain-policies"}
+    assert failing(judged("drain-policies", policy=yaml.safe_load(excepting)["config"]["soperator:policy"])) == set()
 
 
 def test_a_mistake_in_the_stack_s_file_is_reported_once() -> None:
