@@ -60,7 +60,10 @@ def problems(
             f"Tag it v{version}, or set the version and commit."
         )
     if not re.search(rf"(?m)^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changelog):
-        found.append(f'CHANGELOG.md: "## [{version}] - <year>-<month>-<day>" is missing. Give Unreleased that heading.')
+        found.append(
+            f'CHANGELOG.md: "## [{version}] - <year>-<month>-<day>" is missing. Give Unreleased that heading, '
+            'and put a new, empty "## [Unreleased]" above it.'
+        )
     if changed:
         found.append(f"The tag has other content than this folder. Commit or undo: {', '.join(changed)}.")
     return found

@@ -176,7 +176,8 @@ def longest_wait(stack: str) -> str:
     """Return the longest `max_wait` of a stack's drains, in days."""
     described = yaml.safe_load((paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())
     node_sets = described["config"]["soperator:cluster"]["node_sets"]
-    return max((each["drain"]["max_wait"] for each in node_sets), key=lambda days: int(days.removesuffix("d")))
+    waits: list[str] = [each["drain"]["max_wait"] for each in node_sets]
+    return max(waits, key=lambda days: int(days.removesuffix("d")))
 
 
 def test_the_installed_versions_are_those_that_the_package_takes() -> None:

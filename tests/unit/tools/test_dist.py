@@ -45,6 +45,7 @@ def test_a_second_version_s_tag_is_refused() -> None:
 def test_a_release_that_the_changelog_leaves_under_unreleased_is_refused() -> None:
     (problem,) = problems(["v1.2.0"], changelog="## [Unreleased]\n")
     assert problem.startswith('CHANGELOG.md: "## [1.2.0]')
+    assert problem.endswith('put a new, empty "## [Unreleased]" above it.')
 
 
 def test_a_release_with_uncommitted_changes_is_refused() -> None:
