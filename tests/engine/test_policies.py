@@ -1,5 +1,7 @@
 """Policy packs: what violates a policy fails in the preview, before anything is applied; what does not, passes."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +9,12 @@ import pytest
 
 from tests.engine.conftest import Stack
 from tools import paths
-from tools.engine.protocol import HIDDEN, StepOp, Target
+from tools.engine.protocol import HIDDEN, StackChanges, StepOp, Target
 
 pytestmark = pytest.mark.engine
 
 PACK = paths.ROOT / "policy"
+OWN_PACK = paths.ROOT / "examples" / "own-policy"
 SIZED = paths.ROOT / "tests" / "engine" / "programs" / "sized"
 POD = {"serviceAccountName": "app", "containers": [{"name": "app", "image": "registry.example/app:1"}]}
 NO_NETWORK_POLICY = {"network-policies": {"reason": "these pods are never made"}}
@@ -101,6 +104,24 @@ def test_a_plain_credential_fails_the_preview_where_the_level_is_mandatory(judge
     assert "hunter2" not in "\n".join([str(error), *judged.lines])
 
     assert judged.preview(judged.thing("db", password={"secret": "hunter2"})).names(StepOp.CREATE) >= {"db"}
+
+
+def test_a_pack_of_somebody_else_s_judges_by_their_policy_and_not_by_ours_that_they_switched_off(
+    judged: Stack, tmp_path: Path
+) -> None:
+    judged.config = {}
+    pack = shutil.copytree(OWN_PACK, tmp_path / "own-policy")
+    (pack / "venv").symlink_to(sys.prefix)
+
+    def preview(**labels: str) -> StackChanges:
+        metadata = {"name": None, "namespace": None, "labels": {"app.kubernetes.io/part-of": "team", **labels}}
+        judged.resources = [judged.object("team", "core/v1:Namespace", {"metadata": metadata})]
+        return judged.deployer(policy_packs=(pack,)).preview()
+
+    (failure,) = judged.fails(preview).failures
+    assert failure.name == "team"
+    assert "metadata.labels.cost-centre: needs a cost centre, cc-..." in failure.message
+    assert preview(**{"cost-centre": "cc-1"}).names(StepOp.CREATE) >= {"team"}
 
 
 def test_a_preview_names_the_pack_that_judges_it(local: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
