@@ -190,6 +190,10 @@ MUTATIONS: list[Mutation] = [
     *_set("pages", "node_sets[0]", "huge_pages", {"2Mi": "3Mi"}, {"2Mi": 4}, problem="node_sets[0].huge_pages.2Mi"),
     *_set("pages", "node_sets[0]", "huge_pages", {"2M": "4Mi"}, problem="node_sets[0].huge_pages.2M"),
     *_set("runtime", "node_sets[0]", "runtime_class", "Nvidia"),
+    *_set(
+        *("networks", "node_sets[0]", "networks", ["rail_0"], ["a/b/c"], ["rail-0@net1"], ["a.b"], ["default/"]),
+        problem="node_sets[0].networks[0]",
+    ),
     *_set("variables", "node_sets[0]", "environment", {"A B": 1}, problem="node_sets[0].environment.A B"),
     *_set("variables", "node_sets[0]", "environment", {"SLURM_X": "1"}, problem="node_sets[0].environment.SLURM_X"),
     *_set("variables", "node_sets[0]", "environment", {"PATH": "/bin"}, problem="node_sets[0].environment.PATH"),
