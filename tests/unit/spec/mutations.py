@@ -185,6 +185,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *_set("rdma", "node_sets[0]", "rdma", {}, {"resource": "hca"}, problem="node_sets[0].rdma.resource"),
     *_set("rdma", "node_sets[0]", "rdma", {"resource": "rdma/hca", "count": 0}, problem="node_sets[0].rdma.count"),
+    *_set("rdma offers", "platform", "rdma_resources", 5, True, "rdma/hca"),
     *_set("resources", "node_sets[0]", "extra_resources", {"fuse": 1}, problem="node_sets[0].extra_resources.fuse"),
     *_set("resources", "node_sets[0]", "extra_resources", {"a.b/c": 0}, problem="node_sets[0].extra_resources.a.b/c"),
     *_set("pages", "node_sets[0]", "huge_pages", {"2Mi": "3Mi"}, {"2Mi": 4}, problem="node_sets[0].huge_pages.2Mi"),
