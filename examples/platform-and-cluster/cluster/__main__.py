@@ -21,7 +21,7 @@ cluster = SlurmCluster(
             "memory_gib": 2,
             "pod_resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}},
         },
-        # Names of GPU resources and of the runtime class are plain text in the configuration: they decide how pods look.
+        # Names of resources and of the runtime class are plain text in the configuration: they decide how pods look.
         *config.get_object("gpu-nodes", []),
     ],
 )
