@@ -1,5 +1,6 @@
 """Plans of clusters for a preflight: a program, or a file that describes clusters, run against mocks."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,13 @@ from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 _DOMAIN = ".svc."
 _ONE, _SEVERAL, _DEFAULTS = "soperator:cluster", "soperator:clusters", "soperator:defaults"
 _PLATFORM = "soperator:platform"
-_DEVICE_OPERATORS = ("GpuOperator", "NetworkOperator")
+_GPUS = ("nvidia.com/gpu*", "nvidia.com/mig-*")
+"""Resources that the GPU Operator's device plugin lists."""
+_DEVICE_PLUGINS = {
+    "rdmaSharedDevicePlugin": ("configList", "rdma"),
+    "sriovDevicePlugin": ("resourceList", "nvidia.com"),
+}
+"""Device plugins of a NicClusterPolicy: the list of their resources, and the domain of these."""
 _IN_TREE = "kubernetes.io/"
 _PROJECT = "Pulumi.yaml"
 _UNNAMED = "slurm"
@@ -40,10 +47,25 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     bodies += [{"apiVersion": "v1", **each.body} for each in rendered.secrets]
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
-    devices = any(each.type.rpartition(":")[2] in _DEVICE_OPERATORS for each in deployment.recorded)
+    devices = (*_gpus_to_come(deployment), *_adapters_to_come(bodies))
     every = [_planned(each.inputs, bodies) for each in deployment.recorded if acts_as(each.type, "Prerequisites")]
     drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
     return [replace(each, installs_devices=devices, csi_drivers=drivers) for each in every]
+
+
+def _gpus_to_come(deployment: Deployment) -> tuple[str, ...]:
+    """Return the resources of a GPU Operator that the program installs: one that exists has listed its own."""
+    releases = {each.parent for each in deployment.resources(":Release")}
+    return _GPUS if any(each.name in releases for each in deployment.resources(":GpuOperator")) else ()
+
+
+def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:
+    """Yield the resources of the network adapters in the NicClusterPolicy that the program makes."""
+    for body in bodies:
+        if body["kind"] == "NicClusterPolicy":
+            for plugin, (key, domain) in _DEVICE_PLUGINS.items():
+                listed = json.loads(body["spec"].get(plugin, {}).get("config", "{}")).get(key, [])
+                yield from (f"{each.get('resourcePrefix', domain)}/{each['resourceName']}" for each in listed)
 
 
 def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:

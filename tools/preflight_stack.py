@@ -13,6 +13,11 @@ from tools import chosen_cluster, console, paths
 from tools.console import UserError, say
 from tools.render import rendered_deployment
 
+_NO_CLUSTER = (
+    "stack {stack} has no cluster, and a preflight checks clusters. Add one under soperator:cluster or "
+    "soperator:clusters. Preview and up check the parts of a platform."
+)
+
 
 def main() -> int:
     """Check all clusters of the stack that the command line names, and return the exit status."""
@@ -25,9 +30,12 @@ def main() -> int:
     if chosen.embedded is not None and not chosen.kubeconfig.exists():
         raise UserError("There is no cluster to look at. Start one: make up")
     deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
+    every = planned_clusters(deployment)
+    if not every:
+        return preflight.not_checked(UserError(_NO_CLUSTER.format(stack=given.stack)), json=given.json)
     accesses = access_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
     try:
-        clusters = [*zip(planned_clusters(deployment), map(Cluster, accesses), strict=True)]
+        clusters = [*zip(every, map(Cluster, accesses), strict=True)]
         return preflight.check(clusters, options, say)
     except KubernetesError as error:
         return preflight.not_checked(error, json=given.json)

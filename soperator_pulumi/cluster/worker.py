@@ -58,6 +58,10 @@ LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
 """Capability to raise a hard limit, for jobs that lock memory: start.sh has it, and takes it from slurmd, its steps and
 all jobs for good before slurmd starts. The container's first process keeps it, as do programs executed there."""
 
+NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
+"""Annotation by which a pod names its secondary networks (Kubernetes Network Custom Resource Definition De-facto
+Standard, 4.1)."""
+
 _LOG_DIR = "/var/log/slurm"
 
 _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
@@ -122,6 +126,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         scheduling=node_set,
         taints=node_set.taints,
         runtime_class=node_set.runtime_class,
+        annotations={NETWORKS_ANNOTATION: ",".join(node_set.networks)} if node_set.networks else {},
         prepare=prepare(
             spec,
             spec.images.worker,

@@ -7,6 +7,9 @@ there, the running one can be cancelled and leaves no process, and a new one run
 (raised), NodeSet, Nodes of a partition, SelectTypeParameters, ProctrackType, TaskPlugin, JobAcctGatherType,
 cgroup.conf (both ways of `slurm.constrain`, and of ConstrainDevices), GresTypes (added and removed), PriorityType,
 PreemptType, PreemptMode, MCSPlugin, MaxJobId, MaxArraySize and SlurmctldParameters.
+
+AccountingStorageTRES has no note, and stands in no table: the slurmctld that a reconfigure starts adds new ones to the
+database, as at any start (`_init_tres` in src/slurmctld/controller.c).
 """
 
 import re

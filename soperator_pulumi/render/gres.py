@@ -13,6 +13,16 @@ def gres_types(spec: ClusterSpec) -> tuple[str, ...]:
     return (*(["gpu"] if gpus else []), *(["shard"] if any(each.shards for each in gpus) else []))
 
 
+def tracked_gres(spec: ClusterSpec) -> tuple[str, ...]:
+    """Return the generic resources of slurm.conf's AccountingStorageTRES: each of them, and each type of GPU.
+
+    By a type alone, jobs that name no type would not be counted (slurm.conf(5)).
+    """
+    types = {kind for each in _all(spec) for kind in each.types if kind}
+    of_types = [f"gpu:{kind}" for kind in sorted(types)]
+    return tuple(name for kind in gres_types(spec) for name in (kind, *(of_types if kind == "gpu" else ())))
+
+
 def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
     """Return the share of a node's CPUs and memory by GPU, for jobs that request GPUs and nothing else.
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.gres import gres_types
+from soperator_pulumi.render.gres import tracked_gres
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.passwords import quoted_password
 from soperator_pulumi.render.tokens import token_lines
@@ -36,7 +36,7 @@ def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": layout.ACCOUNTING_HOST,
         "AccountingStoragePort": str(layout.SLURMDBD_PORT),
-        "AccountingStorageTRES": ",".join(f"gres/{kind}" for kind in gres_types(spec)),
+        "AccountingStorageTRES": ",".join(f"gres/{each}" for each in tracked_gres(spec)),
         "AccountingStorageEnforce": ",".join(accounting.enforce),
         "AccountingStoreFlags": ",".join(accounting.store),
     }

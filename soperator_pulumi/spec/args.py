@@ -198,6 +198,10 @@ class NodeSetArgs(ScheduledArgs):
     pod_resources: NotRequired[PodResourcesArgs]
     """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
     Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    networks: NotRequired[Sequence[str]]
+    """Networks of the pods besides the pod network: names of existing NetworkAttachmentDefinitions, as `default/rail-0`
+    where their namespace is not the cluster's. Multus gives a pod an interface for each, from `net1` on. Addresses of
+    nodes in Slurm stay those of the pod network. Default: none."""
     environment: NotRequired[Mapping[str, str]]
     """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""

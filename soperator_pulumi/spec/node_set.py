@@ -13,7 +13,7 @@ from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
-from soperator_pulumi.spec.types.names import SlurmName
+from soperator_pulumi.spec.types.names import NetworkName, SlurmName
 from soperator_pulumi.spec.types.quantity import PodResources
 from soperator_pulumi.spec.validation.base import Matches, number, whole
 from soperator_pulumi.spec.validation.partial import known
@@ -64,6 +64,10 @@ class NodeSetSpec(Scheduled, Devices):
     pod_resources: PodResources | None = None
     """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
     Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    networks: tuple[NetworkName, ...] = ()
+    """Networks of the pods besides the pod network: names of existing NetworkAttachmentDefinitions, as `default/rail-0`
+    where their namespace is not the cluster's. Multus gives a pod an interface for each, from `net1` on. Addresses of
+    nodes in Slurm stay those of the pod network. Default: none."""
     environment: Environment = Field(default_factory=dict)
     """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""

@@ -26,6 +26,13 @@ BEFORE = ("controller-0", "cpu-0")
 
 OTHERS = {"partitions": ["others"]}
 
+OF_FABRICS = {
+    "infiniband/uverbs0": (231, 192),
+    "nvidia-caps/nvidia-cap1": (508, 1),
+    "nvidia-caps-imex-channels/channel0": (507, 0),
+}
+"""Nodes in folders of /dev, with numbers as Linux and NVIDIA's driver give them. No GPU has these."""
+
 OPEN = f'for i in $(seq 0 {COUNT - 1}); do echo "$i $(cat /dev/nvidia$i 2>&1)"; done'
 """A person's try to open every GPU of the machine. There is no silicon: ENXIO, but EPERM from the device cgroup."""
 
@@ -38,6 +45,7 @@ def plugins(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) ->
         DevicePlugin(SPARE_GPU, tmp_path_factory.mktemp("spare"), count=2),
         DevicePlugin(SLICED_GPU, tmp_path_factory.mktemp("sliced"), count=2, node_of=lambda _: "nvidia0"),
     ]
+    offered[0].shared_nodes = {**offered[0].shared_nodes, **OF_FABRICS}
     with ExitStack() as served_plugins:
         for plugin in offered:
             served_plugins.enter_context(served(plugin, kubernetes))
@@ -115,6 +123,13 @@ def test_a_job_without_gpus_opens_none(slurm: Slurm) -> None:
 
     assert opened(printed) == set()
     assert printed.splitlines()[-1] == "gpus"
+
+
+def test_a_job_has_the_devices_of_its_pod_at_their_own_places(slurm: Slurm) -> None:
+    shown = "for node in " + " ".join(OF_FABRICS) + "; do [ ! -c /dev/$node ] || echo $node; done"
+
+    assert slurm.ssh(f"srun -p main sh -c '{shown}'").stdout.split() == [*OF_FABRICS]
+    assert slurm.ssh(f"srun -p spare sh -c '{shown}'").stdout == ""
 
 
 def test_jobs_of_a_node_together_may_open_the_devices_of_its_pod_alone(slurm: Slurm) -> None:

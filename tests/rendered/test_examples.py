@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import soperator_pulumi
@@ -28,7 +29,7 @@ OTHER_STACKS = {
     },
     PLATFORM_STACK: {"storage_class": "shared-rwx"},
 }
-CONFIG = {"larger-program": {"soperator:kubeconfig": "apiVersion: v1\nclusters: []\n"}}
+CONFIG: dict[str, dict[str, Any]] = {"larger-program": {"soperator:kubeconfig": "apiVersion: v1\nclusters: []\n"}}
 """Values that an example leaves to its user."""
 
 
@@ -38,10 +39,12 @@ def deployed(which: Example) -> Deployment:
     return deployed_beside(which, OTHER_STACKS)
 
 
-def deployed_beside(which: Example, stacks: Mapping[str, Mapping[str, Any]]) -> Deployment:
+def deployed_beside(
+    which: Example, stacks: Mapping[str, Mapping[str, Any]], config: Mapping[str, Mapping[str, Any]] = CONFIG
+) -> Deployment:
     return deploy(
         lambda: runpy.run_path(str(which.folder), run_name="__main__"),
-        config=which.texts(**CONFIG.get(which.name, {})),
+        config=which.texts(**config.get(which.name, {})),
         stacks=stacks,
     )
 
@@ -123,6 +126,21 @@ def test_the_cluster_takes_what_the_platform_of_the_other_stack_offers() -> None
     cluster = deployed_beside(example("platform-and-cluster/cluster"), {PLATFORM_STACK: platform.exports})
     claim: Any = cluster.one("hpc-jail", "PersistentVolumeClaim").inputs["spec"]
     assert claim["storageClassName"] == platform.exports["storage_class"] == "shared-rwx"
+
+
+def test_the_configuration_adds_nodes_with_gpus_of_the_platform_of_the_other_stack() -> None:
+    """The node set is the one that the stack's file has as a comment."""
+    which = example("platform-and-cluster/cluster")
+    commented = re.findall(r"(?m)^  # (soperator:gpu-nodes:|  .*)$", which.stack_file().read_text())
+    platform = deployed(example("platform-and-cluster/platform"))
+    described = {**CONFIG, which.name: yaml.safe_load("\n".join(commented))}
+    cluster = deployed_beside(which, {PLATFORM_STACK: platform.exports}, described)
+    pod = cluster.one("hpc-gpu", "StatefulSet").inputs["spec"]["template"]["spec"]
+    (slurmd,) = (each for each in pod["containers"] if each["name"] == "slurmd")
+    assert {platform.exports["gpu_resource"], *platform.exports["rdma_resources"]} <= slurmd["resources"][
+        "limits"
+    ].keys()
+    assert pod["runtimeClassName"] == platform.exports["runtime_class"]
 
 
 def test_the_tests_of_the_program_with_tests_pass_in_its_own_folder(tmp_path: Path) -> None:

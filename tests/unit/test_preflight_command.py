@@ -26,7 +26,7 @@ from soperator_pulumi.operations.preflight import (
     shared_claim,
 )
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, passed, refused, warned
 from soperator_pulumi.operations.preflight.preflight_report import json_report, text_report
 from soperator_pulumi.preflight_options import Options, add_options, options_of
 from soperator_pulumi.preflight_plan import planned_clusters, planned_of_file
@@ -111,9 +111,40 @@ def test_a_cluster_of_a_stack_stands_on_the_stack_s_platform(tmp_path: Path) -> 
     platform = {"gpu_operator": {"resource": "nvidia.com/gpu.own"}, "storage_class": "shared"}
     config = {"soperator:platform": platform, "soperator:cluster": {**HPC, "node_sets": [gpus]}}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.installs_devices
+    assert planned.installs_devices == ("nvidia.com/gpu*", "nvidia.com/mig-*")
     limits = planned.workers[0].spec["containers"][0]["resources"]["limits"]
     assert limits["nvidia.com/gpu.own"] == "8"
+
+
+ADAPTERS = {"shared_rdma": [{"name": "hca"}], "host_devices": [{"name": "vf"}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "to_come"),
+    [
+        ({"network_operator": ADAPTERS}, ("rdma/hca", "nvidia.com/vf")),
+        ({"gpu_operator": {"exists": True}}, ()),
+        ({"network_operator": {"exists": True, "shared_rdma": [{"name": "hca"}]}}, ()),
+    ],
+)
+def test_devices_to_come_are_those_that_the_platform_installs(
+    tmp_path: Path, parts: dict[str, Any], to_come: tuple[str, ...]
+) -> None:
+    config = {"soperator:platform": {**parts, "storage_class": "shared"}, "soperator:cluster": HPC}
+    (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
+    assert planned.installs_devices == to_come
+
+
+def test_rdma_that_the_platform_does_not_offer_is_refused(tmp_path: Path) -> None:
+    node_set = {**CPU, "gpus": {"count": 8}, "rdma": {"resource": "rdma/hca"}}
+    platform: dict[str, Any] = {"gpu_operator": {}, "storage_class": "shared"}
+    severities = []
+    for parts in (platform, {**platform, "network_operator": {"shared_rdma": [{"name": "hca"}]}}):
+        config = {"soperator:platform": parts, "soperator:cluster": {**HPC, "node_sets": [node_set]}}
+        (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
+        (found,) = machine_fit.fit_findings(planned.workers, [_machine()], to_come=planned.installs_devices)
+        severities.append(found.severity)
+    assert severities == [Severity.REFUSED, Severity.WARNED]
 
 
 def test_what_the_program_itself_makes_need_not_be_there_before(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ cluster = SlurmCluster(
             "cpus": 2,
             "memory_gib": 2,
             "pod_resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}},
-        }
+        },
+        # Names of resources and of the runtime class are plain text in the configuration: they decide how pods look.
+        *config.get_object("gpu-nodes", []),
     ],
 )
 

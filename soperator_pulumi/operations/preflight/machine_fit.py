@@ -5,6 +5,7 @@ Pods that run already are not counted: a finding is about what the machines can 
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from fnmatch import fnmatchcase
 
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
@@ -30,21 +31,22 @@ def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
 
 
 def fit_findings(
-    every: Sequence[PlannedPods], machines: Sequence[Json], *, devices_to_come: bool = False
+    every: Sequence[PlannedPods], machines: Sequence[Json], *, to_come: Sequence[str] = ()
 ) -> Iterator[Diagnosis]:
     """Yield for each kind of pod whether the machines can hold them.
 
     Args:
         every: The kinds of pods.
         machines: All machines.
-        devices_to_come: True where the program installs what lists devices: a device that is missing is a warning then.
+        to_come: Resources of device plugins that the program installs, `*` in one for any text. One of them that is
+            missing is a warning.
     """
     for pods in every:
         if pods.replicas:
-            yield _fit(pods, machines, devices_to_come=devices_to_come)
+            yield _fit(pods, machines, to_come)
 
 
-def _fit(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: bool) -> Diagnosis:
+def _fit(pods: PlannedPods, machines: Sequence[Json], to_come: Sequence[str]) -> Diagnosis:
     chosen = [each for each in machines if is_chosen(pods.spec, each)]
     up = usable(chosen)
     if not chosen:
@@ -61,7 +63,7 @@ def _fit(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: bool) 
         return refused(CHECK, pods.place, text, "a machine without such a taint", cure)
     room = {machine["metadata"]["name"]: _room(pods.requests, machine) for machine in admitted}
     if not any(room.values()):
-        return _too_large(pods, admitted, devices_to_come=devices_to_come)
+        return _too_large(pods, admitted, to_come)
     if sum(room.values()) < pods.replicas:
         text = f"{len(admitted)} machines hold {sum(room.values())} of its {pods.replicas} pods"
         cure = "Add machines, unless an autoscaler adds them, or lower replicas."
@@ -145,7 +147,7 @@ def _not_chosen(pods: PlannedPods, machines: Sequence[Json]) -> Diagnosis:
     return refused(CHECK, pods.place, f"none of {len(machines)} machines has {rule}{near}", "a machine with it", cure)
 
 
-def _too_large(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: bool) -> Diagnosis:
+def _too_large(pods: PlannedPods, machines: Sequence[Json], to_come: Sequence[str]) -> Diagnosis:
     most = {
         name: max(_allocatable(each).get(name, Decimal(0)) for each in machines) for name in (*pods.requests, "pods")
     }
@@ -153,13 +155,14 @@ def _too_large(pods: PlannedPods, machines: Sequence[Json], *, devices_to_come: 
     found = ", ".join(f"{shown(name, most[name])} of {shown(name, pods.requests[name])} {name}" for name in short)
     text = f"no machine can allocate a pod: the largest has {found}" if short else "no machine has all of a pod's needs"
     resources = [name for name in short if "/" in name]
+    missing = [name for name in resources if not any(fnmatchcase(name, each) for each in to_come)]
     cure = (
-        f"Install the device plugin of {', '.join(resources)}, or change the count."
+        f"Install the device plugin of {', '.join(missing or resources)}, or change the count."
         if resources
         else f"Lower cpus and memory_gib of {pods.place} below what a machine can allocate, or choose larger machines."
     )
     needed = ", ".join(f"{shown(name, value)} {name}" for name, value in pods.requests.items())
-    if resources and len(resources) == len(short) and devices_to_come:
+    if resources and len(resources) == len(short) and not missing:
         return warned(CHECK, pods.place, text, f"{needed} on one machine", "The program installs what lists them.")
     return refused(CHECK, pods.place, text, f"{needed} on one machine", cure)
 

@@ -62,8 +62,9 @@ class PlannedCluster:
     """Objects that would be applied, in their order. Of Secrets, kind and metadata alone."""
     cluster_domain: str = "cluster.local"
     """Domain of the names of Services."""
-    installs_devices: bool = False
-    """True where the program itself installs what lists devices on machines, such as the GPU operator."""
+    installs_devices: tuple[str, ...] = ()
+    """Resources of device plugins that the program itself installs, such as that of the GPU operator. `*` in one stands
+    for any text."""
     csi_drivers: tuple[str, ...] = ()
     """CSI drivers of classes and volumes that the program makes."""
     owner_known: bool = True

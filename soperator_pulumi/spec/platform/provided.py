@@ -1,6 +1,6 @@
 """Outputs of a platform that clusters take as defaults: names of resources, the runtime class, the storage class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import StrictBool
@@ -69,7 +69,7 @@ def _node_set(description: object, offers: Mapping[str, Any]) -> object:
         return description
     found = dict(description)
     gpus, rdma = found.get("gpus"), found.get("rdma")
-    rdma_resources: Sequence[Any] = offers.get("rdma_resources") or ()
+    rdma_resources = offers.get("rdma_resources")
     if isinstance(gpus, Mapping):
         offered = offers.get("gpu_resource")
         if offered is not None:
@@ -78,7 +78,7 @@ def _node_set(description: object, offers: Mapping[str, Any]) -> object:
         alike = offered is None or _vendor(found["gpus"]["resource"]) == _vendor(offered)
         if offers.get("runtime_class") is not None and alike:
             found.setdefault("runtime_class", offers["runtime_class"])
-    if isinstance(rdma, Mapping) and len(rdma_resources) == 1:
+    if isinstance(rdma, Mapping) and isinstance(rdma_resources, (list, tuple)) and len(rdma_resources) == 1:
         found["rdma"] = {"resource": rdma_resources[0], **rdma}
     return found
 

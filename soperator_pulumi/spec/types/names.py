@@ -33,6 +33,18 @@ ResourceName = Annotated[
 ]
 """Name of an extended resource of Kubernetes, such as `nvidia.com/gpu`."""
 
+_UNIT = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+
+NetworkName = Annotated[
+    str,
+    Matches(
+        rf"({_UNIT}/)?{_UNIT}",
+        "needs the name of a NetworkAttachmentDefinition, or namespace/name: lower case letters, digits and '-', at "
+        "most 63 characters each.",
+    ),
+]
+"""Name of a NetworkAttachmentDefinition, as Multus takes it in a list: parts without dots."""
+
 LabelKey = Annotated[
     str,
     Matches(_QUALIFIED, "needs a label key: [prefix/]name, the name of at most 63 letters, digits, '-', '_', '.'."),

@@ -65,6 +65,19 @@ def test_pods_have_the_runtime_class_of_their_node_set() -> None:
     assert not pod_of(deployment, "hpc-login").get("runtimeClassName")
 
 
+def test_the_workers_of_a_node_set_alone_are_on_its_networks() -> None:
+    networks = ["rail-0", "default/rail-1"]
+    deployment = a_deployment(node_sets=[a_node_set(networks=networks), a_node_set(name="other")])
+    named = {
+        each.name: each.inputs["spec"]["template"]["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks")
+        for each in deployment.recorded
+        if "template" in each.inputs.get("spec", {})
+    }
+    assert named.pop("hpc-cpu") == "rail-0,default/rail-1"
+    assert {"hpc-other", "hpc-login", "hpc-controller"} <= named.keys()
+    assert {*named.values()} == {None}
+
+
 @pytest.mark.parametrize(
     ("keys", "locks"),
     [

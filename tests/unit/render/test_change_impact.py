@@ -101,6 +101,15 @@ def test_constraining_jobs_otherwise_reloads() -> None:
     assert {change.effect for change in found} == {Effect.RELOAD}
 
 
+def test_another_type_of_gpus_reloads() -> None:
+    def of_type(kind: str) -> Data:
+        return {"node_sets": [{"name": "gpu", "cpus": 8, "memory_gib": 8, "gpus": {"count": 8, "type": kind}}]}
+
+    found = between(of_type("a100"), of_type("h100"))
+    assert "AccountingStorageTRES" in {change.what for change in found}
+    assert {change.effect for change in found} == {Effect.RELOAD}
+
+
 def test_a_confirmed_id_restarts_slurmctld_which_takes_it_as_it_starts_and_its_removal_does_not() -> None:
     without: dict[str, Any] = {"accounting": {}}
     confirmed: dict[str, Any] = {"accounting": {"cluster_id": 7}}

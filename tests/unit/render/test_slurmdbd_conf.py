@@ -56,6 +56,17 @@ def test_slurm_conf_has_the_rules_and_the_parts_of_jobs_to_store() -> None:
     assert found["AccountingStoreFlags"] == "job_script,job_env"
 
 
+def test_gpus_are_recorded_by_type_beside_their_sum() -> None:
+    gpus = [
+        {"count": 8, "type": "h100"},
+        {"count": 4, "type": "h100", "mig": {"1g.10gb": 7}},
+        {"count": 2, "shards_per_gpu": 4},
+    ]
+    node_sets = [{"name": f"n{i}", "cpus": 8, "memory_gib": 8, "gpus": each} for i, each in enumerate(gpus)]
+    found = parse_conf(slurm_conf(a_spec(node_sets=node_sets))).parameters["AccountingStorageTRES"]
+    assert found == "gres/gpu,gres/gpu:1g.10gb,gres/gpu:h100,gres/shard"
+
+
 def test_without_accounting_slurm_conf_names_nothing_that_needs_it() -> None:
     gpus = [{"name": "gpu", "cpus": 8, "memory_gib": 64, "gpus": {"count": 8, "type": "h100"}}]
     found = parse_conf(slurm_conf(a_spec(accounting="none", node_sets=gpus))).parameters

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pulumi
 import pytest
 
 from soperator_pulumi.spec.platform.provided import with_defaults_of_platform
@@ -47,6 +48,13 @@ def test_rdma_takes_the_only_resource_and_none_of_several() -> None:
     assert one(rdma={"count": 1}) == {"rdma": {"count": 1, "resource": "rdma/hca"}}
     several = {**OFFERS, "rdma_resources": ["rdma/a", "rdma/b"]}
     (found,) = with_defaults_of_platform({"platform": several, "node_sets": [{"rdma": {"count": 1}}]})["node_sets"]
+    assert found == {"rdma": {"count": 1}}
+
+
+@pytest.mark.parametrize("wrong", [5, True, "rdma/hca", pulumi.Output.from_input(["rdma/hca"])])
+def test_offers_of_rdma_that_are_no_list_stay_for_the_checks_of_the_spec(wrong: object) -> None:
+    platform = {**OFFERS, "rdma_resources": wrong}
+    (found,) = with_defaults_of_platform({"platform": platform, "node_sets": [{"rdma": {"count": 1}}]})["node_sets"]
     assert found == {"rdma": {"count": 1}}
 
 

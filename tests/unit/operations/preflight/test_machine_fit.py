@@ -84,10 +84,16 @@ def test_gpus_that_no_machine_can_allocate_are_refused(there: str | None, shown:
 
 
 def test_devices_that_the_program_will_list_are_a_warning_but_too_few_cpus_are_not() -> None:
-    (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], devices_to_come=True)
+    (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], to_come=["nvidia.com/gpu*"])
     assert found.severity is Severity.WARNED
-    (found,) = fit_findings([pods(nvidia_gpu="8", cpu="400")], [a_machine()], devices_to_come=True)
+    (found,) = fit_findings([pods(nvidia_gpu="8", cpu="400")], [a_machine()], to_come=["nvidia.com/gpu*"])
     assert found.severity is Severity.REFUSED
+
+
+def test_a_device_that_no_machine_and_no_program_lists_is_refused_beside_one_that_will_be_listed() -> None:
+    (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], to_come=["rdma/hca"])
+    assert found.severity is Severity.REFUSED
+    assert found.cure == f"Install the device plugin of {GPU}, or change the count."
 
 
 def test_a_label_that_no_machine_has_is_refused_with_those_that_there_are() -> None:
