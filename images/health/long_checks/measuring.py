@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from long_checks.long_settings import LongSettings
-from long_checks.node_choice import node_set_of
+from long_checks.node_choice import node_set_of, partition_of
 from long_checks.programs import PROGRAMS, Reading, read
 from long_checks.reports import Reports
 from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmNode
@@ -133,7 +133,7 @@ class Measuring:
             time_limit_seconds=settings.time_limit_seconds,
             deadline_seconds=settings.start_seconds,
             nice=settings.nice,
-            partition=settings.partition,
+            partition=partition_of(group[0], settings) or "",
             qos=settings.qos,
             reservation=reservation or settings.reservation,
             gpus=limits.gpus,
