@@ -135,7 +135,7 @@ class Verification:
 
     def _may_fail_quickly(self, node: SlurmNode) -> bool:
         is_last = passed_by_newcomer(node.state) is not None and not self._left_to_pass(node)
-        return check_of(node.state) in self._settings.verifies or (bool(self._settings.verifies) and is_last)
+        return check_of(node.state) in self._settings.verifies or is_last
 
     def _conclude(self, node: SlurmNode, measured: Measured) -> None:
         """Drain a tested node again unless it has passed all that it has to."""

@@ -366,8 +366,12 @@ def test_a_new_node_that_fails_is_still_to_pass_all_checks_when_it_is_fast_again
     assert world.drained() == {"cpu-0": f"health: not verified, passed {'disk ' if passed else ''}ring_bandwidth"}
 
 
-def test_a_new_node_that_fails_a_quick_check_is_drained_by_it_before_it_is_released(tmp_path: Path) -> None:
-    world = a_drained_world(tmp_path, "health: not verified, passed memory_bandwidth", node_sets=FIRST)
+@pytest.mark.parametrize("verifies", [(), ("memory_uncorrected",)])
+def test_a_new_node_that_fails_a_quick_check_is_drained_by_it_before_it_is_released(
+    tmp_path: Path, verifies: tuple[str, ...]
+) -> None:
+    reason = "health: not verified, passed memory_bandwidth"
+    world = a_drained_world(tmp_path, reason, node_sets=FIRST, verifies=verifies)
     node = world.node(0)
 
     def quick_round() -> None:
