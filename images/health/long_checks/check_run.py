@@ -123,6 +123,8 @@ class CheckRun:
 
     def _report(self, measured: Measured) -> None:
         result = {True: "passed", False: "failed", None: "no result"}[measured.passed]
+        if measured.no_program:
+            result = "no program"
         self._event("measured", nodes=[*measured.nodes], result=result, value=measured.text, job=measured.job_id)
 
     def _event(self, event: str, **more: Any) -> None:  # noqa: ANN401 - JSON

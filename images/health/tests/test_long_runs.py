@@ -250,6 +250,21 @@ def test_a_job_without_an_output_is_no_conclusion(tmp_path: Path, monkeypatch: p
     assert "not found" in world.events[-1]["value"]
 
 
+@pytest.mark.parametrize("reason", ["", "health ring_bandwidth: 1 GB/s, allowed 5 GB/s"])
+def test_a_program_that_the_jail_does_not_have_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    world = World(tmp_path, count=2, program="tcp", size=2, arguments={"seconds": 1, "streams": 4})
+    if reason:
+        world.node(0).state, world.node(0).reason = "IDLE+DRAIN+DYNAMIC_NORM", reason
+    monkeypatch.setattr(Reports, "output", lambda *_: "health: no program iperf3\n")
+
+    assert world.run() == 1
+    assert world.drained() == ({"cpu-0": reason} if reason else {})
+    (found,) = [each for each in world.events if "iperf3 is not in the jail" in str(each.get("value"))]
+    assert (found["event"], found.get("result")) == (("not verified", None) if reason else ("measured", "no program"))
+
+
 def test_a_link_in_place_of_an_output_is_not_followed(tmp_path: Path) -> None:
     reports = Reports(str(tmp_path), "ring_bandwidth")
     reports.create(gid=0)

@@ -86,7 +86,7 @@ def test_a_drain_that_waits_for_a_test_ends_by_a_test_of_the_same_hardware(check
 
 
 def test_without_quick_checks_a_run_waits_for_none() -> None:
-    checks = {"memory_bandwidth": {}}
+    checks: dict[str, Any] = {"memory_bandwidth": {}}
     given = {"name": "hpc", "images": IMAGES, "node_sets": [a_node_set()], "accounting": "none"}
 
     def settle(*, enabled: bool) -> Any:
