@@ -7,6 +7,9 @@ RDMA. Put your registry and your ssh key into `Pulumi.dev.yaml`, then run:
     pulumi up --stack dev
 
 Then `srun --partition=train --gpus=8 nvidia-smi`.
+
+Long checks measure each node once a day, hooks keep jobs off GPUs in use, and an exporter serves the cluster's metrics.
+The measurement of GPUs needs a program in the jail: docs/long-checks.md, "Install the programs".
 """
 
 import pulumi
@@ -50,6 +53,9 @@ cluster = SlurmCluster(
         {"name": "train", "options": {"MaxTime": "7-00:00:00"}},
         {"name": "notebooks", "options": {"MaxTime": "08:00:00"}},
     ],
+    health={"long_checks": {"memory_bandwidth": {}, "nccl_bandwidth": {}}},
+    hooks={},
+    metrics={},
 )
 
 pulumi.export("namespace", cluster.namespace_name)

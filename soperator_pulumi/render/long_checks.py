@@ -11,10 +11,10 @@ from soperator_pulumi.spec.long_checks import (
     LONG_DEFAULTS,
     LongCheck,
     LongCheckSpec,
-    LongNeeds,
     applies,
     first_checks,
     long_limit,
+    verifies,
 )
 from soperator_pulumi.spec.node_health import merged_checks
 from soperator_pulumi.spec.node_set import NodeSetSpec
@@ -52,8 +52,8 @@ def long_settings(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec) -> d
         "time_limit_seconds": time_limit_seconds(name, check),
         "action": check.action.value,
         "undrain": check.undrain.value,
-        "verifies": [*_verified(spec)],
-        "settle_seconds": 2 * spec.health.interval.total_seconds() + spec.health.timeout.total_seconds(),
+        "verifies": [*_verified(spec, name)],
+        "settle_seconds": _settle_seconds(spec),
         "node_sets": {each.name: _limits(spec, name, check, each) for each in _node_sets(spec, name)},
         "partition": check.partition or "",
         "qos": check.qos or "",
@@ -73,11 +73,21 @@ def time_limit_seconds(name: LongCheck, check: LongCheckSpec) -> float:
     return LONG_DEFAULTS[name].time_limit_minutes * 60
 
 
-def _verified(spec: ClusterSpec) -> Iterator[str]:
-    """Yield the quick checks whose drains wait for a longer test."""
+def _settle_seconds(spec: ClusterSpec) -> float:
+    """Return the time in which a quick check that still fails has drained its node again: two rounds."""
+    health = spec.health
+    return 2 * health.interval.total_seconds() + health.timeout.total_seconds() if health.enabled else 0
+
+
+def _verified(spec: ClusterSpec, long_check: LongCheck) -> Iterator[str]:
+    """Yield the quick checks whose drains wait for this longer test."""
     if spec.health.enabled:
         for name, change in merged_checks(spec.health).items():
-            if change.enabled and (change.undrain or DEFAULTS[name].undrain) is UndrainRule.VERIFY:
+            if (
+                change.enabled
+                and verifies(long_check, name)
+                and (change.undrain or DEFAULTS[name].undrain) is UndrainRule.VERIFY
+            ):
                 yield name.value
 
 
@@ -87,7 +97,7 @@ def _node_sets(spec: ClusterSpec, name: LongCheck) -> Iterator[NodeSetSpec]:
 
 
 def _limits(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec, node_set: NodeSetSpec) -> dict[str, Any]:
-    limit = long_limit(name, check.limit, node_set.gpus.type if node_set.gpus else None)
-    gpus = node_set.gpus.count if node_set.gpus and LONG_DEFAULTS[name].needs is LongNeeds.NVIDIA else 0
+    limit = long_limit(name, check.limit, node_set.gpus)
+    gpus = node_set.gpus.count if node_set.gpus and LONG_DEFAULTS[name].needs.of_gpus else 0
     first = first_checks(spec.health.long_checks, node_set) if spec.health.verify_new_nodes else []
     return {"alone": limit, "together": limit, "gpus": gpus, "first": [each.value for each in first]}

@@ -576,8 +576,8 @@ class CheckArgs(TypedDict, total=False):
     action: str
     """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
     undrain: str
-    """End of a drain by the check. `auto`: the check passes again. `verify`: the check passes, then somebody undrains
-    the node after a longer test. `never`: somebody undrains the node."""
+    """End of a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware passes
+    (docs/long-checks.md); without one, somebody undrains the node. `never`: somebody undrains the node."""
     failures: int
     """Rounds in a row that fail before the action."""
     passes: int
@@ -612,7 +612,8 @@ class LongCheckArgs(TypedDict, total=False):
     group: int
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: float
-    """Lowest value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model where it has
+    one."""
     action: str
     """Consequence of a failure: `log` or `drain`. One of `log`, `drain`, `drain_and_replace`. Default: drain."""
     undrain: str
@@ -625,7 +626,7 @@ class LongCheckArgs(TypedDict, total=False):
     nice: int
     """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
     partition: str
-    """Partition of the jobs. Default: the cluster's default one."""
+    """Partition of the jobs: its nodes alone are checked. Default: the first partition of each node."""
     qos: str
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: str
@@ -665,7 +666,8 @@ class HealthArgs(TypedDict, total=False):
     `memory_bandwidth`, `storage_bandwidth`, `tcp_bandwidth`, `rdma_bandwidth`, `nccl_bandwidth`, `nccl_pairs`,
     `gpu_diagnostics`."""
     verify_new_nodes: bool
-    """Keep new nodes drained until each long check of one node has passed there once. Default: false."""
+    """Keep new nodes drained until each long check of one node has passed there once, by its schedule. Default:
+    false."""
 
 
 class HookScriptArgs(TypedDict):

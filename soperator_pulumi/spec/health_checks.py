@@ -28,7 +28,8 @@ class UndrainRule(StrEnum):
     AUTO = "auto"
     """The node undrains itself once the same check passes."""
     VERIFY = "verify"
-    """The node asks for a longer test once the same check passes; it stays drained until somebody undrains it."""
+    """A long check of the same hardware undrains the node when it passes (docs/long-checks.md). Without one in the
+    cluster, the node stays drained until somebody undrains it."""
     NEVER = "never"
     """The node stays drained until somebody undrains it."""
 

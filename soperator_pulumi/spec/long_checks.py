@@ -14,10 +14,11 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.health_checks import HealthAction, UndrainRule
+from soperator_pulumi.spec.gpus import GpusSpec
+from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
-from soperator_pulumi.spec.types.names import ObjectName
+from soperator_pulumi.spec.types.names import ObjectName, SlurmName
 from soperator_pulumi.spec.types.schedule import Schedule
 from soperator_pulumi.spec.validation.base import Model, number, whole
 from soperator_pulumi.spec.validation.partial import known
@@ -38,9 +39,10 @@ class LongCheck(StrEnum):
     TCP_BANDWIDTH = "tcp_bandwidth"
     """Pairs of nodes, by the jail's iperf3."""
     RDMA_BANDWIDTH = "rdma_bandwidth"
-    """Pairs of nodes with RDMA devices, by the jail's ib_write_bw."""
+    """Pairs of nodes with RDMA devices, over the first one of each, by the jail's ib_write_bw."""
     NCCL_BANDWIDTH = "nccl_bandwidth"
-    """All-reduce of all GPUs of a node, by the jail's all_reduce_perf: bus bandwidth, and values that are wrong."""
+    """All-reduce of all GPUs of a node, by the jail's all_reduce_perf: bus bandwidth, and values that are wrong. The
+    limits are those of boards with eight GPUs (HGX)."""
     NCCL_PAIRS = "nccl_pairs"
     """The same over pairs of nodes."""
     GPU_DIAGNOSTICS = "gpu_diagnostics"
@@ -52,7 +54,14 @@ class LongNeeds(StrEnum):
 
     ALL = "all"
     NVIDIA = "whole NVIDIA GPUs"
+    SEVERAL = "several whole NVIDIA GPUs"
+    """One GPU alone has no bus bandwidth."""
     RDMA = "RDMA devices"
+
+    @property
+    def of_gpus(self) -> bool:
+        """True for checks that load GPUs."""
+        return self in {LongNeeds.NVIDIA, LongNeeds.SEVERAL}
 
 
 @dataclass(frozen=True)
@@ -70,19 +79,22 @@ class LongDefaults:
     limit: float | None = None
     """Lowest value. None: results are reported, and only wrong ones fail, until a limit is given."""
     by_gpu: Mapping[str, float] = field(default_factory=dict)
-    """Lowest values of GPU models, by the first part of `gpus.type` in lower case."""
+    """Lowest values of boards with eight GPUs of a model, by the first part of `gpus.type` in lower case."""
     time_limit_minutes: int = 5
     arguments: Mapping[str, float] = field(default_factory=dict)
     """Sizes in MiB, times in seconds, or a level of the program."""
 
 
+BOARD_GPUS = 8
+"""GPUs of a board (HGX) on which the limits of models were measured."""
+
+CARDS = {"pcie", "nvl"}
+"""Parts of `gpus.type` of cards without such a board."""
+
 NCCL_LIMITS: Mapping[str, float] = {"a100": 228, "h100": 430, "h200": 430, "b200": 740}
 """Bus bandwidth of all_reduce_perf on the eight GPUs of a node, in GB/s. A100: Azure NHC. H100 and H200: 90% of the 475
 to 480 that nccl#1374 and nccl-tests#272 report; Azure NHC 460 and 431, Oracle 440. B200: 90% of 830 (nccl#1807).
 Values of AWS' scripts exceed what is reported, and Oracle's 440 for B200 passes a half-broken node."""
-
-RDMA_LIMITS: Mapping[str, float] = {"h100": 380, "h200": 360}
-"""ib_write_bw in Gb/s: Azure NHC."""
 
 LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
     LongCheck.RING_BANDWIDTH: LongDefaults(
@@ -105,13 +117,12 @@ LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
         arguments={"seconds": 10, "streams": 4},
     ),
     LongCheck.RDMA_BANDWIDTH: LongDefaults(
-        *("rdma", LongNeeds.RDMA, "Gb/s", "Azure NHC: H100 380, H200 360"),
+        *("rdma", LongNeeds.RDMA, "Gb/s", "Yours: 90% of the device's rate. Azure NHC has 380 and 360 for 400"),
         size=2,
-        by_gpu=RDMA_LIMITS,
         arguments={"seconds": 10},
     ),
     LongCheck.NCCL_BANDWIDTH: LongDefaults(
-        *("nccl", LongNeeds.NVIDIA, "GB/s", "Azure NHC (A100); 90% of nccl#1374, nccl-tests#272, nccl#1807"),
+        *("nccl", LongNeeds.SEVERAL, "GB/s", "Azure NHC (A100); 90% of nccl#1374, nccl-tests#272, nccl#1807"),
         by_gpu=NCCL_LIMITS,
         time_limit_minutes=10,
         arguments={"mib": 16_384},
@@ -145,7 +156,8 @@ class LongCheckSpec(Model):
     group: Annotated[int, whole(2, 256)] | None = None
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: Annotated[float, number(0, 1_000_000, what="a number without a unit,")] | None = None
-    """Lowest value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model where it has
+    one."""
     action: HealthAction = HealthAction.DRAIN
     """Consequence of a failure: `log` or `drain`."""
     undrain: UndrainRule = UndrainRule.AUTO
@@ -156,8 +168,8 @@ class LongCheckSpec(Model):
     """Time that a job may wait in the queue, after which it is cancelled. Default: 5m."""
     nice: Annotated[int, whole(0, 2_147_483_645)] = 10_000
     """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
-    partition: ObjectName | None = None
-    """Partition of the jobs. Default: the cluster's default one."""
+    partition: SlurmName | None = None
+    """Partition of the jobs: its nodes alone are checked. Default: the first partition of each node."""
     qos: ObjectName | None = None
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: ObjectName | None = None
@@ -198,8 +210,19 @@ def applies(check: LongCheck, node_set: NodeSetSpec) -> bool:
     needs, gpus = LONG_DEFAULTS[check].needs, node_set.gpus
     if needs is LongNeeds.RDMA:
         return node_set.rdma is not None
-    whole_gpus = gpus is not None and gpus.of_nvidia and gpus.count > 0 and not gpus.mig
-    return needs is LongNeeds.ALL or whole_gpus
+    if needs is LongNeeds.ALL:
+        return True
+    least = 2 if needs is LongNeeds.SEVERAL else 1
+    return gpus is not None and gpus.of_nvidia and gpus.count >= least and not gpus.mig
+
+
+def verifies(check: LongCheck, quick: HealthCheck) -> bool:
+    """Return True for a long check that loads a quick one's hardware: a pass ends its drains with `undrain: verify`."""
+    if DEFAULTS[quick].needs in {Needs.NVIDIA, Needs.WHOLE_GPUS}:
+        return LONG_DEFAULTS[check].needs.of_gpus
+    if "network" in quick:
+        return check in {LongCheck.RDMA_BANDWIDTH, LongCheck.NCCL_PAIRS}
+    return check is LongCheck.MEMORY_BANDWIDTH or not quick.startswith("memory")
 
 
 def first_checks(checks: Mapping[LongCheck, LongCheckSpec], node_set: NodeSetSpec) -> list[LongCheck]:
@@ -229,9 +252,13 @@ def newcomer_problems(
             )
 
 
-def long_limit(check: LongCheck, given: float | None, gpu_type: str | None) -> float | None:
-    """Return the limit of a check on nodes with GPUs of a type; None where there is none."""
+def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None) -> float | None:
+    """Return the limit of a check on nodes with these GPUs; None where there is none."""
+    if given is not None:
+        return given
     defaults = LONG_DEFAULTS[check]
-    parts = (gpu_type or "").lower().replace("_", "-").split("-")
-    of_model = next((limit for model, limit in defaults.by_gpu.items() if model in parts), defaults.limit)
-    return of_model if given is None else given
+    if gpus is None or gpus.count != BOARD_GPUS:
+        return defaults.limit
+    parts = set((gpus.type or "").lower().replace("_", "-").split("-"))
+    of_model = [limit for model, limit in defaults.by_gpu.items() if model in parts and not parts & CARDS]
+    return of_model[0] if of_model else defaults.limit

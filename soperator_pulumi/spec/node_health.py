@@ -59,8 +59,8 @@ class CheckSpec(Model):
     action: HealthAction | None = None
     """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
     undrain: UndrainRule | None = None
-    """End of a drain by the check. `auto`: the check passes again. `verify`: the check passes, then somebody undrains
-    the node after a longer test. `never`: somebody undrains the node."""
+    """End of a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware passes
+    (docs/long-checks.md); without one, somebody undrains the node. `never`: somebody undrains the node."""
     failures: Annotated[int, whole(1, 100)] | None = None
     """Rounds in a row that fail before the action."""
     passes: Annotated[int, whole(1, 1000)] | None = None
@@ -103,7 +103,8 @@ class HealthSpec(Model):
     long_checks: dict[LongCheck, LongCheckSpec] = Field(default_factory=dict)
     """Long checks, by their names (docs/long-checks.md): jobs on idle nodes. Default: none."""
     verify_new_nodes: StrictBool = False
-    """Keep new nodes drained until each long check of one node has passed there once. Default: false."""
+    """Keep new nodes drained until each long check of one node has passed there once, by its schedule. Default:
+    false."""
 
 
 def problems(health: HealthSpec) -> Iterator[Problem]:

@@ -26,6 +26,9 @@ pytestmark = [
 RING = "ring_bandwidth"
 MEMORY = "memory_bandwidth"
 NODES = ["cpu-0", "cpu-1", "cpu-2", "cpu-3"]
+ALONE = "far-0"
+"""A node outside of the default partition. One node is no ring."""
+
 LIMIT = 0.1
 """In GB/s. On two cores four nodes had 0.24, two 0.6, and both with a slowed one 0.02 to 0.05."""
 
@@ -41,7 +44,7 @@ class Joined:
 
 @pytest.fixture(scope="module")
 def joined(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Joined]:
-    """Four nodes, which are verified when they are new, and whose ring is checked on demand."""
+    """Four nodes and one beside them, verified when they are new. The ring of the four is checked on demand."""
     small: dict[str, Any] = {"arguments": {"mib": 8, "seconds": 2}, "schedule": "0 0 1 1 *", "every": "1s"}
     checks = {
         RING: {**small, "group": 4, "limit": LIMIT, "start_within": "30s"},
@@ -49,7 +52,7 @@ def joined(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.
     }
     cluster = a_cluster(
         name=unique("long"),
-        node_sets=[a_node_set("cpu", replicas=4)],
+        node_sets=[a_node_set("cpu", replicas=4), a_node_set("far", partitions=["far"])],
         health={"enabled": False, "long_checks": checks, "verify_new_nodes": True},
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("long"), cluster)
@@ -67,9 +70,10 @@ def slurm(joined: Joined) -> Slurm:
 
 def test_new_nodes_join_drained_and_a_run_puts_them_into_service(joined: Joined) -> None:
     assert {name: node.reason for name, node in joined.nodes.items() if node.drained} == dict.fromkeys(
-        NODES, "health: not verified"
+        [*NODES, ALONE], "health: not verified"
     )
-    assert sorted(each["node"] for each in events(joined.verified) if each["event"] == "undrained") == NODES
+    undrained = sorted(each["node"] for each in events(joined.verified) if each["event"] == "undrained")
+    assert undrained == [*NODES, ALONE], joined.verified.log
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class MadeNode:
     """A user's job has it, beside what its state shows: jobs of checks wait."""
     hangs: bool = False
     node_set: str = "cpu"
+    partitions: tuple[str, ...] = ("main",)
     reservation: str = ""
     """Reservation of an admin, beside those of the checks."""
 
@@ -41,6 +42,7 @@ class MadeSlurm(SlurmCalls):
     reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lately_reserved: set[str] = field(default_factory=set)
     """Nodes that still show a reservation which is gone, as slurmctld does until its next look."""
+    default_partition: str = "main"
     fails_at: str = ""
     """Call at which the run is killed."""
     open_unverified: list[str] = field(default_factory=list)
@@ -52,7 +54,7 @@ class MadeSlurm(SlurmCalls):
         self._call("nodes")
         return [
             SlurmNode(
-                *(each.name, NodeState(self._shown(each), each.reason), "10.0.0.1", (each.node_set,), ("main",)),
+                *(each.name, NodeState(self._shown(each), each.reason), "10.0.0.1", (each.node_set,), each.partitions),
                 each.reservation,
             )
             for each in self.made.values()
@@ -68,8 +70,13 @@ class MadeSlurm(SlurmCalls):
         ]
 
     def submit(self, job: JobRequest) -> int:
-        """Take a job."""
+        """Take a job, unless its partition has not all of its nodes (EnforcePartLimits=ALL)."""
         self._call(f"submit {','.join(job.nodes)}")
+        partition = job.partition or self.default_partition
+        if not all(partition in self.made[name].partitions for name in job.nodes):
+            raise SlurmCallError(
+                "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+            )
         number = len(self.jobs_of) + 1
         self.jobs_of[number] = job
         self.states[number] = "PENDING"

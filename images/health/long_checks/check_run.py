@@ -6,7 +6,7 @@ from typing import Any
 
 from long_checks.long_settings import LongSettings
 from long_checks.measuring import Measured, Measuring, job_name
-from long_checks.node_choice import groups
+from long_checks.node_choice import groups, may_share_a_job, without_partition
 from long_checks.reports import Reports
 from long_checks.slow_node import slow_nodes
 from long_checks.slurm_calls import SlurmCalls, SlurmNode
@@ -59,6 +59,9 @@ class CheckRun:
 
     def _idle(self) -> list[Measured]:
         nodes = {node.name: node for node in self._slurm.nodes()}
+        unreached = without_partition(nodes.values(), self._settings)
+        if unreached:
+            self._event("no partition", nodes=unreached, why="no job reaches a node without a partition")
         chosen = groups(nodes.values(), self._reports.passed(), self._settings, time.time())
         measured = self._measuring.measure(chosen)
         for each in measured:
@@ -69,8 +72,14 @@ class CheckRun:
         # A failing group says nothing of its other nodes: they stay due.
         return [*(each for each in measured if each.passed is not False), *slow]
 
-    def _slow(self, failed: Measured, nodes: dict[str, SlurmNode], spare: Sequence[str]) -> list[Measured]:
-        """Return a failed node, or the slow nodes of a failed group."""
+    def _slow(self, failed: Measured, nodes: dict[str, SlurmNode], passed: Sequence[str]) -> list[Measured]:
+        """Return a failed node, or the slow nodes of a failed group.
+
+        Args:
+            failed: The node or group.
+            nodes: All nodes by their names.
+            passed: Nodes that have passed.
+        """
         if len(failed.nodes) == 1:
             return [failed]
         last: dict[str, Measured] = {}
@@ -82,6 +91,8 @@ class CheckRun:
                 last.update(dict.fromkeys(each.nodes, each))
             return [each.passed for each in found]
 
+        first = nodes[failed.nodes[0]]
+        spare = [name for name in passed if may_share_a_job(nodes[name], first, self._settings)]
         slow = slow_nodes(failed.nodes, passes, spare)
         if not slow:
             self._event("no slow node", nodes=[*failed.nodes], value=failed.text)
@@ -112,6 +123,8 @@ class CheckRun:
 
     def _report(self, measured: Measured) -> None:
         result = {True: "passed", False: "failed", None: "no result"}[measured.passed]
+        if measured.no_program:
+            result = "no program"
         self._event("measured", nodes=[*measured.nodes], result=result, value=measured.text, job=measured.job_id)
 
     def _event(self, event: str, **more: Any) -> None:  # noqa: ANN401 - JSON

@@ -41,10 +41,11 @@ class LongSettings(NamedTuple):
     verifies: tuple[str, ...]
     """Quick checks whose drains this check ends, once the node passes."""
     settle_seconds: float
-    """Time in which a quick check that still fails has drained its node again."""
+    """Time in which a quick check that still fails has drained its node again. 0 without quick checks."""
     node_sets: Mapping[str, NodeSetLimits]
     """Node sets whose nodes are checked."""
     partition: str
+    """Partition of the jobs. Empty: the first partition of each node."""
     qos: str
     reservation: str
     nice: int

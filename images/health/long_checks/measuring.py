@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from long_checks.long_settings import LongSettings
-from long_checks.node_choice import node_set_of
-from long_checks.programs import PROGRAMS, Reading, read
+from long_checks.node_choice import node_set_of, partition_of
+from long_checks.programs import Reading, missing_program, read, script
 from long_checks.reports import Reports
 from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmNode
 
@@ -42,6 +42,8 @@ class Measured(NamedTuple):
     """Value and limit as a drain's reason has them, or the cause of no conclusion."""
     value: float | None = None
     job_id: int = 0
+    no_program: bool = False
+    """The jail does not have the program: no node has a result until somebody installs it."""
 
 
 def judge(reading: Reading, limit: float | None, unit: str) -> tuple[bool, str]:
@@ -126,14 +128,14 @@ class Measuring:
         return JobRequest(
             name=job_name(settings.check),
             nodes=tuple(addresses),
-            script=PROGRAMS[settings.program].script(addresses, arguments, str(outputs)),
+            script=script(settings.program, addresses, arguments, str(outputs)),
             output=f"{outputs}/%j.out",
             folder=str(outputs),
             uid=settings.uid,
             time_limit_seconds=settings.time_limit_seconds,
             deadline_seconds=settings.start_seconds,
             nice=settings.nice,
-            partition=settings.partition,
+            partition=partition_of(group[0], settings) or "",
             qos=settings.qos,
             reservation=reservation or settings.reservation,
             gpus=limits.gpus,
@@ -149,6 +151,10 @@ class Measuring:
             text = f"no end in {settings.time_limit_seconds:g} s, allowed an end"
             return Measured(names, passed=False, text=text, job_id=job)
         if reading is None:
+            missing = missing_program(self._reports.output(job))
+            if missing:
+                text = f"{missing} is not in the jail: install it (docs/long-checks.md)"
+                return Measured(names, None, text, job_id=job, no_program=True)
             words = (self._reports.output(job).strip().splitlines() or ["no output"])[-1][:200]
             return Measured(names, None, f"job {job} is {state or 'unknown'}: {words}", job_id=job)
         limits = settings.node_sets[node_set_of(group[0], settings) or ""]

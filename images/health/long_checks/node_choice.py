@@ -11,21 +11,39 @@ def node_set_of(node: SlurmNode, settings: LongSettings) -> str | None:
     return next((each for each in node.features if each in settings.node_sets), None)
 
 
+def partition_of(node: SlurmNode, settings: LongSettings) -> str | None:
+    """Return the partition of a check's jobs on a node: that of the settings, or the node's first.
+
+    slurmctld refuses a job whose nodes are not all in its partition. None for a node that no job of the check reaches.
+    """
+    if settings.partition:
+        return settings.partition if settings.partition in node.partitions else None
+    return next(iter(node.partitions), None)
+
+
+def may_share_a_job(one: SlurmNode, other: SlurmNode, settings: LongSettings) -> bool:
+    """Return True for nodes of one node set and one partition."""
+    return _kind(one, settings) == _kind(other, settings)
+
+
+def _kind(node: SlurmNode, settings: LongSettings) -> tuple[str | None, str | None]:
+    return node_set_of(node, settings), partition_of(node, settings)
+
+
 def idle_nodes(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[SlurmNode]:
-    """Return the idle nodes that the check is for."""
-    return [
-        node
-        for node in nodes
-        if node.is_idle(settings.reservation)
-        and node_set_of(node, settings) is not None
-        and (not settings.partition or settings.partition in node.partitions)
-    ]
+    """Return the idle nodes that the check is for and reaches."""
+    return [node for node in nodes if node.is_idle(settings.reservation) and None not in _kind(node, settings)]
+
+
+def without_partition(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[str]:
+    """Return the nodes that the check is for and that are in no partition: no job reaches them."""
+    return [node.name for node in nodes if node_set_of(node, settings) is not None and not node.partitions]
 
 
 def groups(
     nodes: Iterable[SlurmNode], checked: Mapping[str, float], settings: LongSettings, now: float
 ) -> list[tuple[SlurmNode, ...]]:
-    """Return the nodes of each job of a run, all of a group of one node set.
+    """Return the nodes of each job of a run, all of a group of one node set and one partition.
 
     Args:
         nodes: All nodes.
@@ -33,11 +51,11 @@ def groups(
         settings: Settings of the check.
         now: Time in seconds since 1970.
     """
-    by_set: dict[str, list[SlurmNode]] = {}
+    by_kind: dict[tuple[str | None, str | None], list[SlurmNode]] = {}
     for node in sorted(idle_nodes(nodes, settings), key=lambda each: (checked.get(each.name, 0), each.name)):
-        by_set.setdefault(node_set_of(node, settings) or "", []).append(node)
+        by_kind.setdefault(_kind(node, settings), []).append(node)
     found: list[tuple[SlurmNode, ...]] = []
-    for candidates in by_set.values():
+    for candidates in by_kind.values():
         due = [node for node in candidates if not 0 <= now - checked.get(node.name, 0) < settings.every_seconds]
         others = [node for node in candidates if node not in due]
         for start in range(0, len(due), settings.size):

@@ -25,6 +25,10 @@ class Reading(NamedTuple):
     """Fault that the program itself found, with what is allowed after a comma: `3 errors, allowed 0`."""
 
 
+_MISSING = "health: no program"
+"""Line of a job whose program is not in the jail."""
+
+
 class LongProgram(NamedTuple):
     """A program that measures."""
 
@@ -32,6 +36,8 @@ class LongProgram(NamedTuple):
     """Command of a batch script, of the addresses of its nodes, the settings' arguments and the folder of outputs."""
     read: Callable[[str], Reading | None]
     """Reading of the output; None where it has none."""
+    of_jail: str = ""
+    """Program that the jail has to have, found by its PATH. Empty: the program is ours."""
 
 
 def _ring(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -54,8 +60,10 @@ def _nccl(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: st
 
 
 def _dcgm(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
+    # A host engine of the job's own, which ends with it: dcgmi does nothing alone. One that is there keeps the port.
+    engine = "nv-hostengine --pid /tmp/health-dcgm.pid --log-filename /tmp/health-dcgm.log > /dev/null 2>&1"
     # The status is that of the tests as well: the output decides.
-    return f"dcgmi diag -r {given['level']:.0f} -j; true"
+    return f"{engine}; dcgmi diag -r {given['level']:.0f} -j; true"
 
 
 def _rdma(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -69,6 +77,21 @@ def _tcp(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str)
     server, address = next(iter(addresses.items()))
     client = f"sleep 3; exec iperf3 -J -t {given['seconds']:.0f} -P {given['streams']:.0f} -c {address}"
     return f"exec {_ON_EACH} sh -c '[ $SLURMD_NODENAME = {server} ] && exec iperf3 -s -1 >&2; {client}'"
+
+
+def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float], folder: str) -> str:
+    """Return the batch script of a job, which names its program where the jail has none."""
+    found = PROGRAMS[program]
+    measures = found.script(addresses, given, folder)
+    if not found.of_jail:
+        return measures
+    return f"command -v {found.of_jail} > /dev/null || {{ echo '{_MISSING} {found.of_jail}'; exit 127; }}; {measures}"
+
+
+def missing_program(output: str) -> str | None:
+    """Return the program that the jail has to get; None where the output names none."""
+    found = re.search(rf"^{_MISSING} (\S+)$", output, re.MULTILINE)
+    return found[1] if found else None
 
 
 def read(program: str, output: str) -> Reading | None:
@@ -151,8 +174,8 @@ PROGRAMS: Mapping[str, LongProgram] = {
     "ring": LongProgram(_ring, read_bench),
     "memory": LongProgram(_memory, read_bench),
     "storage": LongProgram(_storage, read_bench),
-    "nccl": LongProgram(_nccl, read_nccl),
-    "dcgm": LongProgram(_dcgm, read_dcgm),
-    "rdma": LongProgram(_rdma, read_rdma),
-    "tcp": LongProgram(_tcp, read_tcp),
+    "nccl": LongProgram(_nccl, read_nccl, "all_reduce_perf"),
+    "dcgm": LongProgram(_dcgm, read_dcgm, "dcgmi"),
+    "rdma": LongProgram(_rdma, read_rdma, "ib_write_bw"),
+    "tcp": LongProgram(_tcp, read_tcp, "iperf3"),
 }

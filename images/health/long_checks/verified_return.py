@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from long_checks.long_settings import LongSettings
 from long_checks.measuring import Measured, Measuring
 from long_checks.newcomers import passed_by_newcomer, reason_after, reason_of_failure
-from long_checks.node_choice import idle_nodes, node_set_of
+from long_checks.node_choice import idle_nodes, may_share_a_job, node_set_of, partition_of
 from long_checks.slurm_calls import SlurmCallError, SlurmCalls, SlurmNode
 from node_health.state_machine import check_of
 
@@ -79,8 +79,7 @@ class Verification:
     def _is_ours(self, node: SlurmNode) -> bool:
         words = set(node.state.state.split("+"))
         is_free = "IDLE" in words and not words & {"COMPLETING", "FAIL", "NOT_RESPONDING"}
-        node_set = node_set_of(node, self._settings)
-        if not is_free or node_set is None:
+        if not is_free or node_set_of(node, self._settings) is None or partition_of(node, self._settings) is None:
             return False
         done = passed_by_newcomer(node.state)
         if done is not None:
@@ -136,7 +135,7 @@ class Verification:
 
     def _may_fail_quickly(self, node: SlurmNode) -> bool:
         is_last = passed_by_newcomer(node.state) is not None and not self._left_to_pass(node)
-        return check_of(node.state) in self._settings.verifies or (bool(self._settings.verifies) and is_last)
+        return check_of(node.state) in self._settings.verifies or is_last
 
     def _conclude(self, node: SlurmNode, measured: Measured) -> None:
         """Drain a tested node again unless it has passed all that it has to."""
@@ -185,9 +184,8 @@ class Verification:
         """Return one idle node beside the tested one for a check of several; None where there is none."""
         if self._settings.size == 1:
             return []
-        own_set = node_set_of(node, self._settings)
-        idle = [each for each in idle_nodes(nodes, self._settings) if node_set_of(each, self._settings) == own_set]
-        return idle[:1] or None
+        idle = idle_nodes(nodes, self._settings)
+        return [each for each in idle if may_share_a_job(each, node, self._settings)][:1] or None
 
 
 def fields(measured: Measured, now: float) -> dict[str, Any]:

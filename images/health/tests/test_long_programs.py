@@ -4,10 +4,13 @@ Outputs of node-bench, scontrol and squeue were recorded (Slurm 24.11.5). Those 
 and iperf3 are made from their documentation.
 """
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from long_checks.long_settings import parse_long
-from long_checks.programs import PROGRAMS, Reading, read
+from long_checks.programs import PROGRAMS, Reading, missing_program, read, script
 from long_checks.slurm_calls import JobRequest, parse_job_state, parse_jobs, parse_nodes, reservation_nodes
 
 NCCL = """\
@@ -85,6 +88,34 @@ def test_a_script_has_every_address_that_its_job_needs(program: str) -> None:
     assert "{" not in script
     wanted = {"ring": ("cpu-0=10.0.0.1,cpu-1=10.0.0.2",), "rdma": ("10.0.0.1",), "tcp": ("10.0.0.1",)}
     assert all(each in script for each in wanted.get(program, ()))
+
+
+ARGUMENTS = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4}
+
+
+@pytest.mark.parametrize("program", [name for name, each in PROGRAMS.items() if each.of_jail])
+def test_a_job_names_the_program_that_the_jail_does_not_have(tmp_path: Path, program: str) -> None:
+    wrapped = script(program, {"cpu-0": "10.0.0.1", "cpu-1": "10.0.0.2"}, ARGUMENTS, "/out")
+    shell = ["/bin/sh", "-c", wrapped]
+    ended = subprocess.run(shell, env={"PATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, check=False)
+
+    assert ended.returncode
+    assert missing_program(ended.stdout) == PROGRAMS[program].of_jail
+    assert read(program, ended.stdout) is None
+
+
+@pytest.mark.parametrize("output", ["", NCCL, "sh: 1: iperf3: not found", "echo health: no program x"])
+def test_an_output_of_a_program_that_is_there_names_none(output: str) -> None:
+    assert missing_program(output) is None
+
+
+def test_a_job_runs_the_program_that_the_jail_has(tmp_path: Path) -> None:
+    (tmp_path / "dcgmi").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "dcgmi").chmod(0o755)
+    shell = ["/bin/sh", "-c", script("dcgm", {}, ARGUMENTS, "/out")]
+    ended = subprocess.run(shell, env={"PATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, check=True)
+
+    assert ended.stdout == "diag -r 2 -j\n"
 
 
 NODES = (

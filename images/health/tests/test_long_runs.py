@@ -149,6 +149,61 @@ def test_a_check_with_a_reservation_takes_the_idle_nodes_in_it_alone(tmp_path: P
     assert [(job.nodes, job.reservation) for job in world.slurm.jobs_of.values()] == [(("cpu-0",), "nightly")]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_nodes_outside_of_the_default_partition_are_measured_in_one_of_theirs(tmp_path: Path, size: int) -> None:
+    world = World(tmp_path, size=size)
+    for index, partitions in enumerate((("main",), ("main", "gpu"), ("gpu", "highmem"), ("gpu",))):
+        world.node(index).partitions = partitions
+
+    assert world.run() == 0
+    assert {name: each["passed"] for name, each in world.last().items()} == dict.fromkeys(world.slurm.made, True)
+    assert {(job.partition, job.nodes) for job in world.slurm.jobs_of.values()} == (
+        {("main", ("cpu-0", "cpu-1")), ("gpu", ("cpu-2", "cpu-3"))}
+        if size == 2
+        else {("main", ("cpu-0",)), ("main", ("cpu-1",)), ("gpu", ("cpu-2",)), ("gpu", ("cpu-3",))}
+    )
+
+
+def test_a_check_with_a_partition_takes_its_nodes_alone(tmp_path: Path) -> None:
+    world = World(tmp_path, partition="gpu")
+    world.node(1).partitions = ("main", "gpu")
+    world.node(2).partitions, world.node(2).state, world.node(2).reason = ("main",), "IDLE+DRAIN", OURS
+
+    assert world.run() == 0
+    assert [(job.partition, job.nodes) for job in world.slurm.jobs_of.values()] == [("gpu", ("cpu-1",))]
+    assert world.drained() == {"cpu-2": OURS}
+
+
+def test_suspects_meet_no_node_of_another_partition(tmp_path: Path) -> None:
+    world = World(tmp_path, size=2)
+    for index in (2, 3):
+        world.node(index).partitions = ("gpu",)
+    world.node(3).speed = 1
+
+    world.run()
+    assert {job.partition for job in world.slurm.jobs_of.values()} == {"main", "gpu"}
+    assert [each["nodes"] for each in world.events if each["event"] == "no slow node"] == [["cpu-2", "cpu-3"]]
+
+
+def test_a_drained_node_is_tested_with_a_partner_in_its_partition(tmp_path: Path) -> None:
+    world = a_drained_world(tmp_path, OURS, size=2)
+    world.slurm.made["cpu-2"] = MadeNode("cpu-2", partitions=("gpu",))
+    world.node(0).partitions = ("gpu",)
+
+    world.run()
+    assert "reserve cpu-0,cpu-2 for soperator-health" in world.slurm.told
+    assert world.drained() == {}
+
+
+def test_a_node_without_a_partition_is_reported(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.node(3).partitions = ()
+
+    assert world.run() == 0
+    assert [each["nodes"] for each in world.events if each["event"] == "no partition"] == [["cpu-3"]]
+    assert len(world.slurm.jobs_of) == 3
+
+
 def test_a_job_that_does_not_start_is_cancelled_and_no_node_is_judged(tmp_path: Path) -> None:
     world = World(tmp_path, count=1)
     world.node(0).busy = True
@@ -193,6 +248,21 @@ def test_a_job_without_an_output_is_no_conclusion(tmp_path: Path, monkeypatch: p
     assert world.run() == 1
     assert world.drained() == {}
     assert "not found" in world.events[-1]["value"]
+
+
+@pytest.mark.parametrize("reason", ["", "health ring_bandwidth: 1 GB/s, allowed 5 GB/s"])
+def test_a_program_that_the_jail_does_not_have_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    world = World(tmp_path, count=2, program="tcp", size=2, arguments={"seconds": 1, "streams": 4})
+    if reason:
+        world.node(0).state, world.node(0).reason = "IDLE+DRAIN+DYNAMIC_NORM", reason
+    monkeypatch.setattr(Reports, "output", lambda *_: "health: no program iperf3\n")
+
+    assert world.run() == 1
+    assert world.drained() == ({"cpu-0": reason} if reason else {})
+    (found,) = [each for each in world.events if "iperf3 is not in the jail" in str(each.get("value"))]
+    assert (found["event"], found.get("result")) == (("not verified", None) if reason else ("measured", "no program"))
 
 
 def test_a_link_in_place_of_an_output_is_not_followed(tmp_path: Path) -> None:
@@ -311,8 +381,12 @@ def test_a_new_node_that_fails_is_still_to_pass_all_checks_when_it_is_fast_again
     assert world.drained() == {"cpu-0": f"health: not verified, passed {'disk ' if passed else ''}ring_bandwidth"}
 
 
-def test_a_new_node_that_fails_a_quick_check_is_drained_by_it_before_it_is_released(tmp_path: Path) -> None:
-    world = a_drained_world(tmp_path, "health: not verified, passed memory_bandwidth", node_sets=FIRST)
+@pytest.mark.parametrize("verifies", [(), ("memory_uncorrected",)])
+def test_a_new_node_that_fails_a_quick_check_is_drained_by_it_before_it_is_released(
+    tmp_path: Path, verifies: tuple[str, ...]
+) -> None:
+    reason = "health: not verified, passed memory_bandwidth"
+    world = a_drained_world(tmp_path, reason, node_sets=FIRST, verifies=verifies)
     node = world.node(0)
 
     def quick_round() -> None:

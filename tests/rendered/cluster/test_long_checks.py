@@ -83,7 +83,7 @@ def test_the_settings_have_limits_of_each_node_set(deployment: Deployment) -> No
     assert [*files] == ["ring_bandwidth.json"]
     settings = json.loads(files["ring_bandwidth.json"])
     assert settings["node_sets"] == {"cpu": {"alone": 0.1, "together": 0.1, "gpus": 0, "first": []}}
-    assert settings["verifies"] == ["gpu_ecc_uncorrected", "memory_uncorrected"]
+    assert settings["verifies"] == []
 
 
 def test_runs_reach_slurmctld_alone(deployment: Deployment) -> None:

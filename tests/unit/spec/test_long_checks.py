@@ -33,12 +33,73 @@ def test_no_long_check_has_the_name_of_a_quick_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu_type", "limit"),
-    [("h100", 430), ("nvidia_h200-141gb", 430), ("B200", 740), ("a100", 228), ("l4", None), (None, None)],
+    ("gpus", "limit"),
+    [
+        ({"count": 8, "type": "h100"}, 430),
+        ({"count": 8, "type": "nvidia_h200-141gb"}, 430),
+        ({"count": 8, "type": "B200"}, 740),
+        ({"count": 8, "type": "a100"}, 228),
+        ({"count": 8, "type": "l4"}, None),
+        ({"count": 8}, None),
+        ({"count": 4, "type": "h100"}, None),
+        ({"count": 8, "type": "h100-pcie"}, None),
+        ({"count": 8, "type": "nvidia_h100_nvl"}, None),
+        (None, None),
+    ],
 )
-def test_the_limit_is_that_of_the_gpu_model(gpu_type: str | None, limit: float | None) -> None:
-    assert long_limit(LongCheck.NCCL_BANDWIDTH, None, gpu_type) == limit
-    assert long_limit(LongCheck.NCCL_BANDWIDTH, 300, gpu_type) == 300
+def test_the_limit_is_that_of_a_board_with_eight_gpus_of_the_model(
+    gpus: dict[str, Any] | None, limit: float | None
+) -> None:
+    given = a_cluster({}, node_sets=[a_node_set(gpus=gpus)]).node_sets[0].gpus
+    assert long_limit(LongCheck.NCCL_BANDWIDTH, None, given) == limit
+    assert long_limit(LongCheck.NCCL_BANDWIDTH, 300, given) == 300
+
+
+def test_fabrics_have_no_limit_by_default() -> None:
+    assert not [check for check, each in LONG_DEFAULTS.items() if each.size == 2 and (each.limit or each.by_gpu)]
+
+
+def test_one_gpu_has_no_bus_bandwidth_and_is_diagnosed_alone() -> None:
+    one = a_node_set(gpus={"count": 1, "type": "h100"})
+    spec = a_cluster({"nccl_bandwidth": {}, "nccl_pairs": {}, "gpu_diagnostics": {}}, node_sets=[one])
+    assert set(enabled_checks(spec)) == {LongCheck.NCCL_PAIRS, LongCheck.GPU_DIAGNOSTICS}
+
+
+@pytest.mark.parametrize(
+    ("check", "verified"),
+    [
+        ("memory_bandwidth", {"memory_uncorrected", "program"}),
+        ("ring_bandwidth", {"program"}),
+        ("rdma_bandwidth", {"network_rate", "program"}),
+        ("nccl_bandwidth", {"gpu_ecc_uncorrected", "nvlink_links", "program"}),
+        ("nccl_pairs", {"gpu_ecc_uncorrected", "nvlink_links", "network_rate", "program"}),
+        ("gpu_diagnostics", {"gpu_ecc_uncorrected", "nvlink_links", "program"}),
+    ],
+)
+def test_a_drain_that_waits_for_a_test_ends_by_a_test_of_the_same_hardware(check: str, verified: set[str]) -> None:
+    waiting = {name: {"undrain": "verify"} for name in ("nvlink_links", "network_rate", "program")}
+    gpus = a_node_set(gpus={"count": 8, "type": "h100"}, rdma={"resource": "rdma/hca"})
+    health = {"long_checks": {check: {}}, "checks": waiting, "program": {"script": "true"}}
+    spec = parse_cluster({"name": "hpc", "images": IMAGES, "node_sets": [gpus], "accounting": "none", "health": health})
+    name = LongCheck(check)
+    assert set(long_settings(spec, name, spec.health.long_checks[name])["verifies"]) == verified
+
+
+def test_without_quick_checks_a_run_waits_for_none() -> None:
+    checks: dict[str, Any] = {"memory_bandwidth": {}}
+    given = {"name": "hpc", "images": IMAGES, "node_sets": [a_node_set()], "accounting": "none"}
+
+    def settle(*, enabled: bool) -> Any:
+        spec = parse_cluster({**given, "health": {"long_checks": checks, "enabled": enabled}})
+        name = LongCheck.MEMORY_BANDWIDTH
+        return long_settings(spec, name, spec.health.long_checks[name])["settle_seconds"]
+
+    assert (settle(enabled=True), settle(enabled=False)) == (130, 0)
+
+
+def test_a_partition_has_a_name_of_slurm() -> None:
+    spec = a_cluster({"ring_bandwidth": {"partition": "GPU_short"}})
+    assert spec.health.long_checks[LongCheck.RING_BANDWIDTH].partition == "GPU_short"
 
 
 def test_checks_of_gpus_are_for_nodes_with_gpus() -> None:
