@@ -97,6 +97,8 @@ def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
         slurm.foreseen = slurm.deployer().preview().changed
         slurm.state_of_running = slurm.job(slurm.running)["JobState"]
         slurm.ssh(f"scancel {slurm.running}")
+        # A slurmctld that restarts before it has recorded the end forgets who cancelled the job.
+        slurm.wait_for_job(slurm.running, "CANCELLED")
         yield slurm
     finally:
         slurm.destroy()
