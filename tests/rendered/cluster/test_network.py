@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from soperator_pulumi.render import layout
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import API_SERVERS, a_deployment
 
@@ -21,6 +22,8 @@ def allowed(deployment: Deployment, component: str) -> set[tuple[str, str]]:
 def _peer(peer: dict[str, Any]) -> str:
     if "ipBlock" in peer:
         return str(peer["ipBlock"]["cidr"])
+    if "namespaceSelector" in peer:
+        return f"namespace {peer['namespaceSelector']['matchLabels']['kubernetes.io/metadata.name']}"
     return str(peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"])
 
 
@@ -62,6 +65,48 @@ def test_nobody_reaches_sshd_until_the_spec_names_sources() -> None:
 def test_the_named_sources_reach_sshd_and_nothing_else() -> None:
     rules = allowed(a_deployment(login={"allowed_sources": ["10.0.0.0/8", "192.0.2.7/32"]}), "login")
     assert {rule for rule in rules if "/" in rule[0]} == {("10.0.0.0/8", "2222"), ("192.0.2.7/32", "2222")}
+
+
+OURS = ("controller", "login", "worker")
+
+
+def test_nobody_reaches_the_rest_api_until_the_spec_opens_it() -> None:
+    assert allowed(a_deployment(rest={}), "rest") == set()
+
+
+def test_the_named_sources_and_namespaces_reach_the_rest_api_and_nothing_else() -> None:
+    opened = {"allowed_sources": ["10.0.0.0/8", "192.0.2.7/32"], "allowed_namespaces": ["portal"]}
+
+    assert allowed(a_deployment(rest=opened), "rest") == {
+        ("10.0.0.0/8", "6820"),
+        ("192.0.2.7/32", "6820"),
+        ("namespace portal", "6820"),
+    }
+
+
+def test_slurmrestd_joins_those_who_reach_slurmctld_and_slurmdbd() -> None:
+    deployment = a_deployment(accounting={}, rest={})
+
+    assert ("rest", "6817") in allowed(deployment, "controller")
+    assert allowed(deployment, "accounting") == {(peer, "6819") for peer in (*OURS, "rest")}
+
+
+def test_only_the_clusters_own_pods_reach_slurmdbd() -> None:
+    assert allowed(a_deployment(accounting={}), "accounting") == {(peer, "6819") for peer in OURS}
+
+
+def test_only_slurmdbd_and_dumps_reach_the_database() -> None:
+    found = allowed(a_deployment(accounting={}, rest={}), "database")
+
+    assert found == {("accounting", "3306"), (layout.DUMP_COMPONENT, "3306")}
+
+
+def test_slurmrestd_talks_to_slurm_s_daemons_and_to_name_servers_only() -> None:
+    *to_daemons, names = outgoing(a_deployment(accounting={}, rest={}))["rest"]
+    found = {(_peer(peer), _port(port)) for rule in to_daemons for peer in rule["to"] for port in rule["ports"]}
+
+    assert found == {("controller", "6817"), ("accounting", "6819")}
+    assert {port["port"] for port in names["ports"]} == {53, 5353}
 
 
 def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() -> None:

@@ -14,13 +14,13 @@ ORDER = ["hpc-slurm-version", "hpc-accounting", "hpc-controller", "hpc-cpu", "hp
 """StatefulSets with Slurm in their pods, after the check of the version, in Slurm's order."""
 
 
-def a_deployment(*, upgrading: bool) -> Deployment:
+def a_deployment(*, upgrading: bool, **changes: Any) -> Deployment:
     def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         if type_.endswith(":SlurmVersion"):
             return {"upgrading": upgrading}
         return provided(type_, name, inputs)
 
-    return deploy(lambda: SlurmCluster("hpc", a_spec(accounting={})), outputs=outputs)
+    return deploy(lambda: SlurmCluster("hpc", a_spec(accounting={}, **changes)), outputs=outputs)
 
 
 def waits_for(deployment: Deployment, name: str) -> set[str]:
@@ -36,6 +36,12 @@ def test_in_an_upgrade_each_part_waits_for_those_before_it_to_be_ready() -> None
     assert "hpc-accounting-ready" in waits_for(deployment, "hpc-controller")
     assert "hpc-controller-ready" in waits_for(deployment, "hpc-cpu")
     assert "hpc-cpu-ready" in waits_for(deployment, "hpc-login")
+
+
+def test_in_an_upgrade_slurmrestd_waits_for_slurmctld_and_slurmdbd_to_be_ready() -> None:
+    found = waits_for(a_deployment(upgrading=True, rest={}), "hpc-rest")
+
+    assert {*ORDER[:3], "hpc-accounting-ready", "hpc-controller-ready"} <= found
 
 
 @pytest.mark.parametrize("later", ["hpc-cpu", "hpc-login"])

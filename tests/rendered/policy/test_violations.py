@@ -74,6 +74,14 @@ def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
         assert ALL[name].cure in message
 
 
+def test_a_rest_api_that_admits_everybody_is_as_public_as_logins() -> None:
+    rest = {"tls": {"secret": "rest-certificate"}, "allowed_sources": ["0.0.0.0/0"]}
+    found = judge(deploy(a_cluster(rest=rest), outputs=provided), environment="prod", variables={})
+
+    assert failing(found) == {"public-logins"}
+    assert ["rest.allowed_sources" in message for message in found.failures] == [True]
+
+
 @pytest.mark.parametrize("way", WAYS_ROUND)
 def test_no_way_leads_round_a_policy(way: str) -> None:
     policy, program = WAYS_ROUND[way]
