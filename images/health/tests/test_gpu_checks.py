@@ -237,8 +237,10 @@ def test_what_is_no_table_of_pairs_is_refused(output: str) -> None:
 
 def test_every_check_of_gpus_has_a_fault_here() -> None:
     tested = {name for _, _, name, _ in FAULTS} | {"gpu_count", "gpu_model", "gpu_pcie_replays"}
-    text = Path(__file__).read_text()
-
     of_rounds = {"gpu_tool", "gpu_query"}
     assert set(OF_QUERY) - tested - of_rounds == set()
-    assert all(re.search(rf'"{name}"', text) for name in ("nvlink_links", "nvlink_errors", "gpu_peer_access"))
+
+    of_links = {name for name, each in CHECKS.items() if each.source in {"links", "peers"}}
+    assert of_links == {"nvlink_links", "nvlink_errors", "gpu_peer_access"}
+    text = Path(__file__).read_text()
+    assert all(re.search(rf'judged\("{name}"', text) for name in of_links)

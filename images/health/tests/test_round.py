@@ -1,121 +1,19 @@
 """Rounds of a node against a slurmctld of one node: what they drain, undrain, report, and leave alone."""
 
-import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from health_testing.made_rounds import MINUTE, Node, adapter
 from health_testing.smi_outputs import query
-from node_health import check_settings
-from node_health.health_round import Round, Slurm
 from node_health.node_record import NoAnswerError, parse_node
 from node_health.readers import Readers
 from node_health.readings import VolumeUse
 from node_health.reasons_of_ports import ports_before
 from node_health.state_machine import NodeState
-
-MINUTE = 60
-
-
-@dataclass
-class OneNode:
-    """slurmctld, as far as one node's rounds see it."""
-
-    state: str = "IDLE+DYNAMIC_NORM"
-    reason: str = ""
-    extra: str = ""
-    answers: bool = True
-    calls: list[str] = field(default_factory=list)
-
-    def ask(self, node: str, _seconds: float) -> NodeState:
-        self._called(f"ask {node}")
-        return NodeState(self.state, self.reason, self.extra)
-
-    def drain(self, node: str, reason: str, _seconds: float) -> None:
-        self._called(f"drain {node}")
-        self.state, self.reason = "IDLE+DRAIN+DYNAMIC_NORM", reason
-
-    def undrain(self, node: str, _seconds: float) -> None:
-        self._called(f"undrain {node}")
-        self.state, self.reason = "IDLE+DYNAMIC_NORM", "none"
-
-    def show(self, node: str, text: str, _seconds: float) -> None:
-        self._called(f"show {node}")
-        self.extra = text
-
-    def _called(self, call: str) -> None:
-        self.calls.append(call)
-        if not self.answers:
-            raise NoAnswerError("scontrol: no answer in 1 s")
-
-
-class Node:
-    """A node whose programs and files of the kernel are made in a folder."""
-
-    def __init__(self, root: Path, **checks: Any) -> None:
-        self.root, self.slurm, self.now = root, OneNode(), 1_000_000.0
-        self.memory: dict[str, Any] = {}
-        self.checks = {name: self.check(**changes) for name, changes in checks.items()}
-        self.given: dict[str, Any] = {"gpus": 8, "gpu_type": "h100", "volumes": [], "program": []}
-        self.write("proc/sys/kernel/random/boot_id", "one\n")
-        self.write("proc/self/mountinfo", "")
-
-    @staticmethod
-    def check(**changes: Any) -> dict[str, Any]:
-        limit = changes.get("limit")
-        return {
-            "limit": None,
-            "allowed": "none" if limit is None else f"{limit}{changes.pop('unit', '')}",
-            "action": "drain",
-            "undrain": "auto",
-            "failures": 2,
-            "passes": 3,
-            "every_seconds": MINUTE,
-            "states": ["idle", "busy"],
-            **changes,
-        }
-
-    def write(self, path: str, text: str) -> Path:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return file
-
-    def smi(self, output: str = "", script: str = "") -> None:
-        """Put a program in the place of nvidia-smi that prints this for every question, after a script."""
-        self.write("answer", output)
-        program = self.write("usr/bin/nvidia-smi", f"#!/bin/sh\n{script}\ncat {self.root}/answer\n")
-        program.chmod(0o755)
-
-    def round(self, *, seconds: float = 10) -> list[dict[str, Any]]:
-        self.now += MINUTE
-        settings = check_settings.parse(
-            json.dumps(
-                {
-                    "format": 1,
-                    "seconds": seconds,
-                    "interval_seconds": MINUTE,
-                    "memory_mib": 1024,
-                    "jail": str(self.root),
-                    "program_seconds": seconds / 4,
-                    "checks": self.checks,
-                    **self.given,
-                }
-            )
-        )
-        self.memory = json.loads(json.dumps(self.memory))
-        slurm = Slurm(self.slurm.ask, self.slurm.drain, self.slurm.undrain, self.slurm.show)
-        self.last = Round("gpu-0", settings, self.memory, slurm, now=self.now, root=str(self.root))
-        return self.last.run()
-
-    @property
-    def result(self) -> dict[str, Any]:
-        summary: dict[str, Any] = json.loads(json.dumps(self.last.summary(0.1)))
-        return summary
 
 
 @pytest.fixture
@@ -499,18 +397,6 @@ SHOWN = """NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1
 def test_an_answer_of_scontrol_is_read_with_its_reason_and_findings() -> None:
     reason = "health gpu_count: 7, allowed 8"
     assert parse_node(SHOWN) == NodeState("IDLE+DRAIN+DYNAMIC_NORM", reason, "health:clock")
-
-
-def adapter(node: Node, number: int, **files: str) -> None:
-    port = f"sys/class/infiniband/mlx5_{number}/ports/1"
-    values = {
-        "state": "4: ACTIVE",
-        "rate": "400 Gb/sec (4X NDR)",
-        "counters/symbol_error": "0",
-        "counters/link_downed": "3",
-    }
-    for name, text in {**values, **files}.items():
-        node.write(f"{port}/{name}", f"{text}\n")
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ from soperator_pulumi.monitoring.prometheus_rules import Alert, AlertSeverity
 
 _DAY = 86400
 
+_MEASURED = "slurm_node_info{$here} and on (namespace, node) slurm_long_check_time_seconds{$here}"
+"""Nodes with a result of a long check. Their node sets are those that long checks are for."""
+
 NODE_ALERTS = (
     Alert(
         "SlurmNodeDown",
@@ -65,6 +68,16 @@ NODE_ALERTS = (
         AlertSeverity.INFO,
         "The node {{ $labels.node }} has not passed {{ $labels.check }} lately",
         "The node is in service, and has no result of the long check for 7 days, or a failed one.",
+    ),
+    Alert(
+        "SlurmNodeNeverChecked",
+        "max by (namespace, node, node_set) (slurm_node_info{$here}) "
+        "unless on (namespace, node) slurm_long_check_time_seconds{$here} "
+        f"and on (namespace, node_set) ({_MEASURED})",
+        timedelta(days=1),
+        AlertSeverity.INFO,
+        "No long check has measured the node {{ $labels.node }}",
+        "Long checks have results of other nodes of its node set, and none of the node for a day.",
     ),
     Alert(
         "SlurmNodeDrainedLong",

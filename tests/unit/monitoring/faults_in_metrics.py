@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.unit.monitoring.world import HEALTHY, Series, changed, gpu, kubernetes, machine, slurm
+from tests.unit.monitoring.world import HEALTHY, Series, changed, gpu, kubernetes, lasting, machine, slurm
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,20 @@ FAULTS: Mapping[str, Fault] = {
         {"node": "gpu-1", "check": "memory_bandwidth"},
         before="59m",
         after="61m",
+    ),
+    "SlurmNodeNeverChecked": Fault(
+        lasting(
+            changed(
+                HEALTHY,
+                ["^(?!slurm_(up|node_info|long_check_))"],  # a day of all series takes minutes
+                slurm("slurm_node_info", 'node="gpu-2",node_set="gpu"'),
+                slurm("slurm_node_info", 'node="cpu-0",node_set="cpu"'),  # no long check is for its node set
+            ),
+            hours=25,
+        ),
+        {"node": "gpu-2"},
+        before="23h",
+        after="24h5m",
     ),
     "SlurmNodeDrainedLong": Fault(_drained("admin", since="-400000"), {"node": "gpu-1"}, before="59m", after="61m"),
     "SlurmDrainWaits": Fault(

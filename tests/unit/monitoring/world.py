@@ -51,6 +51,11 @@ def steady(value: str) -> str:
     return f"{growing}x{_MINUTES}"
 
 
+def lasting(world: Series, hours: int) -> dict[str, str]:
+    """Return a world that lasts for other hours."""
+    return {name: values.replace(f"x{_MINUTES}", f"x{hours * 60}") for name, values in world.items()}
+
+
 def changed(world: Series, without: Iterable[str] = (), *series: tuple[str, str]) -> dict[str, str]:
     """Return a world with other series.
 
@@ -111,6 +116,7 @@ def _slurm_nodes() -> Iterator[tuple[str, str]]:
             yield slurm(f"slurm_node_{metric}", of_node, value)
         for metric, value in {"passed": "1", "time_seconds": "0+60", "value": "12.5"}.items():
             yield slurm(f"slurm_long_check_{metric}", f'{of_node},check="memory_bandwidth"', value)
+        yield slurm("slurm_node_info", f'{of_node},node_set="gpu"')
         yield slurm("slurm_node_state", f'{of_node},state="{"allocated" if busy else "idle"}"')
 
 
