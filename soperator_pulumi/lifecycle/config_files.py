@@ -24,8 +24,9 @@ from soperator_pulumi.operations.configuration.desired_files import (
     Reader,
     differences,
 )
+from soperator_pulumi.operations.configuration.records_fate import fate_at_a_switch, fate_at_another_database
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
-from soperator_pulumi.operations.configuration.slurmdbd import Slurmdbd, consequence
+from soperator_pulumi.operations.configuration.slurmdbd import Slurmdbd
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
@@ -62,11 +63,13 @@ class ConfigFilesProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
-        """Yield the reason against a change of Slurm's files now, and what a change of slurmdbd's loses."""
-        if desired.after_sync is AfterSync.SLURMDBD and (fate := consequence(before, desired.files)):
+        """Yield the fate of accounting's records, and the reason against a change of Slurm's files now."""
+        if desired.after_sync is AfterSync.SLURMDBD and (fate := fate_at_another_database(before, desired.files)):
             yield f"{desired.name}: {fate}"
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
+        if fate := fate_at_a_switch(before, desired.files):
+            yield f"{desired.name}: {fate}"
         slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
         try:
             reason = slurmctld.refusal(before, desired.files)

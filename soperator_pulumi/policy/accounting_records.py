@@ -1,4 +1,4 @@
-"""Policy on the records of accounting: a database of a cluster's own is dumped."""
+"""Policies on the records of accounting: every cluster has them, and a database of a cluster's own is dumped."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,6 +7,13 @@ from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
 from soperator_pulumi.policy.value_tree import look
 from soperator_pulumi.policy.view import ResourceView
+
+
+def _recorded(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    recorded = {str(each.namespace) for each in resources if each.kind == "StatefulSet" and each.part == "Accounting"}
+    for each in resources:
+        if each.kind == "StatefulSet" and each.part == "Controller" and str(each.namespace) not in recorded:
+            yield Finding(each, (), "no slurmdbd records the jobs of this cluster: sacct, limits and fair share fail")
 
 
 def _dumped(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -19,6 +26,17 @@ def _dumped(resources: Sequence[ResourceView], _run: Circumstances, _settings: P
         if each.kind == "StatefulSet" and each.part == "Database" and str(each.namespace) not in dumped:
             yield Finding(each, (), "no CronJob of this stack dumps this database: its records are on one volume")
 
+
+ACCOUNTING = StackPolicy(
+    name="accounting",
+    description="Each cluster records its jobs in a database.",
+    violated_by="`accounting: none`",
+    cure="Remove `accounting: none`, or give accounting the database of your choice.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("data", "accounting"),
+    check=_recorded,
+)
 
 ACCOUNTING_DUMPS = StackPolicy(
     name="accounting-dumps",

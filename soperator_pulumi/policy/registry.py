@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.policy.accounting_records import ACCOUNTING_DUMPS
+from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DUMPS
 from soperator_pulumi.policy.alert_rules import ALERT_RULES
 from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
@@ -42,6 +42,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     MARKED_SECRETS,
     KEPT_DATA,
     KEPT_NAMESPACES,
+    ACCOUNTING,
     ACCOUNTING_DUMPS,
     LOGIN_REPLICAS,
     DRAIN_POLICIES,

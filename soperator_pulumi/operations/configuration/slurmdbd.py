@@ -34,22 +34,6 @@ _REPORT_SECONDS = 10
 _FINAL = re.compile(r"Access denied for user|fatal:")
 """Words after which slurmdbd never answers with the same file (error 1045 of MariaDB)."""
 _TIME = re.compile(r"^\[[^\]]*\]\s*|^slurmdbd:\s*")
-_DATABASE = re.compile(r"(?m)^(?:StorageHost|StoragePort|StorageLoc)=.*$")
-
-
-def consequence(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Return the fate of the records where slurmdbd is to use another database; empty where it stays with its own."""
-    before, after = (_DATABASE.findall(files.get("slurmdbd.conf", "")) for files in (old, new))
-    if not before or sorted(before) == sorted(after):
-        return ""
-    return (
-        "slurmdbd gets another database. Kept: running and pending jobs, and the former database with all records, "
-        "unless storage.keep is false. "
-        "Lost to sacct: records of jobs that have ended, and the accounts and limits that administrators have set, "
-        "until they are restored in the new one. If the new one has jobs of the cluster under another id, slurmctld "
-        "ends with CLUSTER ID MISMATCH: confirm the id that it names with accounting.cluster_id, or give this cluster "
-        "a database of its own."
-    )
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,7 @@ VIOLATING: dict[str, Violating] = {
     "kept-data": Violating(a_cluster(storage={"keep": False})),
     "kept-namespaces": Violating(claims_in_a_namespace),
     "encrypted-rest": Violating(a_cluster(rest={})),
+    "accounting": Violating(a_cluster(accounting="none")),
     "accounting-dumps": Violating(a_cluster(accounting={})),
     "login-replicas": Violating(a_cluster(login={"replicas": 1})),
     "drain-policies": Violating(with_node_set(drain={"wait": False})),

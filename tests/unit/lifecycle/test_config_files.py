@@ -161,6 +161,46 @@ def test_a_preview_says_that_slurm_could_not_take_a_change(
     assert "refused" not in capsys.readouterr().out
 
 
+OFF, ON = (f"AccountingStorageType=accounting_storage/{kind}\n" for kind in ("none", "slurmdbd"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (OFF, ON, ["accounting is switched on", "Kept: running and pending jobs", "Jobs that ended before"]),
+        ("KillWait=30\n", ON, ["accounting is switched on"]),
+        (ON, OFF, ["accounting is switched off", "the database with all records, unless storage.keep", "Lost: "]),
+        (OFF, f"{ON}AccountingStorageEnforce=limits\n", ["accounting.enforce has them wait for ever"]),
+    ],
+    ids=["on", "on in an old cluster", "off", "on and enforced"],
+)
+def test_a_preview_names_what_a_switch_of_accounting_keeps_and_loses(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str], before: str, after: str, words: list[str]
+) -> None:
+    olds = {**CONFIG_FILES, "after_sync": "slurm", "files": {"slurm.conf": before}}
+    outputs = ConfigFilesProvider().create(olds).outs or {}
+    assert world.objects[CONFIG_MAP]
+
+    assert ConfigFilesProvider().diff(ID, outputs, {**olds, "files": {"slurm.conf": after}}).changes
+
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if each.startswith("slurm-config: accounting is"))
+    assert [each for each in words if each not in line] == []
+    assert ("wait for ever" in line) is ("Enforce" in after)
+
+
+@pytest.mark.parametrize("setting", [OFF, ON], ids=["off", "on"])
+def test_accounting_that_stays_as_it_is_has_no_line_in_a_preview(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str], setting: str
+) -> None:
+    olds = {**CONFIG_FILES, "after_sync": "slurm", "files": {"slurm.conf": setting}}
+    outputs = ConfigFilesProvider().create(olds).outs or {}
+    assert world.objects[CONFIG_MAP]
+
+    assert ConfigFilesProvider().diff(ID, outputs, {**olds, "files": {"slurm.conf": f"{setting}KillWait=5\n"}}).changes
+
+    assert "switched" not in capsys.readouterr().out
+
+
 def test_a_changed_file_is_a_change_and_its_difference_is_printed(
     world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
