@@ -41,6 +41,8 @@ class Namespace:
         self.kube = kube
         self.name = f"kube-{next(_numbers)}-{time.time_ns() % 10**9}"
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": labels or {}}})
+        # Pods are refused until then: right after a start, the controllers take a moment.
+        self.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
 
     def apply(self, *objects: dict[str, Any]) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
@@ -371,11 +373,13 @@ def test_a_neighbour_with_a_route_to_us_reaches_neither_servers_nor_pods_nor_ser
 
 
 def test_the_gateway_of_the_pods_keeps_its_hardware_address_as_others_come_and_go(kube: EmbeddedKubernetes) -> None:
+    ip, port = tool("ip"), "lowest-port"
+
     def address() -> str:
         (shown,) = json.loads(ip.run("-json", "link", "show", "dev", kube.settings.bridge))
         return str(shown["address"])
 
-    ip, before, port = tool("ip"), address(), "lowest-port"
+    before = address()
     ip.run("link", "add", port, "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "lowest-peer")
     try:
         ip.run("link", "set", port, "master", kube.settings.bridge)
