@@ -2,29 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
+from soperator_pulumi.policy.companions import alone, running_cron_jobs, stateful_sets
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
-from soperator_pulumi.policy.value_tree import look
 from soperator_pulumi.policy.view import ResourceView
 
 
 def _recorded(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    recorded = {str(each.namespace) for each in resources if each.kind == "StatefulSet" and each.part == "Accounting"}
-    for each in resources:
-        if each.kind == "StatefulSet" and each.part == "Controller" and str(each.namespace) not in recorded:
-            yield Finding(each, (), "no slurmdbd records the jobs of this cluster: sacct, limits and fair share fail")
+    for each in alone(stateful_sets(resources, "Controller"), stateful_sets(resources, "Accounting")):
+        yield Finding(each, (), "no slurmdbd records the jobs of this cluster: sacct, limits and fair share fail")
 
 
 def _dumped(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    dumped = {
-        str(each.namespace)
-        for each in patched(resources)
-        if each.kind == "CronJob" and each.part == "AccountingDumps" and look(each.props, "spec", "suspend") is not True
-    }
-    for each in resources:
-        if each.kind == "StatefulSet" and each.part == "Database" and str(each.namespace) not in dumped:
-            yield Finding(each, (), "no CronJob of this stack dumps this database: its records are on one volume")
+    dumps = running_cron_jobs(patched(resources), "AccountingDumps")
+    for each in alone(stateful_sets(resources, "Database"), dumps):
+        yield Finding(each, (), "no CronJob of this stack dumps this database: its records are on one volume")
 
 
 ACCOUNTING = StackPolicy(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from soperator_pulumi.policy.companions import alone, stateful_sets
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
@@ -11,10 +12,9 @@ from soperator_pulumi.policy.view import ResourceView
 
 def _alerting(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = patched(resources)
-    watched = {str(each.namespace) for each in objects if each.kind == "PrometheusRule" and _alerts(each)}
-    for each in objects:
-        if each.kind == "StatefulSet" and each.part == "Controller" and str(each.namespace) not in watched:
-            yield Finding(each, (), "no PrometheusRule of this stack watches this cluster: nobody hears of its faults")
+    rules = (each for each in objects if each.kind == "PrometheusRule" and _alerts(each))
+    for each in alone(stateful_sets(objects, "Controller"), rules):
+        yield Finding(each, (), "no PrometheusRule of this stack watches this cluster: nobody hears of its faults")
 
 
 def _alerts(resource: ResourceView) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from soperator_pulumi.policy.companions import alone, running_cron_jobs, stateful_sets
 from soperator_pulumi.policy.definition import (
     Circumstances,
     Finding,
@@ -49,14 +50,8 @@ def _drains(text: str) -> bool:
 
 
 def _measured(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    measured = {
-        str(each.namespace)
-        for each in resources
-        if each.kind == "CronJob" and each.part == "HealthChecks" and look(each.props, "spec", "suspend") is not True
-    }
-    for each in resources:
-        if each.kind == "StatefulSet" and each.part == "Controller" and str(each.namespace) not in measured:
-            yield Finding(each, (), "no long check measures the nodes of this cluster: a slow one stays in service")
+    for each in alone(stateful_sets(resources, "Controller"), running_cron_jobs(resources, "HealthChecks")):
+        yield Finding(each, (), "no long check measures the nodes of this cluster: a slow one stays in service")
 
 
 HEALTH_CHECKS = ResourcePolicy(
