@@ -260,5 +260,6 @@ def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None) -> 
     if gpus is None or gpus.count != BOARD_GPUS:
         return defaults.limit
     parts = set((gpus.type or "").lower().replace("_", "-").split("-"))
-    of_model = [limit for model, limit in defaults.by_gpu.items() if model in parts and not parts & CARDS]
-    return of_model[0] if of_model else defaults.limit
+    if parts & CARDS:
+        return defaults.limit
+    return next((limit for model, limit in defaults.by_gpu.items() if model in parts), defaults.limit)

@@ -21,6 +21,11 @@ def partition_of(node: SlurmNode, settings: LongSettings) -> str | None:
     return next(iter(node.partitions), None)
 
 
+def is_reached(node: SlurmNode, settings: LongSettings) -> bool:
+    """Return True for a node that the check is for and that a job of it reaches."""
+    return None not in _kind(node, settings)
+
+
 def may_share_a_job(one: SlurmNode, other: SlurmNode, settings: LongSettings) -> bool:
     """Return True for nodes of one node set and one partition."""
     return _kind(one, settings) == _kind(other, settings)
@@ -32,7 +37,7 @@ def _kind(node: SlurmNode, settings: LongSettings) -> tuple[str | None, str | No
 
 def idle_nodes(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[SlurmNode]:
     """Return the idle nodes that the check is for and reaches."""
-    return [node for node in nodes if node.is_idle(settings.reservation) and None not in _kind(node, settings)]
+    return [node for node in nodes if node.is_idle(settings.reservation) and is_reached(node, settings)]
 
 
 def without_partition(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from long_checks.long_settings import LongSettings
 from long_checks.measuring import Measured, Measuring
 from long_checks.newcomers import passed_by_newcomer, reason_after, reason_of_failure
-from long_checks.node_choice import idle_nodes, may_share_a_job, node_set_of, partition_of
+from long_checks.node_choice import idle_nodes, is_reached, may_share_a_job, node_set_of
 from long_checks.slurm_calls import SlurmCallError, SlurmCalls, SlurmNode
 from node_health.state_machine import check_of
 
@@ -79,7 +79,7 @@ class Verification:
     def _is_ours(self, node: SlurmNode) -> bool:
         words = set(node.state.state.split("+"))
         is_free = "IDLE" in words and not words & {"COMPLETING", "FAIL", "NOT_RESPONDING"}
-        if not is_free or node_set_of(node, self._settings) is None or partition_of(node, self._settings) is None:
+        if not is_free or not is_reached(node, self._settings):
             return False
         done = passed_by_newcomer(node.state)
         if done is not None:
