@@ -50,7 +50,7 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     devices = (*_gpus_to_come(deployment), *_adapters_to_come(bodies))
     every = [_planned(each.inputs, bodies) for each in deployment.recorded if acts_as(each.type, "Prerequisites")]
     drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
-    return [replace(each, installs_devices=devices, csi_drivers=drivers) for each in every]
+    return [replace(each, devices_to_come=devices, csi_drivers=drivers) for each in every]
 
 
 def _gpus_to_come(deployment: Deployment) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def test_a_cluster_of_a_stack_stands_on_the_stack_s_platform(tmp_path: Path) -> 
     platform = {"gpu_operator": {"resource": "nvidia.com/gpu.own"}, "storage_class": "shared"}
     config = {"soperator:platform": platform, "soperator:cluster": {**HPC, "node_sets": [gpus]}}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.installs_devices == ("nvidia.com/gpu*", "nvidia.com/mig-*")
+    assert planned.devices_to_come == ("nvidia.com/gpu*", "nvidia.com/mig-*")
     limits = planned.workers[0].spec["containers"][0]["resources"]["limits"]
     assert limits["nvidia.com/gpu.own"] == "8"
 
@@ -132,7 +132,7 @@ def test_devices_to_come_are_those_that_the_platform_installs(
 ) -> None:
     config = {"soperator:platform": {**parts, "storage_class": "shared"}, "soperator:cluster": HPC}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.installs_devices == to_come
+    assert planned.devices_to_come == to_come
 
 
 def test_rdma_that_the_platform_does_not_offer_is_refused(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_rdma_that_the_platform_does_not_offer_is_refused(tmp_path: Path) -> Non
     for parts in (platform, {**platform, "network_operator": {"shared_rdma": [{"name": "hca"}]}}):
         config = {"soperator:platform": parts, "soperator:cluster": {**HPC, "node_sets": [node_set]}}
         (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-        (found,) = machine_fit.fit_findings(planned.workers, [_machine()], to_come=planned.installs_devices)
+        (found,) = machine_fit.fit_findings(planned.workers, [_machine()], to_come=planned.devices_to_come)
         severities.append(found.severity)
     assert severities == [Severity.REFUSED, Severity.WARNED]
 

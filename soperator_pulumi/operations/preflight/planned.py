@@ -62,7 +62,7 @@ class PlannedCluster:
     """Objects that would be applied, in their order. Of Secrets, kind and metadata alone."""
     cluster_domain: str = "cluster.local"
     """Domain of the names of Services."""
-    installs_devices: tuple[str, ...] = ()
+    devices_to_come: tuple[str, ...] = ()
     """Resources of device plugins that the program itself installs, such as that of the GPU operator. `*` in one stands
     for any text."""
     csi_drivers: tuple[str, ...] = ()

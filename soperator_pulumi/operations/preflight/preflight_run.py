@@ -99,7 +99,7 @@ class Preflight:
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
         yield from kubelet_findings(machines)
-        yield from fit_findings(self.planned.pods, machines, to_come=self.planned.installs_devices)
+        yield from fit_findings(self.planned.pods, machines, to_come=self.planned.devices_to_come)
 
     def _clocks(self) -> Iterator[Diagnosis]:
         leases = self.kube.find(machine_clocks.LEASES)
