@@ -63,7 +63,7 @@ def up(settings: Settings, *, routed_before: bool) -> None:
     """Make bridge and table, if missing or different."""
     ip = tool("ip")
     if not (_INTERFACES / settings.bridge).exists():
-        ip.run("link", "add", settings.bridge, "address", hardware_address(settings), "type", "bridge")
+        ip.run("link", "add", settings.bridge, "type", "bridge")
     if not is_up(settings):
         ip.run("link", "set", settings.bridge, "alias", str(settings.state))
     if (_INTERFACES / settings.bridge / "address").read_text().strip() != hardware_address(settings):
