@@ -23,10 +23,13 @@ README = (paths.ROOT / "README.md").read_text()
 
 @pytest.fixture
 def folder(new_stack: Callable[..., Stack], tmp_path: Path) -> tuple[Stack, Path]:
-    """The README's cluster, rendered for a namespace that exists."""
+    """The README's cluster, rendered for a namespace that exists, without the kinds of Prometheus' operator.
+
+    The API server learns those kinds in the tests of the real chart, which offer the cluster's objects to it.
+    """
     stack = new_stack("local")
     cluster: dict[str, Any] = yaml.safe_load(EXAMPLE)["config"]["soperator:cluster"]
-    described = {**cluster, "namespace": stack.namespace}
+    described = {**cluster, "namespace": stack.namespace, "metrics": {}}
     rendered = manifests_of(deploy(lambda: SlurmCluster("hpc", described), project="soperator", stack_name="prod"))
     manifests = tmp_path / "manifests"
     manifests.mkdir()
