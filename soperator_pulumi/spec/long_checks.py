@@ -228,7 +228,15 @@ def verifies(check: LongCheck, quick: HealthCheck) -> bool:
 def first_checks(checks: Mapping[LongCheck, LongCheckSpec], node_set: NodeSetSpec) -> list[LongCheck]:
     """Return the checks that verify new nodes of a set: those of one node, as others need nodes in service."""
     alone = [name for name, check in checks.items() if check.enabled and LONG_DEFAULTS[name].size == 1]
-    return [name for name in alone if checks[name].undrain is UndrainRule.AUTO and applies(name, node_set)]
+    reaching = [name for name in alone if _reaches(checks[name], node_set)]
+    return [name for name in reaching if checks[name].undrain is UndrainRule.AUTO and applies(name, node_set)]
+
+
+def _reaches(check: LongCheckSpec, node_set: NodeSetSpec) -> bool:
+    """Return False where the nodes of a set are not in the check's partition. True where a key has a problem."""
+    if not known(check.partition, node_set.partitions) or check.partition is None:
+        return True
+    return check.partition in node_set.partitions
 
 
 def _knows_gpus(node_set: NodeSetSpec) -> bool:
@@ -248,7 +256,7 @@ def newcomer_problems(
             yield Problem(
                 "health.verify_new_nodes",
                 f'no long check would verify new nodes of "{each.name}": they would stay drained. Add one of one node '
-                'to health.long_checks, such as "memory_bandwidth", with "undrain": "auto".',
+                'to health.long_checks, such as "memory_bandwidth", with "undrain": "auto", and without a partition.',
             )
 
 

@@ -139,6 +139,7 @@ def test_new_nodes_are_verified_by_the_checks_of_one_node() -> None:
     assert settings["node_sets"]["cpu"]["first"] == ["memory_bandwidth"]
 
 
-def test_new_nodes_that_nothing_would_verify_are_refused() -> None:
+@pytest.mark.parametrize("checks", [{"ring_bandwidth": {}}, {"memory_bandwidth": {"partition": "gpu"}}])
+def test_new_nodes_that_nothing_would_verify_are_refused(checks: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match=r"health\.verify_new_nodes.*no long check would verify new nodes of .cpu."):
-        a_cluster({"ring_bandwidth": {}}, verify=True)
+        a_cluster(checks, verify=True)
