@@ -19,7 +19,7 @@ class HealthAction(StrEnum):
     DRAIN = "drain"
     """The node is drained as well."""
     DRAIN_AND_REPLACE = "drain_and_replace"
-    """The node is drained, and its result asks for another machine."""
+    """The node is drained, and the reason asks for another machine."""
 
 
 class UndrainRule(StrEnum):

@@ -96,6 +96,10 @@ METRICS: dict[str, Metric] = {
     "slurm_node_memory_alloc_bytes": Metric("Memory of the node that jobs have.", ("node",)),
     "slurm_node_memory_free_bytes": Metric("Free memory, as the node's kernel counts it.", ("node",)),
     "slurm_health_check_failed": Metric("1 where a failed health check drains the node.", ("node", "check")),
+    "slurm_health_replace_machine": Metric(
+        "1 where the health check that drains the node asks for another machine (`action: drain_and_replace`).",
+        ("node", "check"),
+    ),
     "slurm_health_finding": Metric(
         "1 where a health check fails that drains nothing (`action: log`); check `round`: its rounds have stopped.",
         ("node", "check"),

@@ -10,6 +10,8 @@ _KEY = re.compile(r"(?:^| )(\w+)=(\S*)")
 _REASON = re.compile(r"Reason=(.*) \[[^\[\]@]*@(\d+)\]")
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()]+)*:(\d+)")
 _HEALTH = re.compile(r"health ([a-z0-9_]+): ")
+_REPLACE = " (replace the machine), allowed "
+"""Part of the reason by a check whose action is `drain_and_replace`."""
 _NEW_NODE = "health: not verified"
 """Reason of a new node that long checks have to pass first."""
 _HOOK = re.compile(r"hook ([a-z0-9_-]+): ")
@@ -73,6 +75,11 @@ class NodeRow:
             return "verification"
         found = _HEALTH.match(self.reason)
         return found[1] if found else ""
+
+    @property
+    def asks_for_replacement(self) -> bool:
+        """Return True where the health check that drains the node asks for another machine."""
+        return bool(self.health_check) and _REPLACE in self.reason
 
     @property
     def operation(self) -> str:

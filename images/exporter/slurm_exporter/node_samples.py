@@ -61,6 +61,8 @@ def _add_node(sums: Sums, row: NodeRow) -> None:
     sums.add("slurm_node_drain_since_seconds", labels, row.reason_time)
     if row.health_check:
         sums.add("slurm_health_check_failed", (row.name, row.health_check))
+    if row.asks_for_replacement:
+        sums.add("slurm_health_replace_machine", (row.name, row.health_check))
 
 
 def _add_to_partition(sums: Sums, partition: str, row: NodeRow) -> None:

@@ -41,6 +41,13 @@ def test_a_drain_and_its_end_are_one_event_each() -> None:
     assert watch.changes(nodes(state="IDLE+DYNAMIC_NORM")) == []
 
 
+def test_an_event_has_that_the_check_asks_for_another_machine() -> None:
+    reason = "health gpu_remap_failed: failed on GPU 2 (replace the machine), allowed none"
+    (event,) = HealthWatch().changes(nodes(reason))
+
+    assert event.manifest("hpc", "2026-11-23T15:00:00Z")["message"] == reason
+
+
 def test_another_check_ends_the_drain_of_the_first() -> None:
     watch = HealthWatch()
     watch.changes(nodes())

@@ -112,6 +112,13 @@ def test_a_drain_is_a_condition_of_its_machine_until_it_ends(machines: Machines,
     assert machines.conditions == {"m-0": [READY], "m-1": [READY, THEIRS], "m-2": [READY]}
 
 
+def test_a_condition_has_that_the_check_asks_for_another_machine(machines: Machines, api: KubernetesApi) -> None:
+    reason = "health gpu_remap_failed: failed on GPU 2 (replace the machine), allowed none"
+    NodeConditions(api, print).settle([HealthDrain("gpu-0", "gpu_remap_failed", reason, 10)])
+
+    assert machines.ours() == {"m-0": ("False", "GpuRemapFailed", f"gpu-0: {reason}")}
+
+
 def test_a_machine_is_unhealthy_while_one_of_its_nodes_is_drained(machines: Machines, api: KubernetesApi) -> None:
     conditions = NodeConditions(api, print)
     conditions.settle([drain("gpu-1", since=20), drain("gpu-2", "gpu_xid")])

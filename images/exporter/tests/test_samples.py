@@ -77,6 +77,18 @@ def test_a_node_that_a_health_check_drained_is_counted_and_named() -> None:
     assert since == 1795446127
 
 
+def test_a_drain_that_asks_for_another_machine_has_a_metric_and_no_other_drain_has() -> None:
+    assert not [name for name, _ in scraped(answers()) if name == "slurm_health_replace_machine"]
+
+    reason = "gpu_remap_failed: failed on GPU 2 (replace the machine), allowed none"
+    asked = NODES.replace("gpu_count: 7, allowed 8", reason)
+    values = scraped(answers(nodes=asked))
+    assert value(values, "slurm_health_replace_machine", node="gpu-1", check="gpu_remap_failed") == 1
+
+    by_admin = NODES.replace("health gpu_count: 7, allowed 8", "disk, see 4711 (replace the machine), allowed to wait")
+    assert not [name for name, _ in scraped(answers(nodes=by_admin)) if name == "slurm_health_replace_machine"]
+
+
 def test_findings_that_drain_nothing_are_named_and_texts_of_admins_are_none() -> None:
     values = scraped(
         answers(nodes=NODES.replace("Partitions=main  BootTime", "Extra=health Partitions=main  BootTime", 1))
@@ -235,7 +247,7 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
     made = {(name, tuple(sorted(key for key, _ in labels))) for name, labels in values}
     assert made <= {(name, tuple(sorted(metric.labels))) for name, metric in METRICS.items()}
     never = {name for name in METRICS if name not in {each for each, _ in made}}
-    optional = ("slurm_long_check_", "slurm_exporter_node_condition")
+    optional = ("slurm_long_check_", "slurm_exporter_node_condition", "slurm_health_replace_machine")
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}
 
 

@@ -32,6 +32,11 @@ class CheckSettings(NamedTuple):
         """Return True where a failure takes the node out of service."""
         return self.action != "log"
 
+    @property
+    def replaces(self) -> bool:
+        """Return True where a failure asks for another machine."""
+        return self.action == "drain_and_replace"
+
 
 class PodVolume(NamedTuple):
     """A volume of the pod."""

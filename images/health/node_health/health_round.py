@@ -169,8 +169,8 @@ class Round:
         return max(1.0, (self._end - time.monotonic()) / 2)
 
     def _reason(self, name: str) -> str:
-        result = CheckResult(passed=False, value=self._memory["values"][name])
-        return reason(name, result, self._settings.checks[name].allowed)
+        result, check = CheckResult(passed=False, value=self._memory["values"][name]), self._settings.checks[name]
+        return reason(name, result, check.allowed, replace=check.replaces)
 
     def _report(self, event: str, name: str) -> None:
         check = self._settings.checks[name]
@@ -199,7 +199,7 @@ class Round:
             "held": {
                 "reason": held,
                 "check": holder,
-                "replace": bool(of_holder and of_holder.action == "drain_and_replace"),
+                "replace": bool(of_holder and of_holder.replaces),
                 "to_verify": bool(
                     of_holder and of_holder.undrain == "verify" and recovered(of_holder, tallies.get(holder, Tally()))
                 ),

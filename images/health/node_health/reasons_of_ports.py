@@ -6,8 +6,11 @@ good because the new pod knows no other rate.
 
 import re
 
-_LOST = re.compile(r"health network_port_lost: down: (.*?)(?: and \d+ more)?, allowed ")
-_SLOWER = re.compile(r"health network_rate: lower than before: (.*?)(?: and \d+ more)?, allowed ")
+from node_health.state_machine import REPLACE
+
+_END = rf"(?: and \d+ more)?(?: {re.escape(REPLACE)})?, allowed "
+_LOST = re.compile(rf"health network_port_lost: down: (.*?){_END}")
+_SLOWER = re.compile(rf"health network_rate: lower than before: (.*?){_END}")
 _RATE = re.compile(r"(\S+) ([\d.e+]+) Gb/s")
 
 _LEAST_GAIN_GBPS = 1.0

@@ -49,6 +49,9 @@ class NodeState(NamedTuple):
         return "FAIL" in flags or flags[0].startswith("DOWN")
 
 
+REPLACE = "(replace the machine)"
+"""Part of the reason by a check that asks for another machine. The exporter of metrics reads it."""
+
 FINDINGS = "health:"
 """Begin of our text in a node's `Extra`."""
 
@@ -60,10 +63,10 @@ class NodeChange(NamedTuple):
     undrain: bool = False
 
 
-def reason(check: str, result: CheckResult, allowed: str) -> str:
+def reason(check: str, result: CheckResult, allowed: str, *, replace: bool = False) -> str:
     """Return the reason of a drain. Slurm takes no quotes and no line breaks in it."""
     value = re.sub(r"[^ -!#-&(-~]", "?", result.value)
-    return f"health {check}: {value}, allowed {allowed}"
+    return f"health {check}: {value}{f' {REPLACE}' if replace else ''}, allowed {allowed}"
 
 
 def check_of(node: NodeState) -> str | None:

@@ -112,7 +112,7 @@ def test_a_new_pod_without_memory_ends_the_drain_of_the_pod_before_it(gpus: Node
 
 @pytest.mark.parametrize("undrain", ["verify", "never"])
 def test_a_drain_that_needs_a_person_stays_and_the_result_says_what_is_needed(gpus: Node, undrain: str) -> None:
-    gpus.checks["gpu_count"] |= {"undrain": undrain, "action": "drain_and_replace"}
+    gpus.checks["gpu_count"] |= {"undrain": undrain}
     gpus.smi(query("h100-550", count=7))
     gpus.round()
     gpus.round()
@@ -121,8 +121,20 @@ def test_a_drain_that_needs_a_person_stays_and_the_result_says_what_is_needed(gp
         gpus.round()
 
     assert gpus.slurm.reason == "health gpu_count: 7, allowed 8"
-    assert gpus.result["held"]["replace"] is True
+    assert gpus.result["held"]["replace"] is False
     assert gpus.result["held"]["to_verify"] is (undrain == "verify")
+
+
+def test_a_check_that_asks_for_another_machine_writes_so_into_the_reason_and_ends_its_own_drain(gpus: Node) -> None:
+    gpus.checks["gpu_count"] |= {"action": "drain_and_replace"}
+    gpus.smi(query("h100-550", count=7))
+    gpus.round()
+    gpus.round()
+    assert gpus.slurm.reason == "health gpu_count: 7 (replace the machine), allowed 8"
+    assert gpus.result["held"]["replace"] is True
+
+    gpus.smi(query("h100-550"))
+    assert names([*gpus.round(), *gpus.round(), *gpus.round()]) == ["passed", "undrained"]
 
 
 def test_a_check_that_logs_drains_nothing(gpus: Node) -> None:
@@ -450,6 +462,8 @@ def test_a_new_pod_does_not_bring_back_a_node_whose_port_is_as_bad_as_before(
 def test_ports_are_read_from_reasons_with_more_of_them_than_are_named() -> None:
     lost = "health network_port_lost: down: mlx5_0/1, mlx5_1/1, mlx5_2/1 and 5 more, allowed none"
     assert ports_before(lost) == {"mlx5_0/1": 0, "mlx5_1/1": 0, "mlx5_2/1": 0}
+    replaced = "health network_port_lost: down: mlx5_0/1, mlx5_1/1 (replace the machine), allowed none"
+    assert ports_before(replaced) == {"mlx5_0/1": 0, "mlx5_1/1": 0}
     slower = "health network_rate: lower than before: mlx5_0/1 200 Gb/s, mlx5_3/1 2.5 Gb/s, allowed 0 Gb/s"
     assert ports_before(slower) == {"mlx5_0/1": 201, "mlx5_3/1": 3.5}
     assert ports_before("health network_rate: 100 Gb/s on mlx5_0/1, allowed 400 Gb/s") == {}
