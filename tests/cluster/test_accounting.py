@@ -30,6 +30,7 @@ ACCOUNTING = {
     "database": {"own": {"pod_resources": SMALL, "storage": {"size_gib": 1}}},
     "slurmdbd": {"pod_resources": SMALL},
     "dump": {"keep": 1, "storage": {"size_gib": 1}, "pod_resources": SMALL},
+    "store": ["job_script", "job_env"],
 }
 USERS = [
     {"name": "alice", "uid": 2001, "shell": "/bin/sh"},
@@ -112,6 +113,17 @@ def test_a_job_is_in_sacct_with_its_user_account_resources_and_exit_code(slurm: 
     assert {"UserId=alice(2001)", "JobState=FAILED", "ExitCode=3:0"} <= set(line.split())
 
 
+def test_the_script_and_the_environment_of_a_job_are_in_its_record(slurm: Accounted) -> None:
+    job = slurm.submit("echo recorded", options="--output=/dev/null --export=ALL,GREETING=hello")
+    slurm.wait_for_record(job, "user")
+
+    def stored(option: str) -> list[str]:
+        return slurm.ssh(f"sacct --jobs={job} {option}").stdout.splitlines()
+
+    wait_until(lambda: "echo recorded" in stored("--batch-script"), what="sacct has the script")
+    wait_until(lambda: "GREETING=hello" in stored("--env-vars"), what="sacct has the environment")
+
+
 def test_a_job_from_before_runs_on_and_gets_its_record(slurm: Accounted) -> None:
     assert slurm.state_of_running == "RUNNING"
     assert slurm.wait_for_record(slurm.running, "user", state="CANCELLED by 2001") == ["alice"]
@@ -169,9 +181,11 @@ def test_priorities_are_those_of_the_page(slurm: Accounted) -> None:
     urgent = slurm.submit("true", options="--partition=urgent --qos=urgent --nodes=2 --exclusive", user="bob")
     assert slurm.wait_for_record(urgent, "account", "qos") == ["biology", "urgent"]
     wait_until(lambda: slurm.job(first)["Restarts"] == "1", what="the first job was requeued")
-    # Whoever has the larger share and used less of it goes first.
-    shares = slurm.ssh("sshare --all --noheader --parsable2 --format=account,user,normshares").stdout.splitlines()
-    assert "physics|alice|" in "\n".join(shares)
+    # The shares of both accounts are those that were set.
+    rows = slurm.ssh("sshare --all --noheader --parsable2 --format=account,user,normshares").stdout.splitlines()
+    shares = {(account.strip(), user): float(share) for account, user, share in (row.split("|") for row in rows)}
+    assert shares["physics", ""] / shares["biology", ""] == pytest.approx(70 / 30, rel=0.01)
+    assert shares["physics", "alice"] == 1
     slurm.ssh(f"scancel {first} {second}")
     wait_until(lambda: "RUNNING" not in slurm.job(first)["JobState"], what="the nodes are free")
     slurm.sacctmgr("modify", "account", "physics", "set", "GrpJobs=-1")
@@ -187,12 +201,20 @@ def test_slurmdbd_sums_the_usage_of_users(slurm: Accounted) -> None:
         f"time_{what} = {hour} - 100 + time_{what} - time_start" for what in ("submit", "eligible", "end")
     )
     sql(slurm, f"UPDATE {cluster}_job_table` SET {earlier}, time_start = {hour} - 100 WHERE id_job = {job}")  # noqa: S608
+    # sreport answers for hours alone in which the cluster was registered.
+    registered = "node_name = '' AND time_end = 0"
+    sql(slurm, f"UPDATE {cluster}_event_table` SET time_start = {hour - 3600} WHERE {registered}")  # noqa: S608
     slurm.sacctmgr("rollup", _time(hour - 3600), _time(hour))
 
     owners = f"{cluster}_assoc_usage_hour_table` u JOIN {cluster}_assoc_table` a ON u.id = a.id_assoc"
     alices = f"a.user = 'alice' AND u.id_tres = 1 AND u.time_start = {hour - 3600}"
     cpu_seconds = sql(slurm, f"SELECT alloc_secs FROM {owners} WHERE {alices}")  # noqa: S608
     assert 2 <= int(cpu_seconds) < 100
+    period = [f"start={_time(hour - 3600)}", f"end={_time(hour)}"]
+    report = ["cluster", "AccountUtilizationByUser", *period, "users=alice", "format=account,login,used"]
+    options = ["--noheader", "--parsable2", "-t", "Seconds"]
+    reported = slurm.exec("accounting-0", "slurmdbd", "sreport", *options, *report)
+    assert reported.split() == [f"physics|alice|{cpu_seconds.strip()}"]
 
 
 def _time(seconds: int) -> str:

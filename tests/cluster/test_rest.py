@@ -1,32 +1,62 @@
-"""The REST API on a cluster: real slurmrestd behind its proxy, asked from pods' addresses."""
+"""The REST API on a cluster with accounting: real slurmrestd behind its proxy, asked from pods' addresses."""
 
 import base64
 import hashlib
 import hmac
 import json
+import os
+import re
 import secrets
 import socket
+import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from soperator_pulumi.spec.rest import RestLimitsSpec
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, bring_images, unique
+from tests.cluster.slurm import SMALL, VERSION, Slurm, a_cluster, bring_images, unique
+from tests.cluster.strangers import a_stranger, reached
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
+from tools import paths
 
 pytestmark = pytest.mark.cluster
 
 PORT = 6820
 API = "/slurm/v0.0.42"
+RECORDS = "/slurmdb/v0.0.42"
 LIMIT = RestLimitsSpec().connections_per_client
+REQUESTS = RestLimitsSpec().requests_per_client
+REQUEST_SECONDS = 5
+"""Time for a whole request, shorter than by default: a test waits for it."""
+
+ACCOUNTING = {
+    "database": {"own": {"pod_resources": SMALL, "storage": {"size_gib": 1}}},
+    "slurmdbd": {"pod_resources": SMALL},
+}
+DAEMONS = [("rest-0", PORT), ("accounting-0", 6819), ("database-0", 3306)]
+
+_PAGE = (paths.ROOT / "docs" / "rest.md").read_text()
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)
+"""The program on the page about the REST API."""
+(_ROW,) = re.findall(rf"^\| {re.escape(VERSION)} \| (.*) \|$", _PAGE, re.MULTILINE)
+VERSIONS = re.findall(r"v0\.0\.\d+", _ROW)
+"""Versions of the API that the page lists for this Slurm."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +122,33 @@ class Rested(Slurm):
 
     job_of_before: dict[str, str]
     """A job that ran before there was a REST API, as it was once there was one."""
+    reached_by_login: set[str]
+    """Ports of `DAEMONS` that a login node reached while the API was closed."""
+    reached_by_stranger: set[str]
+    """Ports of `DAEMONS` that a pod of another namespace reached then."""
 
 
 @pytest.fixture(scope="module")
 def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rested]:
-    """A cluster with the REST API, open to this machine."""
+    """A cluster with accounting that gets the REST API, closed first, then open to this machine."""
     bring_images(kubernetes)
-    slurm = Rested(kubernetes, Path(tmp_path_factory.mktemp("rest")), a_cluster(name=unique("rest")))
+    described = a_cluster(name=unique("rest"), accounting=ACCOUNTING)
+    slurm = Rested(kubernetes, Path(tmp_path_factory.mktemp("rest")), described)
+    login = (slurm.namespace, "login-0", "sshd")
     try:
         slurm.up()
         job = slurm.submit("sleep 600")
         slurm.wait_for_job(job, "RUNNING")
-        slurm.cluster["rest"] = {"pod_resources": SMALL, "allowed_sources": ["0.0.0.0/0"]}
+        slurm.cluster["rest"] = {"pod_resources": SMALL, "limits": {"request_seconds": REQUEST_SECONDS}}
         slurm.up()
         slurm.job_of_before = slurm.job(job)
         slurm.ssh(f"scancel {job}")
+        with a_stranger(slurm) as stranger:
+            slurm.reached_by_stranger = reached(slurm, stranger, DAEMONS)
+        slurm.reached_by_login = reached(slurm, login, DAEMONS)
+        slurm.cluster["rest"]["allowed_sources"] = ["0.0.0.0/0"]
+        slurm.up()
+        wait_until(lambda: bool(reached(slurm, login, DAEMONS[:1])), "the REST API is open")
         yield slurm
     finally:
         slurm.destroy()
@@ -138,6 +180,49 @@ def test_a_job_is_submitted_seen_and_cancelled_with_a_token(slurm: Slurm, alice:
     assert (seen["user_name"], seen["job_state"]) == ("alice", ["RUNNING"])
     assert alice.call("DELETE", f"{API}/job/{job}").status == HTTPStatus.OK
     slurm.wait_for_job(job, "CANCELLED")
+
+
+def test_no_pod_reaches_a_closed_api_and_another_namespace_reaches_no_records(slurm: Rested) -> None:
+    assert slurm.reached_by_login == {"accounting-0:6819"}  # or silence would prove nothing
+    assert slurm.reached_by_stranger == set()
+
+
+def test_the_record_of_a_job_is_read_with_a_token_and_not_without(slurm: Slurm, alice: Client) -> None:
+    job = submitted(alice, "exit 0")
+
+    def recorded() -> list[tuple[str, list[str]]]:
+        found = alice.call("GET", f"{RECORDS}/job/{job}").content.get("jobs") or []  # none before slurmdbd has it
+        return [(each["user"], each["state"]["current"]) for each in found]
+
+    wait_until(lambda: recorded() == [("alice", ["COMPLETED"])], "the job is recorded", seen=recorded)
+    every = alice.call("GET", f"{RECORDS}/jobs")
+    assert every.status == HTTPStatus.OK, every.text
+    assert job in [each["job_id"] for each in every.content["jobs"]]
+    assert Client(slurm).call("GET", f"{RECORDS}/jobs").status == HTTPStatus.UNAUTHORIZED
+
+
+def test_each_version_of_the_page_answers(alice: Client) -> None:
+    answers = {version: alice.call("GET", f"/slurm/{version}/ping").status for version in VERSIONS}
+
+    assert answers == dict.fromkeys(VERSIONS, HTTPStatus.OK)
+
+
+def test_the_program_of_the_page_submits_queries_and_cancels_a_job(slurm: Slurm, alice: Client) -> None:
+    before = {job.get("JobId") for job in slurm.jobs()}
+    given = {
+        "no_proxy": "*",
+        "SLURM_JWT": alice.headers["X-SLURM-USER-TOKEN"],
+        "SLURM_REST": f"http://{alice.pod().status.pod_ip}:{PORT}",
+    }
+
+    words = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(words, env={**os.environ, **given}, capture_output=True, text=True, check=False, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search("PENDING|RUNNING", done.stdout)
+    (job,) = (job for job in slurm.jobs() if job["JobId"] not in before)
+    assert job["JobName"] == "second"
+    slurm.wait_for_job(int(job["JobId"]), "CANCELLED")
 
 
 def test_no_token_and_tokens_that_are_not_the_clusters_are_refused(slurm: Slurm, alice: Client) -> None:
@@ -185,6 +270,36 @@ def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(slurm: 
         connection.putheader("Transfer-Encoding", "chunked")
         connection.endheaders()
         assert connection.getresponse().status == HTTPStatus.BAD_REQUEST
+
+
+def test_a_body_that_does_not_arrive_in_time_is_refused(alice: Client) -> None:
+    with closing(alice.connect()) as connection:
+        connection.putrequest("POST", f"{API}/job/submit")
+        connection.putheader("Content-Length", "10")
+        connection.endheaders(b"{")
+        assert connection.getresponse().status == HTTPStatus.REQUEST_TIMEOUT
+
+
+def test_too_many_requests_of_one_client_are_refused_and_harm_nobody_else(slurm: Slurm, alice: Client) -> None:
+    """They come from a worker's address, which no other test calls from. The proxy itself answers each of them."""
+    program = f"""
+import http.client, sys
+for number in range(10 * {REQUESTS}):
+    connection = http.client.HTTPConnection(sys.argv[1], {PORT}, timeout=30)
+    connection.putrequest("GET", "/")
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.endheaders()
+    status = connection.getresponse().status
+    connection.close()
+    if status != {int(HTTPStatus.BAD_REQUEST)}:
+        break
+print(number, status)
+"""
+    number, status = slurm.exec("cpu-1", "slurmd", "python3", "-c", program, alice.pod().status.pod_ip).split()
+
+    assert int(status) == HTTPStatus.TOO_MANY_REQUESTS
+    assert int(number) >= REQUESTS
+    assert alice.get("/ping").status == HTTPStatus.OK
 
 
 def test_slow_and_many_connections_of_one_client_harm_nobody_else(slurm: Slurm, alice: Client) -> None:
@@ -243,3 +358,43 @@ def test_another_version_of_the_key_ends_tokens_and_no_job(slurm: Slurm, alice: 
     anew = with_token(slurm, token(slurm))
     assert anew.get(f"/job/{job}").content["jobs"][0]["job_state"] == ["RUNNING"]
     assert anew.call("DELETE", f"{API}/job/{job}").status == HTTPStatus.OK
+
+
+def a_certificate() -> dict[str, bytes]:
+    """Return the files of a Secret of the type kubernetes.io/tls, signed by its own key."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rest")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    return {
+        "tls.crt": certificate.public_bytes(Encoding.PEM),
+        "tls.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    }
+
+
+def test_with_a_certificate_the_api_answers_over_tls_alone(slurm: Slurm, alice: Client) -> None:
+    files = a_certificate()
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    secret = {"metadata": {"name": "certificate"}, "type": "kubernetes.io/tls", "data": data}
+    slurm.api.create_namespaced_secret(slurm.namespace, secret)
+    slurm.cluster["rest"]["tls"] = {"secret": "certificate"}
+    try:
+        slurm.up()
+        trusting = ssl.create_default_context(cadata=files["tls.crt"].decode())
+        trusting.check_hostname = False  # the pod's address is not known before
+        with closing(HTTPSConnection(alice.pod().status.pod_ip, PORT, timeout=60, context=trusting)) as connection:
+            connection.request("GET", f"{API}/ping", headers=alice.headers)
+            assert connection.getresponse().status == HTTPStatus.OK
+        with pytest.raises((HTTPException, ConnectionError)):
+            alice.get("/ping")
+    finally:
+        del slurm.cluster["rest"]["tls"]
+        slurm.up()
