@@ -181,8 +181,16 @@ OWNED_PARAMETERS = _reasons(
         """,
         "is ours: set node_sets[].gpus": "GresTypes",
         "is not supported yet: it needs a file of its own beside slurm.conf": """
-        BurstBufferType JobContainerType NamespaceType NodeFeaturesPlugins TopologyPlugin
+        BurstBufferType NodeFeaturesPlugins TopologyPlugin
         """,
+        (
+            "is not supported yet: it needs a file of its own beside slurm.conf, and job_container/tmpfs of 24.11.5 "
+            "ended in a container with ns base mount failed: Invalid argument (measured)"
+        ): "JobContainerType",
+        (
+            "is not supported yet: it needs a file of its own beside slurm.conf, and no namespace plugin of 26.05 has "
+            "been tried in a container"
+        ): "NamespaceType",
         _POWER: """
         PowerAction ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts
         SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout
