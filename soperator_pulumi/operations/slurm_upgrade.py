@@ -15,8 +15,7 @@ from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_pa
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import MachineClock, Report
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.rest_conf import API_VERSIONS
-from soperator_pulumi.spec.slurm_parameters import VERSIONS
+from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS
 
 VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
 """Annotation of StatefulSets with the version of Slurm in their pods. One without it has the oldest."""

@@ -1,19 +1,11 @@
 """Files of the REST API: the slurm.conf of slurmrestd, and the configuration of the proxy before it."""
 
-from collections.abc import Mapping
-
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.client_conf import client_slurm_conf
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.slurmdbd_conf import accounting_lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.rest import RestLimitsSpec, RestSpec
-
-API_VERSIONS: Mapping[str, tuple[str, ...]] = {
-    "24.11": ("v0.0.40", "v0.0.41", "v0.0.42"),
-    "26.05": ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
-}
-"""Versions of the API that slurmrestd answers, by that of Slurm (measured)."""
 
 _HEADER_KIB = 64
 """Room for the headers of a request beside its body. A token has less than 1 KiB."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soperator_pulumi.render.rest_conf import API_VERSIONS
 from soperator_pulumi.render.slurm_conf import MPI, slurm_conf
 from soperator_pulumi.spec.slurm_parameters import (
+    API_VERSIONS,
     OWNED_PARAMETERS,
     OWNED_PARTITION_OPTIONS,
     PARAMETERS,
