@@ -31,10 +31,9 @@ from soperator_pulumi.cluster.scope import FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import AfterSync, Associations, DatabaseAccount, PodsReady, Reader, SecretFiles
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf
+from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf, tracks_wckeys
 from soperator_pulumi.spec.accounting import AccountingSpec, UnknownUsers
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.rest import RestSpec
 
 ACCOUNTING = "accounting"
 """Component and StatefulSet of slurmdbd."""
@@ -126,7 +125,7 @@ class Accounting(pulumi.ComponentResource):
             labels=own.object_labels(),
             annotations=own.annotations,
             files={
-                "slurmdbd.conf": _slurmdbd_conf(accounting, password.value, parts.spec.rest),
+                "slurmdbd.conf": _slurmdbd_conf(parts.spec, accounting, password.value),
                 "slurm.conf": client_conf(parts.spec),
             },
             readers=[Reader(component=ACCOUNTING, container="slurmdbd")],
@@ -198,18 +197,16 @@ def _recorded_users(spec: ClusterSpec, accounting: AccountingSpec) -> dict[str, 
     return {**users, **({layout.HEALTH_USER: default} if spec.health.long_checks else {})}
 
 
-def _slurmdbd_conf(
-    accounting: AccountingSpec, password: pulumi.Output[str], rest: RestSpec | None
-) -> pulumi.Output[str]:
+def _slurmdbd_conf(spec: ClusterSpec, accounting: AccountingSpec, password: pulumi.Output[str]) -> pulumi.Output[str]:
     """Return slurmdbd.conf, once the host of a database elsewhere is known as well."""
-    external = accounting.database.external
+    external, wckeys = accounting.database.external, tracks_wckeys(spec)
     if external is None:
-        return password.apply(lambda text: slurmdbd_conf(accounting, text, rest))
+        return password.apply(lambda text: slurmdbd_conf(accounting, text, spec.rest, wckeys=wckeys))
 
     def text(known: Sequence[str]) -> str:
         host, found = known
         there = accounting.database.model_copy(update={"external": external.model_copy(update={"host": host})})
-        return slurmdbd_conf(accounting.model_copy(update={"database": there}), found, rest)
+        return slurmdbd_conf(accounting.model_copy(update={"database": there}), found, spec.rest, wckeys=wckeys)
 
     return pulumi.Output.all(external.host, password).apply(text)
 

@@ -29,7 +29,7 @@ from soperator_pulumi.cluster.containers import INIT, asks, hardened, merged_use
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
-from soperator_pulumi.cluster.slurm_releases import version_of_spec
+from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.rest_conf import proxy_conf, proxy_memory_mib, rest_slurm_conf
@@ -85,7 +85,7 @@ class RestApi(pulumi.ComponentResource):
         self.stateful_set = StatefulSet(
             name,
             # Pulumi does not wait, `ready` does.
-            metadata=own.metadata(REST, REST, annotations=NOT_AWAITED),
+            metadata=own.metadata(REST, REST, annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
             spec=StatefulSetSpecArgs(
                 service_name=NODES_SERVICE,
                 replicas=rest.replicas,

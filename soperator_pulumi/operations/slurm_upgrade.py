@@ -2,7 +2,7 @@
 
 Daemons talk to daemons and clients of the three releases before, never to later ones, and slurmctld and slurmdbd
 convert their state at their first start (Slurm's upgrade guide; release notes of 26.05). So slurmdbd comes first, then
-slurmctld, slurmd, and the clients of the login nodes.
+slurmctld, slurmrestd beside slurmd, and the clients of the login nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_pa
 from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import MachineClock, Report
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec.slurm_parameters import VERSIONS
+from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS
 
 VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
 """Annotation of StatefulSets with the version of Slurm in their pods. One without it has the oldest."""
@@ -29,7 +29,7 @@ FIRST_POD_SECONDS = 120
 OTHER_VERSION = 78
 """Exit code of a container whose image has another version than the spec (`images/version/require-version`)."""
 
-_ACCOUNTING, _CONTROLLER, _LOGIN, _DATABASE = "accounting", "controller", "login", "database"
+_ACCOUNTING, _CONTROLLER, _REST, _LOGIN, _DATABASE = "accounting", "controller", "rest", "login", "database"
 _KEEPS_STATE = {_ACCOUNTING: "slurmdbd", _CONTROLLER: "slurmctld"}
 """StatefulSets of daemons that convert what they have stored, with their containers."""
 
@@ -61,7 +61,7 @@ class SlurmUpgrade:
     def versions(self) -> dict[str, str]:
         """Return the version of each StatefulSet of the cluster with Slurm in it."""
         found = self.kube.find(stateful_sets_path(self.namespace), self.selector)
-        with_slurm = [each for each in found if _component(each) in {*_KEEPS_STATE, _LOGIN, "worker"}]
+        with_slurm = [each for each in found if _component(each) in {*_KEEPS_STATE, _REST, _LOGIN, "worker"}]
         return {each["metadata"]["name"]: _version(each) for each in with_slurm}
 
     def behind(self) -> list[str]:
@@ -103,13 +103,17 @@ class SlurmUpgrade:
         oldest = min((versions[name] for name in behind), key=_rank)
         how = "continues" if len(behind) < len(versions) else "begins"
         yield f"{self.cluster}: the upgrade of Slurm {oldest} to {self.version} {how}. Jobs run on. In this order:"
-        workers = sorted(behind - {_ACCOUNTING, _CONTROLLER, _LOGIN})
+        workers = sorted(behind - {_ACCOUNTING, _CONTROLLER, _REST, _LOGIN})
         if _ACCOUNTING in behind:
             if self._has_database():
                 yield f"  a dump of the database to {self._dump_place()}"
+            else:
+                yield "  no dump: the database is none of the cluster's own. Dump it yourself, before you run `up`"
             yield "  slurmdbd, which converts its tables; records of jobs arrive after it"
         if _CONTROLLER in behind:
             yield "  slurmctld; until it answers, commands of users wait"
+        if _REST in behind:
+            yield f"  slurmrestd; from then on its API has the versions {', '.join(API_VERSIONS[self.version])} alone"
         if workers:
             yield f"  slurmd of {', '.join(workers)}, drained in waves as rolling_update says"
         if _LOGIN in behind:

@@ -7,7 +7,7 @@ from soperator_pulumi.render.gres import tracked_gres
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.passwords import quoted_password
 from soperator_pulumi.render.tokens import token_lines
-from soperator_pulumi.spec.accounting import AccountingSpec
+from soperator_pulumi.spec.accounting import AccountingSpec, Enforce
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.rest import RestSpec
 
@@ -27,6 +27,17 @@ QUEUED_MESSAGES = 100_000
 some 100 MB. Beyond, slurmctld discards the starts of jobs and steps first (MaxDBDMsgs in slurm.conf(5))."""
 
 
+def tracks_wckeys(spec: ClusterSpec) -> bool:
+    """Return True where jobs have workload characterization keys.
+
+    slurmdbd sums usage by them only with TrackWCKey of its own (slurmdbd.conf(5)).
+    """
+    if spec.accounting is None:
+        return False
+    asked = spec.slurm.extra.get("TrackWCKey", "no").lower() in {"yes", "true", "up", "1"}
+    return asked or Enforce.WCKEYS in spec.accounting.enforce
+
+
 def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
     """Return the parameters of slurm.conf for accounting."""
     accounting = spec.accounting
@@ -39,12 +50,22 @@ def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
         "AccountingStorageTRES": ",".join(f"gres/{each}" for each in tracked_gres(spec)),
         "AccountingStorageEnforce": ",".join(accounting.enforce),
         "AccountingStoreFlags": ",".join(accounting.store),
+        "TrackWCKey": "yes" if tracks_wckeys(spec) and "TrackWCKey" not in spec.slurm.extra else "",
     }
     return {name: value for name, value in settings.items() if value}
 
 
-def slurmdbd_conf(accounting: AccountingSpec, password: str, rest: RestSpec | None = None) -> str:
-    """Return slurmdbd.conf, which is secret as it holds the database's password."""
+def slurmdbd_conf(
+    accounting: AccountingSpec, password: str, rest: RestSpec | None = None, *, wckeys: bool = False
+) -> str:
+    """Return slurmdbd.conf, which is secret as it holds the database's password.
+
+    Args:
+        accounting: Accounting of the spec.
+        password: Password of the database.
+        rest: The REST API of the spec.
+        wckeys: True where jobs have workload characterization keys.
+    """
     external = accounting.database.external
     settings = {
         "AuthType": "auth/munge",
@@ -56,6 +77,7 @@ def slurmdbd_conf(accounting: AccountingSpec, password: str, rest: RestSpec | No
         # Without it, sacctmgr records Bob as bob, and slurmctld never finds Bob's associations (slurmdbd.conf(5)).
         "Parameters": "PreserveCaseUser",
         "PidFile": f"{layout.SLURMDBD_DIR}/slurmdbd.pid",
+        **({"TrackWCKey": "yes"} if wckeys else {}),
         "StorageType": "accounting_storage/mysql",
         "StorageHost": _host(accounting),
         "StoragePort": str(external.port if external else layout.DATABASE_PORT),

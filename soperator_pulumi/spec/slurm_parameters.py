@@ -103,6 +103,12 @@ PARTITION_OPTIONS = (
 VERSIONS = ("24.11", "26.05")
 """Versions of Slurm, the oldest first."""
 
+API_VERSIONS: Mapping[str, tuple[str, ...]] = {
+    "24.11": ("v0.0.40", "v0.0.41", "v0.0.42"),
+    "26.05": ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
+}
+"""Versions of the API that slurmrestd answers, by that of Slurm (measured)."""
+
 _ONLY_IN = {
     **dict.fromkeys((*_SINCE_26_05, *_PARTITION_OPTIONS_SINCE_26_05), "26.05"),
     **dict.fromkeys(_UNTIL_24_11, "24.11"),
@@ -181,8 +187,16 @@ OWNED_PARAMETERS = _reasons(
         """,
         "is ours: set node_sets[].gpus": "GresTypes",
         "is not supported yet: it needs a file of its own beside slurm.conf": """
-        BurstBufferType JobContainerType NamespaceType NodeFeaturesPlugins TopologyPlugin
+        BurstBufferType NodeFeaturesPlugins TopologyPlugin
         """,
+        (
+            "is not supported yet: it needs a file of its own beside slurm.conf, and job_container/tmpfs of 24.11.5 "
+            "ended in a container with ns base mount failed: Invalid argument (measured)"
+        ): "JobContainerType",
+        (
+            "is not supported yet: it needs a file of its own beside slurm.conf, and no namespace plugin of 26.05 has "
+            "been tried in a container"
+        ): "NamespaceType",
         _POWER: """
         PowerAction ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts
         SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout

@@ -10,6 +10,7 @@ import yaml
 
 from soperator_pulumi.render.slurm_conf import MPI, slurm_conf
 from soperator_pulumi.spec.slurm_parameters import (
+    API_VERSIONS,
     OWNED_PARAMETERS,
     OWNED_PARTITION_OPTIONS,
     PARAMETERS,
@@ -46,6 +47,18 @@ def test_the_plugin_for_pmix_is_the_default_of_mpi_where_the_spec_says_so() -> N
 
 def test_the_plugin_of_mpi_is_the_one_of_the_page() -> None:
     assert re.search(rf"\| `MpiDefault` \| `{MPI['24.11']}` \| `{MPI['26.05']}`", PAGE)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_versions_of_the_rest_api_are_those_of_both_pages(version: str) -> None:
+    found = API_VERSIONS[version]
+    assert f"| {version} | {', '.join(f'`{each}`' for each in found)} |" in (paths.ROOT / "docs/rest.md").read_text()
+    assert re.search(rf"\| data formats of slurmrestd \|(.*\|)? {', '.join(found)} \|", PAGE)
+
+
+def test_the_upgrade_names_the_versions_of_the_rest_api_that_end() -> None:
+    ended = [f"`{each}`" for each in API_VERSIONS["24.11"] if each not in API_VERSIONS["26.05"]]
+    assert f"slurmrestd 26.05 refuses {' and '.join(ended)}" in PAGE
 
 
 def test_there_are_images_for_every_version() -> None:

@@ -40,6 +40,11 @@ def test_what_has_a_password_in_it_is_encrypted_in_the_state(deployment: Deploym
         assert "password_hash" in account.request.additionalSecretOutputs
 
 
+def test_slurmdbd_tracks_wckeys_that_slurmctld_enforces() -> None:
+    files = a_deployment(accounting={"enforce": ["wckeys"]}).one("hpc-accounting-slurmdbd-config", "SecretFiles")
+    assert "TrackWCKey=yes" in files.inputs["files"].value["slurmdbd.conf"].splitlines()
+
+
 def test_one_dump_runs_at_a_time(deployment: Deployment) -> None:
     spec = deployment.one("hpc-accounting-dump", "CronJob").inputs["spec"]
     assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("@daily", "Etc/UTC", "Forbid")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi import SlurmCluster
+from soperator_pulumi.lifecycle import VERSION_ANNOTATION
 from soperator_pulumi.render import layout
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import a_spec, provided
@@ -50,6 +51,14 @@ def test_the_pods_of_a_new_cluster_start_at_the_same_time(later: str) -> None:
 
     assert "hpc-slurm-version" in found
     assert not {"hpc-controller-ready", "hpc-cpu-ready"} & found
+
+
+@pytest.mark.parametrize("name", ["accounting", "controller", "rest", "cpu", "login"])
+def test_a_part_with_slurm_in_it_is_marked_with_its_version(name: str) -> None:
+    deployment = deploy(lambda: SlurmCluster("hpc", a_spec(accounting={}, rest={})), outputs=provided)
+    annotations = deployment.one(f"hpc-{name}", "StatefulSet").inputs["metadata"]["annotations"]
+
+    assert annotations[VERSION_ANNOTATION] == "24.11"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from soperator_pulumi.testing import Deployment, deploy
 from stacks import program
 from tools import paths
 from tools.engine import Target, project
+from tools.images import references
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 
@@ -25,6 +27,20 @@ def images(deployment: Deployment) -> set[str]:
     sets = deployment.resources("StatefulSet") + deployment.resources(":Job")
     pods = [each.inputs["spec"]["template"]["spec"] for each in sets]
     return {each["image"] for pod in pods for key in ("containers", "initContainers") for each in pod.get(key, [])}
+
+
+def test_the_defaults_of_the_stacks_name_every_image_that_make_images_prints() -> None:
+    defaults = yaml.safe_load((paths.ROOT / "Pulumi.yaml").read_text())["config"]["soperator:defaults"]["default"]
+
+    assert {*defaults["images"]} == {*references("registry.example.com/soperator")} - {"jail"}
+
+
+@pytest.mark.parametrize("stack", ["staging", "prod"])
+def test_programs_of_the_portal_submit_jobs_over_an_encrypted_api(stack: str) -> None:
+    api = deployed(stack).one(f"{name_of(stack)}-rest", "StatefulSet").inputs["spec"]["template"]["spec"]
+
+    assert "registry.example.com/soperator/rest:24.11-3" in {each["image"] for each in api["containers"]}
+    assert "rest-certificate" in {each["secret"]["secretName"] for each in api["volumes"] if "secret" in each}
 
 
 def test_the_local_stack_takes_images_and_key_of_this_machine_and_no_default(

@@ -99,6 +99,24 @@ STEPS = ["dump of the database", "slurmdbd,", "slurmctld;", "slurmd of", "login 
 """Steps of an upgrade, by words of the preview's lines, in Slurm's order."""
 
 
+def test_slurmrestd_follows_slurmctld_and_the_versions_of_its_api_that_are_left_are_named() -> None:
+    world = a_world()
+    world.objects[f"{STATEFUL_SETS}/rest"] = a_stateful_set("rest", "rest", "24.11")
+    lines = "\n".join(upgrade(world).steps())
+
+    words = ["slurmctld;", "slurmrestd;", "slurmd of cpu,"]
+    assert sorted(words, key=lines.index) == words
+    assert "its API has the versions v0.0.42, v0.0.43, v0.0.44, v0.0.45 alone" in lines
+    assert "slurmrestd" not in "\n".join(upgrade(a_world()).steps())
+
+
+def test_the_steps_say_that_a_database_elsewhere_is_not_dumped() -> None:
+    elsewhere = "\n".join(upgrade(a_world(database=False)).steps())
+
+    assert elsewhere.index("no dump: the database is none of the cluster's own") < elsewhere.index("slurmdbd,")
+    assert "no dump" not in "\n".join(upgrade(a_world()).steps())
+
+
 @pytest.mark.parametrize("done", range(len(PARTS) + 1))
 def test_an_upgrade_killed_after_any_step_continues_with_those_after_it(done: int) -> None:
     world = a_world(dict.fromkeys([*PARTS][:done], "26.05"))

@@ -1,11 +1,13 @@
 """slurmdbd.conf, the slurm.conf of its pod, and MariaDB's settings."""
 
+from typing import Any
+
 import pytest
 
 from soperator_pulumi.render.change_impact import parse_conf
 from soperator_pulumi.render.mariadb_settings import mariadb_settings, my_cnf
 from soperator_pulumi.render.slurm_conf import slurm_conf
-from soperator_pulumi.render.slurmdbd_conf import slurmdbd_conf
+from soperator_pulumi.render.slurmdbd_conf import slurmdbd_conf, tracks_wckeys
 from soperator_pulumi.spec.accounting import AccountingSpec
 from tests.strategies import a_spec
 
@@ -65,6 +67,28 @@ def test_gpus_are_recorded_by_type_beside_their_sum() -> None:
     node_sets = [{"name": f"n{i}", "cpus": 8, "memory_gib": 8, "gpus": each} for i, each in enumerate(gpus)]
     found = parse_conf(slurm_conf(a_spec(node_sets=node_sets))).parameters["AccountingStorageTRES"]
     assert found == "gres/gpu,gres/gpu:1g.10gb,gres/gpu:h100,gres/shard"
+
+
+@pytest.mark.parametrize(
+    ("changes", "tracked"),
+    [
+        ({}, False),
+        ({"accounting": {"enforce": ["wckeys"]}}, True),
+        ({"slurm": {"extra": {"TrackWCKey": True}}}, True),
+        ({"slurm": {"extra": {"TrackWCKey": False}}}, False),
+        ({"accounting": "none", "slurm": {"extra": {"TrackWCKey": True}}}, False),
+    ],
+)
+def test_slurmdbd_tracks_wckeys_where_jobs_have_them(changes: dict[str, Any], *, tracked: bool) -> None:
+    spec = a_spec(**changes)
+    found = pairs(slurmdbd_conf(AccountingSpec(), "hunter2", wckeys=tracks_wckeys(spec)))
+    assert found.get("TrackWCKey") == ("yes" if tracked else None)
+
+
+@pytest.mark.parametrize("extra", [{}, {"TrackWCKey": True}])
+def test_slurm_conf_tracks_wckeys_that_are_enforced_in_one_line(extra: dict[str, bool]) -> None:
+    text = slurm_conf(a_spec(accounting={"enforce": ["wckeys"]}, slurm={"extra": extra}))
+    assert [line.lower() for line in text.splitlines() if line.startswith("TrackWCKey")] == ["trackwckey=yes"]
 
 
 def test_without_accounting_slurm_conf_names_nothing_that_needs_it() -> None:
