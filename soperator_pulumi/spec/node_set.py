@@ -30,10 +30,15 @@ MAX_NAME = 52
 """Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
 
 RESERVED = {
+    "accounting": "slurmdbd's pod has this name",
+    "accounting-database": "the pods of mariadb-operator have this name",
     "admin": "the admin shell's pod has this name",
     "controller": "the controller's pods have this name",
+    "database": "the database's pod has this name",
     "login": "the login pods have this name",
+    "metrics": "the exporter's pod has this name",
     "nodes": "the Service of all Slurm pods has this name",
+    "rest": "the REST API's pods have this name",
     "all": "Slurm takes it for every node of the cluster",
 }
 
@@ -157,8 +162,8 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
         )
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
-    if re.fullmatch(r"(admin|controller|login)-\d+", name):
-        yield Problem(path, f'got "{name}", which is the name of a {name.partition("-")[0]} pod. Choose another name.')
+    if re.fullmatch(r"(accounting|accounting-database|admin|controller|database|login|metrics|rest)-\d+", name):
+        yield Problem(path, f'got "{name}", which is the name of a {name.rpartition("-")[0]} pod. Choose another name.')
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:

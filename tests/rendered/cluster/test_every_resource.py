@@ -5,6 +5,7 @@ import pytest
 from soperator_pulumi import SlurmCluster
 from soperator_pulumi.cluster import InvalidClusterError
 from soperator_pulumi.lifecycle import OWNER_LABEL
+from soperator_pulumi.spec.node_set import RESERVED
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 from tests.rendered.cluster.clusters import (
     PODS,
@@ -219,3 +220,10 @@ def test_every_pod_finds_the_others_by_their_short_names(deployment: Deployment,
 def test_pods_search_the_domain_of_their_kubernetes_cluster() -> None:
     pod = pod_of(a_deployment(cluster_domain="k8s.example"), "hpc-cpu")
     assert pod["dnsConfig"] == {"searches": ["nodes.hpc.svc.k8s.example"]}
+
+
+def test_no_node_set_may_have_the_name_of_a_stateful_set_of_the_clusters_own() -> None:
+    whole = a_deployment(accounting={}, rest={}, metrics={})
+    own = {each.inputs["metadata"]["name"] for each in whole.resources(":StatefulSet")} - {"cpu"}
+    assert {"accounting", "database", "metrics", "rest"} <= own
+    assert own <= RESERVED.keys()
