@@ -50,5 +50,6 @@ def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str
         check = node.checks[name]
         result = CHECKS[name].judge(check.limit or 0, readings)
         if result and not result.passed:
-            return GpuUse(f"{name}: {result.value}, allowed {check.allowed}", reason(name, result, check.allowed))
+            words = f"{name}: {result.value}, allowed {check.allowed}"
+            return GpuUse(words, reason(name, result, check.allowed, replace=check.replaces))
     return None

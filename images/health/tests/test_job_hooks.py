@@ -383,6 +383,17 @@ def test_use_of_the_jobs_gpus_is_found_with_a_reason_that_the_quick_check_ends(
     assert check_of(NodeState("IDLE+DRAIN", found.reason)) == reason.split()[1].strip(":")
 
 
+def test_a_drain_before_a_job_asks_for_another_machine_where_the_quick_check_does(tmp_path: Path) -> None:
+    settings, root = gpu_node(tmp_path, 1, PROCESS)
+    file = tmp_path / "gpu.json"
+    file.write_text(file.read_text().replace('"action": "drain"', '"action": "drain_and_replace"'))
+
+    found = gpus_in_use.finding(JOB, 20, settings, root)
+
+    assert found is not None
+    assert found.reason == "health gpu_processes: 1 on GPU 1 (replace the machine), allowed 0"
+
+
 def test_gpus_of_other_jobs_are_left_out(tmp_path: Path) -> None:
     assert gpus_in_use.finding(JOB, 20, *gpu_node(tmp_path, 2, PROCESS)) is None
 

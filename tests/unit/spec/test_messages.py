@@ -40,7 +40,7 @@ def with_drain(**drain: object) -> Data:
         ({"node_sets": [{"name": "admin", "cpus": 1, "memory_gib": 1}]}, 'got "admin", which is reserved'),
         (
             {"node_sets": [{"name": "rest-0", "cpus": 1, "memory_gib": 1}]},
-            'got "rest-0", which is the name of a rest pod.',
+            '"rest-0", which is the name of a rest pod.',
         ),
         ({"node_sets": [{"name": "x" * 53, "cpus": 1, "memory_gib": 1}]}, "53 characters long; 52 at most"),
         ({"node_sets": [{"name": "x", "cpus": 1, "memory_gib": 1, "replicas": -1}]}, "whole number of at least 0"),
