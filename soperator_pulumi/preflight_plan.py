@@ -216,7 +216,8 @@ def _mapping(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(str(file), [Problem("", f"{error.strerror}. Name a file that can be read.")]) from None
-    except (UnicodeDecodeError, yaml.YAMLError):
+    # PyYAML raises ValueError for days that no month has, and does not bound the depth.
+    except (ValueError, RecursionError, yaml.YAMLError):
         raise SpecError(str(file), [Problem("", "is not YAML. Name a description or a stack's file.")]) from None
     if not isinstance(content, dict):
         raise SpecError(str(file), [Problem("", "holds no keys. Name a description or a stack's file.")])

@@ -27,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.command == "rules":
         sys.stdout.write(rules_yaml(rule_groups(given.namespace, RECORDINGS, ALERTS, given.runbooks)))
         return
-    given.folder.mkdir(parents=True, exist_ok=True)
-    for name, text in dashboard_files(DASHBOARDS).items():
-        (given.folder / name).write_text(text)
+    try:
+        given.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in dashboard_files(DASHBOARDS).items():
+            (given.folder / name).write_text(text)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}. Name a folder that can be written.")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,15 @@ def test_dashboards_are_written_for_a_grafana_that_reads_files(tmp_path: Path, m
     assert found == {f"{each.uid}.json": dashboard_json(each) for each in DASHBOARDS}
 
 
+def test_a_folder_that_cannot_be_written_is_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        main(["dashboards", str(tmp_path / "file")])
+    assert "file: File exists. Name a folder that can be written." in capsys.readouterr().err
+
+
 def test_the_settings_of_make_dashboard_are_those_of_the_makefile() -> None:
     (recipe,) = re.findall(r"(?m)^\t@\$\(PYTHON\) -m tools\.dashboard (.*)$", (paths.ROOT / "Makefile").read_text())
     assert set(re.findall(r"\$\((\w+)\)", recipe)) == set(re.findall(r"(?m)^\| `(\w+)=", PAGE))

@@ -97,6 +97,14 @@ def test_a_file_that_describes_no_cluster_is_refused_in_words(tmp_path: Path, co
         planned_of_file(a_file(tmp_path, content))
 
 
+@pytest.mark.parametrize("text", ["a: 2026-13-01", f"a: {'[' * 3000}{']' * 3000}", "a: [", "\0"])
+def test_a_file_that_is_not_yaml_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "hpc.yaml"
+    file.write_text(text)
+    with pytest.raises(SpecError, match="is not YAML"):
+        planned_of_file(file)
+
+
 def test_a_project_may_name_the_folder_of_its_stacks(tmp_path: Path) -> None:
     a_file(tmp_path, {"name": "slurm", "config": "stacks"}, "Pulumi.yaml")
     (tmp_path / "stacks").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
 from soperator_pulumi.monitoring.panels import HERE, Dashboard, Panel, PanelKind
 from tools import chosen_cluster, console, paths
-from tools.console import say, step
+from tools.console import UserError, say, step
 from tools.dashboard.drawing import Answers
 from tools.dashboard.found_prometheus import in_kubernetes, only_namespace
 from tools.dashboard.page import page
@@ -33,9 +33,21 @@ def main() -> None:
     end = time.time()
     namespace = arguments.namespace or only_namespace(prometheus, end)
     file = arguments.output or paths.state_dir() / "dashboard" / f"{namespace}.html"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(drawn_page(prometheus, namespace, span_until(end, arguments.hours)))
+    write_page(file, drawn_page(prometheus, namespace, span_until(end, arguments.hours)))
     say(f"Open {file} in a browser.")
+
+
+def write_page(file: Path, text: str) -> None:
+    """Write the page.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}. Name a file that can be written.") from None
 
 
 def span_until(end: float, hours: float) -> Span:

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
@@ -90,7 +91,7 @@ class PrometheusApi:
 
 def at_address(address: str) -> PrometheusApi:
     """Return the server at an address of HTTP. `PROMETHEUS_TOKEN` in the environment is sent as a bearer token."""
-    if urlsplit(address).scheme not in {"http", "https"}:
+    if not _is_http(address):
         raise UserError(f'PROMETHEUS="{address}" is no address. Give one such as http://localhost:9090.')
     token = os.environ.get(TOKEN_VARIABLE)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -98,16 +99,24 @@ def at_address(address: str) -> PrometheusApi:
     def get(path: str) -> str:
         try:
             with urlopen(Request(address.rstrip("/") + path, headers=headers), timeout=_SECONDS) as answer:  # noqa: S310 - HTTP, see above
-                return str(answer.read().decode())
+                return str(answer.read().decode(errors="replace"))
         except HTTPError as error:
             body = error.read().decode(errors="replace")
             if body.startswith("{"):  # a query that it refuses
                 return body
             raise UserError(f"Prometheus at {address} answers with status {error.code}.{_hint(error.code)}") from error
-        except OSError as error:
-            raise UserError(f"Prometheus at {address} does not answer: {error}. Correct PROMETHEUS.") from error
+        except (OSError, HTTPException) as error:
+            why = str(error).strip() or type(error).__name__
+            raise UserError(f"Prometheus at {address} does not answer: {why}. Correct PROMETHEUS.") from error
 
     return PrometheusApi(get, address)
+
+
+def _is_http(address: str) -> bool:
+    try:
+        return urlsplit(address).scheme in {"http", "https"}
+    except ValueError:  # brackets without an address of IPv6
+        return False
 
 
 def _hint(status: int) -> str:

@@ -182,7 +182,7 @@ def _yaml(path: Path) -> dict[str, Any]:
         data = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - it is a SafeLoader
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise UserError(f"{path} is not YAML: {error}") from None
     if data is None:
         return {}

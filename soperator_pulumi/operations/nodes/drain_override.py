@@ -67,7 +67,7 @@ def _by_cluster(cluster: str) -> dict[str, dict[str, Any]]:
         return {}
     try:
         content = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (ValueError, RecursionError, yaml.YAMLError):  # PyYAML raises ValueError for days that no month has
         content = None
     if not isinstance(content, dict) or not all(isinstance(each, dict) for each in content.values()):
         example = f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'"

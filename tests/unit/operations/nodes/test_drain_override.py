@@ -37,6 +37,7 @@ def test_what_it_says_of_another_cluster_does_not_count(monkeypatch: pytest.Monk
         ("hpc: {timeout: 1h, on_timeout: kill}", "on_timeout"),
         ("hpc: {tiemout: 1h}", 'Did you mean "timeout"'),
         ("hpc: {timeout: [", "needs the name of a cluster"),
+        ("hpc: {timeout: 2026-13-01}", "needs the name of a cluster"),
         ("abort", "needs the name of a cluster"),
         ("hpc: abort", "needs the name of a cluster"),
         ("{timeout: 10m}", "SOPERATOR_DRAIN='hpc: {timeout: 10m, on_timeout: cancel}'"),

@@ -2,7 +2,9 @@
 
 import json
 import re
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from html import unescape
@@ -106,10 +108,35 @@ def test_a_query_that_prometheus_refuses_is_an_error(prometheus: PrometheusApi) 
         prometheus.now("sum(", time.time())
 
 
-@pytest.mark.parametrize("address", ["localhost:9090", "file:///etc/passwd", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("localhost:9090", "file:///etc/passwd", "http://127.0.0.1:1"),
+        *("http://[::1", "http://localhost:port", "http://a b"),
+    ],
+)
 def test_a_wrong_address_is_an_error(address: str) -> None:
     with pytest.raises(UserError, match="PROMETHEUS"):
         at_address(address).now("up", 0)
+
+
+def test_a_server_of_another_protocol_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(UserError, match=r"does not answer: SSH-2\.0.*Correct PROMETHEUS"):
+            at_address(f"http://127.0.0.1:{server.getsockname()[1]}").now("up", 0)
+
+
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"Is a directory\. Name a file"):
+        command.write_page(tmp_path, "page")
 
 
 def series(name: str, *values: float) -> Series:

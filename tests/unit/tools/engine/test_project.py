@@ -102,6 +102,7 @@ def test_the_program_may_lie_in_a_folder_below(folder: Path) -> None:
         ("name: p\nruntime: nodejs", "runtime 'nodejs' is not supported"),
         ("runtime: python", "`name` is missing"),
         ("a: [b", "is not YAML"),
+        (f"a: {'[' * 3000}{']' * 3000}", "is not YAML"),
         ("- list", "expected keys and values"),
     ],
 )
