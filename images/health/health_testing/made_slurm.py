@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmJob, SlurmNode
+from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmJob, SlurmNode, parse_job_state
 from node_health.state_machine import NodeState
 
 
@@ -19,6 +19,8 @@ class MadeNode:
     busy: bool = False
     """A user's job has it, beside what its state shows: jobs of checks wait."""
     hangs: bool = False
+    suspends: bool = False
+    """Another job suspends each job for a while."""
     node_set: str = "cpu"
     partitions: tuple[str, ...] = ("main",)
     reservation: str = ""
@@ -142,7 +144,8 @@ class MadeSlurm(SlurmCalls):
             return "TIMEOUT"
         speed = min(self.made[name].speed for name in job.nodes)
         (self.outputs / f"{number}.out").write_text(f'{{"bench": "ring", "value": {speed}, "errors": 0}}\n')
-        return "COMPLETED"
+        suspended = any(self.made[name].suspends for name in job.nodes)
+        return parse_job_state(f"JobState=COMPLETED SuspendTime={'2026-11-25T12:00:00' if suspended else 'None'}")
 
     def _call(self, call: str) -> None:
         if self.fails_at and call.startswith(self.fails_at):

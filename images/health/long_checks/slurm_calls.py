@@ -10,6 +10,9 @@ from node_health.state_machine import NodeState
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z/:_]*)=(\S*)")
 _REASON = re.compile(r" Reason=(.*?) \[[^\]]*\](?: |$)")
 
+_MEASURED = {"COMPLETED", "FAILED", "TIMEOUT"}
+"""Last states of a job that say something of its nodes."""
+
 _SECONDS = 30
 
 
@@ -124,9 +127,13 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def parse_job_state(shown: str) -> str:
-    """Return the state in `scontrol show job --oneliner`; an empty text without one."""
+    """Return the state in `scontrol show job --oneliner`; an empty text without one.
+
+    A job that ends after a suspension has a state of its own: the pause is in what it has measured.
+    """
     fields: dict[str, str] = dict(_FIELD.findall(shown))
-    return fields.get("JobState", "")
+    state, suspended = fields.get("JobState", ""), fields.get("SuspendTime", "None")
+    return f"{state} after a suspension" if suspended != "None" and state in _MEASURED else state
 
 
 def reservation_nodes(shown: str) -> dict[str, str]:
@@ -151,7 +158,7 @@ class SlurmCalls:
         return parse_jobs(shown)
 
     def job_state(self, job_id: int) -> str:
-        """Return the state of a job; an empty text where slurmctld no longer has it."""
+        """Return the state of a job (`parse_job_state`); an empty text where slurmctld no longer has it."""
         return parse_job_state(self._outcome("scontrol", "show", "job", str(job_id), "--oneliner"))
 
     def submit(self, job: JobRequest) -> int:

@@ -174,6 +174,10 @@ def test_jobs_and_reservations_are_read() -> None:
         9,
     ]
     assert parse_job_state("JobId=1 JobName=x JobState=COMPLETED Reason=None") == "COMPLETED"
+    ended = "JobId=1 JobState=COMPLETED Reason=None SuspendTime={} SecsPreSuspend=3 Partition=main"
+    assert parse_job_state(ended.format("None")) == "COMPLETED"
+    assert parse_job_state(ended.format("2026-11-25T12:00:00")) == "COMPLETED after a suspension"
+    assert parse_job_state("JobState=RUNNING SuspendTime=2026-11-25T12:00:00") == "RUNNING"
     assert parse_job_state("slurm_load_jobs error: Invalid job id specified") == ""
     shown = (
         "ReservationName=health-ring_bandwidth-cpu-2 StartTime=2026-11-23T15:27:24 EndTime=2027-11-23T15:27:24 "

@@ -223,6 +223,17 @@ def test_a_queue_that_is_full_for_days_holds_no_job_of_a_check(tmp_path: Path) -
         assert not {"PENDING", "RUNNING"} & {*world.slurm.states.values()}
 
 
+def test_a_job_that_was_suspended_judges_no_node(tmp_path: Path) -> None:
+    world = World(tmp_path, count=1)
+    world.node(0).suspends, world.node(0).speed = True, 1.0
+
+    assert world.run() == 1
+    assert not world.node(0).drained
+    (measured,) = [each for each in world.events if each["event"] == "measured"]
+    assert measured["result"] == "no result"
+    assert "COMPLETED after a suspension" in measured["value"]
+
+
 def test_jobs_of_a_run_that_was_killed_are_cancelled_first(tmp_path: Path) -> None:
     world = World(tmp_path, count=1)
     left = JobRequest("health-ring_bandwidth", ("cpu-0",), "", "", "", 64034, 60, 60, 0)
