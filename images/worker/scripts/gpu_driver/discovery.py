@@ -101,12 +101,14 @@ def kind_of(path: Path) -> Kind | None:
         head = file.read(64)
         if head[:2] == b"#!" and executable:
             return Kind.PROGRAM
-        if head[:4] != b"\x7fELF" or len(head) < 52:
+        wide = head[4:5] == b"\x02"
+        if head[:4] != b"\x7fELF" or len(head) < (64 if wide else 52):
             return None
-        wide = head[4] == 2
         offset, size, count = _program_headers(head, wide=wide)
         file.seek(offset)
         table = file.read(size * count)
+    if len(table) < size * count:  # the file is cut short
+        return None
     types = {struct.unpack_from("<I", table, at)[0] for at in range(0, len(table), size or 1)}
     if _PT_INTERP in types and path.name != _C_LIBRARY:
         return Kind.PROGRAM if executable else None
