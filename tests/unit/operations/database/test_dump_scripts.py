@@ -91,6 +91,16 @@ def test_the_oldest_dump_of_the_cluster_goes_once_a_new_one_is_whole(volume: Pat
     assert check(volume / left[1]).returncode == 0
 
 
+def test_dumps_of_a_database_that_lost_its_records_push_out_none_that_has_them(volume: Path) -> None:
+    records = [f"INSERT INTO hpc_job_table VALUES ({os.urandom(32).hex()});" for _ in range(100)]
+    full = a_dump(volume, "hpc-20261119T013000Z.sql.gz", HEADER, *records, END)
+    done = dump(volume, f"echo '{END}'", keep=1)
+    assert done.returncode == 0, done.stderr
+    assert "kept hpc-20261119T013000Z.sql.gz: more than twice as large as the new one" in done.stderr
+    assert "removed hpc-20261120T013000Z.sql.gz" in done.stdout
+    assert check(full).returncode == 0
+
+
 @pytest.mark.parametrize("tool", ["exit 2", "echo half; exit 3", "echo half"])
 def test_a_dump_that_fails_leaves_all_former_ones(volume: Path, tool: str) -> None:
     assert dump(volume, tool, keep=1).returncode != 0
