@@ -1,16 +1,17 @@
 """One run of a long check: leftovers, drained nodes, idle nodes, bisection, drains, reports."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from long_checks.long_settings import LongSettings
 from long_checks.measuring import Measured, Measuring, job_name
-from long_checks.node_choice import groups, may_share_a_job, without_partition
+from long_checks.node_choice import groups, is_reached, may_share_a_job, without_partition
 from long_checks.reports import Reports
 from long_checks.slow_node import slow_nodes
 from long_checks.slurm_calls import SlurmCalls, SlurmNode
 from long_checks.verified_return import Verification, fields
+from node_health.state_machine import check_of
 
 
 class CheckRun:
@@ -68,7 +69,7 @@ class CheckRun:
             self._report(each)
         passed = [node for each in measured if each.passed for node in each.nodes]
         slow = [found for each in measured if each.passed is False for found in self._slow(each, nodes, passed)]
-        self._drain(slow, sum(len(each.nodes) for each in measured))
+        self._drain(slow, sum(len(each.nodes) for each in measured), nodes.values())
         # A failing group says nothing of its other nodes: they stay due.
         return [*(each for each in measured if each.passed is not False), *slow]
 
@@ -98,11 +99,15 @@ class CheckRun:
             self._event("no slow node", nodes=[*failed.nodes], value=failed.text)
         return [last[name]._replace(nodes=(name,), passed=False) for name in slow]
 
-    def _drain(self, slow: Sequence[Measured], measured: int) -> None:
-        if len(slow) > 1 and len(slow) * 2 > measured:
-            names = [each.nodes[0] for each in slow]
-            self._event("not drained", nodes=names, why=f"{len(slow)} of {measured} nodes fail: no fault of each node")
-            return
+    def _drain(self, slow: Sequence[Measured], measured: int, nodes: Iterable[SlurmNode]) -> None:
+        """Drain slow nodes, unless more than half fail: of those of this run, or of all, with those of runs before."""
+        reached = [node for node in nodes if is_reached(node, self._settings)]
+        before = sum(check_of(node.state) == self._settings.check for node in reached)
+        for failing, of in ((len(slow), measured), (len(slow) + before, len(reached))):
+            if slow and failing > 1 and failing * 2 > of:
+                names = [each.nodes[0] for each in slow]
+                self._event("not drained", nodes=names, why=f"{failing} of {of} nodes fail: no fault of each node")
+                return
         for each in slow:
             self._drain_one(each.nodes[0], self._verification.reason(each.text))
 

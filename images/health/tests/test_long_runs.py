@@ -131,6 +131,17 @@ def test_no_more_than_half_of_the_nodes_are_drained_by_a_run(tmp_path: Path) -> 
     assert [each["event"] for each in world.events].count("not drained") == 1
 
 
+def test_no_more_than_half_of_the_nodes_are_drained_by_runs_of_one_node_each(tmp_path: Path) -> None:
+    world = World(tmp_path, nodes_per_run=1, every_seconds=0, undrain="never")
+    for index in range(4):
+        world.node(index).speed = 1
+
+    for _ in range(4):
+        world.run()
+    assert [*world.drained()] == ["cpu-0", "cpu-1"]
+    assert "3 of 4 nodes fail" in str(world.events)
+
+
 def test_only_idle_nodes_are_taken(tmp_path: Path) -> None:
     world = World(tmp_path)
     for index, state in enumerate(("MIXED+DYNAMIC_NORM", "IDLE+RESERVED", "IDLE+DRAIN", "DOWN+NOT_RESPONDING")):
