@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from soperator_pulumi.cluster import SlurmCluster
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.lifecycle.resource import acts_as
@@ -23,6 +21,7 @@ from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.merging import merged
 from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
+from soperator_pulumi.yaml_reader import read_yaml
 
 _DOMAIN = ".svc."
 _ONE, _SEVERAL, _DEFAULTS = "soperator:cluster", "soperator:clusters", "soperator:defaults"
@@ -213,11 +212,10 @@ def _declared(project: Mapping[str, Any], key: str) -> object:
 
 def _mapping(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(str(file), [Problem("", f"{error.strerror}. Name a file that can be read.")]) from None
-    # PyYAML raises ValueError for days that no month has, and does not bound the depth.
-    except (ValueError, RecursionError, yaml.YAMLError):
+    except ValueError:
         raise SpecError(str(file), [Problem("", "is not YAML. Name a description or a stack's file.")]) from None
     if not isinstance(content, dict):
         raise SpecError(str(file), [Problem("", "holds no keys. Name a description or a stack's file.")])

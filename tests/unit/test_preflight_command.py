@@ -97,7 +97,15 @@ def test_a_file_that_describes_no_cluster_is_refused_in_words(tmp_path: Path, co
         planned_of_file(a_file(tmp_path, content))
 
 
-@pytest.mark.parametrize("text", ["a: 2026-13-01", f"a: {'[' * 3000}{']' * 3000}", "a: [", "\0"])
+def test_a_file_is_read_as_pulumi_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "hpc.yaml"
+    described = {**HPC, "node_sets": [{**CPU, "node_selector": {"bought": "DATE"}}]}
+    file.write_text(yaml.safe_dump(described).replace("DATE", "2026-11-25"))
+    (planned,) = planned_of_file(file)
+    assert planned.workers[0].spec["nodeSelector"] == {"bought": "2026-11-25"}
+
+
+@pytest.mark.parametrize("text", [f"a: {'[' * 3000}{']' * 3000}", "a: [", "\0"])
 def test_a_file_that_is_not_yaml_is_refused_in_words(tmp_path: Path, text: str) -> None:
     file = tmp_path / "hpc.yaml"
     file.write_text(text)

@@ -1,15 +1,13 @@
 """Project folder in Pulumi's layout: `Pulumi.yaml`, the stack's configuration, program and interpreter."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from soperator_pulumi.yaml_reader import read_yaml
 from tools.console import UserError
 from tools.engine.protocol import Target
 
@@ -153,36 +151,12 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads YAML as Pulumi does, by version 1.2: `12:00:00`, `yes` and dates are text."""
-
-
-_Loader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    (
-        "float",
-        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-        "-+.0123456789",
-    ),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile("^<<$"), ["<"])
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: _whole_number(str(node.value)))
-
-
-def _whole_number(text: str) -> int:
-    return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
-
-
 def _yaml(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - it is a SafeLoader
+        data = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is not YAML: {error}") from None
     if data is None:
         return {}

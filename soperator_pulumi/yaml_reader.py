@@ -1,0 +1,42 @@
+"""Reader of YAML as Pulumi reads its files, by version 1.2: `12:00:00`, `yes` and dates are text."""
+
+import re
+from typing import Any
+
+import yaml
+
+
+class _Loader(yaml.SafeLoader):
+    """Reader of PyYAML, which knows version 1.1, with the plain values of version 1.2."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile("^<<$"), ["<"])
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: _whole_number(str(node.value)))
+
+
+def _whole_number(text: str) -> int:
+    return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401 - YAML
+    """Return the value of a document; None for an empty one.
+
+    Raises:
+        ValueError: The text is not YAML, or nested deeper than Python can follow.
+    """
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - it is a SafeLoader
+    except (RecursionError, yaml.YAMLError) as error:
+        raise ValueError(str(error)) from None
