@@ -22,6 +22,11 @@ def test_the_tables_are_those_of_the_sources() -> None:
     assert re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| `[^|]+` ?[^|]* \|$", PAGE.split("<!-- faults:")[1]) == [*DEFAULTS]
 
 
+def test_each_scenario_of_soperator_has_a_test() -> None:
+    rows = re.findall(r"(?m)^\| (\d+): .*`test_\w+`.* \|$", PAGE)
+    assert [*map(int, rows)] == [2, *range(12, 20), 21]
+
+
 def test_the_example_is_valid_and_changes_what_it_shows() -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     spec = a_spec(
