@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from kubernetes.client import AuthorizationV1Api, V1ResourceAttributes, V1SubjectAccessReview, V1SubjectAccessReviewSpec
-from prometheus_client.parser import text_string_to_metric_families
 
 from health_testing import rounds_under_load
 from health_testing.smi_outputs import query
@@ -21,6 +20,7 @@ from soperator_pulumi.monitoring.dashboards import DASHBOARDS
 from soperator_pulumi.render.layout import SPOOL_DIR
 from tests.cluster.device_plugin import DevicePlugin, DriverMount, served
 from tests.cluster.long_check_runs import events, run_of
+from tests.cluster.scrapes import exposition, scraped
 from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, unique
 from tests.cluster.workers import nodes
 from tests.conftest import Kubernetes
@@ -351,24 +351,6 @@ def test_prometheus_has_data_for_every_panel_about_slurm(slurm: Slurm, tmp_path:
     finally:
         slurm.ssh(f"scancel {' '.join(map(str, jobs))}")
     assert empty - {"Last long checks"} == WITHOUT_DRAINS
-
-
-_SCRAPE = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9341/metrics', timeout=10).read().decode())"
-
-
-def exposition(slurm: Slurm) -> str:
-    """Return what the exporter serves."""
-    return slurm.exec("metrics-0", "exporter", "python3", "-c", _SCRAPE)
-
-
-def scraped(slurm: Slurm) -> dict[str, float]:
-    """Return the metrics that the exporter serves, by their names and labels in alphabetical order."""
-    return {
-        f"{each.name}{{{labels}}}" if labels else each.name: each.value
-        for family in text_string_to_metric_families(exposition(slurm))
-        for each in family.samples
-        for labels in [",".join(f'{key}="{value}"' for key, value in sorted(each.labels.items()))]
-    }
 
 
 def test_a_drain_of_an_admin_stays_whatever_the_checks_find(slurm: Slurm, gpus: MadeGpus) -> None:

@@ -11,6 +11,7 @@ from kubernetes.client import AppsV1Api
 
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.slurm_upgrade import VERSION_ANNOTATION
+from tests.cluster.scrapes import scraped
 from tests.cluster.slurm import QUICK, SMALL, Slurm, a_cluster, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -68,7 +69,12 @@ def both_versions(kubernetes: Kubernetes, built_images: None) -> None:
 @pytest.fixture(scope="module")
 def upgraded(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
     """Upgrade a small cluster while a job runs on one of its nodes."""
-    cluster = a_cluster(name=unique("upgraded"), slurm=configured(OLD), node_sets=[a_node_set("cpu", replicas=2)])
+    cluster = a_cluster(
+        name=unique("upgraded"),
+        slurm=configured(OLD),
+        node_sets=[a_node_set("cpu", replicas=2)],
+        metrics={"interval": "10s", "allowed_namespaces": [], "pod_resources": SMALL},
+    )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("upgraded"), cluster)
     try:
         yield upgrade(slurm)
@@ -222,6 +228,20 @@ def test_a_setting_of_26_05_takes_effect_and_a_wrong_one_changes_nothing(upgrade
 
     assert "KillWait                = 45 sec" in now
     assert "MetricsType             = metrics/openmetrics" in slurm.scontrol("show", "config")
+
+
+def test_the_exporter_serves_series_of_nodes_and_jobs(upgraded: Upgraded) -> None:
+    slurm = upgraded.slurm
+    job = slurm.submit("sleep 300", options="-w cpu-0 -o /dev/null")
+    try:
+        wait_until(lambda: f'slurm_job_node{{job_id="{job}",node="cpu-0"}}' in scraped(slurm), what="the running job")
+        values = scraped(slurm)
+    finally:
+        slurm.ssh(f"scancel {job}")
+
+    assert slurm.exec("metrics-0", "exporter", "sinfo", "--version").startswith(f"slurm-wlm {NEW}")
+    assert (values["slurm_up"], values["slurm_nodes"], values["slurm_jobs_running"]) == (1, 2, 1)
+    assert values['slurm_node_memory_bytes{node="cpu-0"}'] == 1024**3
 
 
 def test_a_node_that_leaves_is_free_of_its_job_before(upgraded: Upgraded) -> None:

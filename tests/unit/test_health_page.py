@@ -16,9 +16,15 @@ from tools.docs import health_page
 PAGE = health_page.FILE.read_text()
 
 
-def test_the_table_of_checks_is_that_of_the_sources() -> None:
+def test_the_tables_are_those_of_the_sources() -> None:
     assert health_page.text() == PAGE, "run `make docs`"
     assert re.findall(r"(?m)^\| `(\w+)` \| [A-Z0-9a-z].*\| \d+ min \|", PAGE) == [*DEFAULTS]
+    assert re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| `[^|]+` ?[^|]* \|$", PAGE.split("<!-- faults:")[1]) == [*DEFAULTS]
+
+
+def test_each_scenario_of_soperator_has_a_test() -> None:
+    rows = re.findall(r"(?m)^\| (\d+): .*`test_\w+`.* \|$", PAGE)
+    assert [*map(int, rows)] == [2, *range(12, 20), 21]
 
 
 def test_the_example_is_valid_and_changes_what_it_shows() -> None:

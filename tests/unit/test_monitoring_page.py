@@ -14,6 +14,7 @@ from soperator_pulumi.monitoring.alerts import ALERTS
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
 from soperator_pulumi.monitoring.grafana import dashboard_json
 from soperator_pulumi.spec.metrics import MetricsSpec
+from soperator_pulumi.spec.slurm_parameters import OWNED_PARAMETERS, PARAMETERS
 from tests.rendered.cluster.clusters import a_spec as cluster_spec
 from tools import paths
 from tools.docs import monitoring_page
@@ -46,6 +47,14 @@ def test_the_tables_are_those_of_the_sources() -> None:
     assert monitoring_page.text() == PAGE, "run `make docs`"
     assert re.findall(r"(?m)^\| \[(\w+)\]\(runbooks", PAGE) == [each.name for each in ALERTS]
     assert re.findall(r"\| `/d/([\w-]+)` \|", PAGE) == [each.uid for each in DASHBOARDS]
+
+
+def test_settings_of_logs_are_taken_and_refused_as_the_page_says() -> None:
+    rows = dict(re.findall(r"(?m)^\| (`.+`) \| (takes|refuses) it \|", PAGE))
+    given = {name: answer for names, answer in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert {name: "refuses" if name.lower() in OWNED_PARAMETERS else "takes" for name in given} == given
+    assert given.keys() <= PARAMETERS.keys()
+    assert len(given) == 8
 
 
 def test_rules_are_printed_for_a_prometheus_without_an_operator(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,16 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> 
     assert broken == []
 
 
+def test_every_test_that_a_page_names_is_there() -> None:
+    folders = [paths.ROOT / "tests", *(paths.ROOT / "images").glob("*/tests")]
+    sources = "".join(path.read_text() for folder in folders for path in folder.rglob("test_*.py"))
+    tests = set(re.findall(r"(?m)^def (test_\w+)\(", sources))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text())}
+
+    assert named - tests == set()
+    assert len(named) > 10
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     linked = set(re.findall(r"\]\((?:docs/)?([^)#:]+)", README.read_text()))
     by_others = {name for page in PAGES[1:] for name in re.findall(r"\]\((\w[\w-]*\.md)", page.read_text())}

@@ -1,23 +1,25 @@
-"""Table of docs/health-checks.md with all quick checks, made of their defaults in the sources."""
+"""Tables of docs/health-checks.md: all quick checks by their defaults in the sources, and the faults of their tests."""
 
 import re
 
 from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, CheckDefaults, HealthCheck, NodeUse
 from soperator_pulumi.spec.validation.descriptions import member_descriptions
 from tools import paths
+from tools.docs import health_faults
 
 FILE = paths.ROOT / "docs" / "health-checks.md"
 
-_TABLE = re.compile(r"(?s)(<!-- checks: written by `make docs` -->\n).*?(<!-- end -->)")
+_TABLE = re.compile(r"(?s)(<!-- (checks|faults): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEAD = "| check | fails unless | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
 
 
 def text() -> str:
-    """Return the page with its table as the defaults are now."""
+    """Return the page with its tables as the sources are now."""
     subjects = member_descriptions(HealthCheck)
-    table = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in DEFAULTS.items())
-    return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
+    checks = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in DEFAULTS.items())
+    tables = {"checks": checks, "faults": health_faults.table()}
+    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
 
 
 def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> str:

@@ -225,6 +225,15 @@ def test_one_call_of_nvidia_smi_serves_all_checks_of_it(gpus: Node) -> None:
     assert (gpus.root / "calls").read_text() == "called\n"
 
 
+def test_without_the_kernels_log_its_checks_have_no_value_and_drain_nothing(tmp_path: Path) -> None:
+    names = ("gpu_xid", "kernel_network", "kernel_disk", "kernel_machine_check", "kernel_killed_slurm")
+    node = Node(tmp_path, **{name: {"failures": 1} for name in names})
+
+    assert node.round() == node.round() == []
+    shown = {name: (each["state"], each["value"]) for name, each in node.result["checks"].items()}
+    assert shown == dict.fromkeys(names, ("unknown", ""))
+
+
 def test_a_check_runs_as_often_as_it_says(gpus: Node) -> None:
     gpus.checks = {"gpu_count": gpus.check(limit=8, every_seconds=5 * MINUTE)}
     gpus.smi(query("h100-550"), script=f"echo called >> {gpus.root}/calls")

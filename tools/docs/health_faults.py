@@ -1,0 +1,66 @@
+"""Table of docs/health-checks.md with the faults that tests inject into healthy outputs: the tests' own tables."""
+
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tools import paths
+
+_HEALTH = paths.ROOT / "images" / "health"
+
+_OUTPUTS = {
+    "smi": "nvidia-smi",
+    "links": "`nvidia-smi nvlink`, made",
+    "peers": "`nvidia-smi topo`, made",
+    "kernel": "`/dev/kmsg`, made",
+    "ports": "`/sys/class/infiniband`, made",
+    "machine": "`/proc` and `/sys`, made",
+    "clock": "clock, made",
+    "volumes": "mounts and their use, made",
+    "slurmd": "scontrol, made",
+    "program": "a program",
+}
+"""Outputs by the source of a check."""
+
+_HEAD = "| check | healthy outputs | value with a fault |\n|---|---|---|\n"
+
+
+def table() -> str:
+    """Return the table: a row for each check."""
+    sys.path.insert(0, str(_HEALTH))
+    try:
+        gpus, nodes = (_tests_of(name) for name in ("test_gpu_checks", "test_node_faults"))
+    finally:
+        sys.path.remove(str(_HEALTH))
+    return _HEAD + "".join(
+        f"| `{name}` | {_healthy(gpus, name)} | {_faults(gpus, nodes, name)} |\n" for name in gpus["CHECKS"]
+    )
+
+
+def _tests_of(name: str) -> Mapping[str, Any]:
+    return runpy.run_path(str(_HEALTH / "tests" / f"{name}.py"))
+
+
+def _healthy(gpus: Mapping[str, Any], name: str) -> str:
+    """Return the outputs that a check passes with; of nvidia-smi by driver."""
+    outputs = _OUTPUTS[gpus["CHECKS"][name].source]
+    if name not in gpus["OF_QUERY"]:
+        return outputs
+    judged: Callable[..., object] = gpus["judged"]
+    made = {each: gpus["readings"](gpus["query"](each), each.partition("-")[0]) for each in gpus["GENERATIONS"]}
+    return f"{outputs} of {_drivers([each for each, read in made.items() if judged(name, read) is not None])}, made"
+
+
+def _faults(gpus: Mapping[str, Any], nodes: Mapping[str, Any], name: str) -> str:
+    """Return the values that a check fails with, or the name of the test of it."""
+    found = [f"`{value}` ({_drivers(of)})" for of, _, check, value in gpus["FAULTS"] if check == name]
+    if name in gpus["ELSEWHERE"]:
+        found.append(f"`{gpus['ELSEWHERE'][name]}`")
+    if name in nodes["FAULTS"]:
+        found.append(f"`{nodes['FAULTS'][name][1].format(root='')}`")
+    return "; ".join(found)
+
+
+def _drivers(generations: Sequence[str]) -> str:
+    return ", ".join(each.rpartition("-")[2] for each in generations)
