@@ -33,6 +33,9 @@ def _chromium(folder: Path, *arguments: str) -> str:
         packages = debs.unpacked(_PACKAGES)
         # /usr/bin/chromium of the package is a script that names its place on the machine.
         program, environment = str(packages.root / "usr/lib/chromium/chromium"), packages.environment
+        # A library of Chromium's names this folder by its place on the machine.
+        beside = [str(each) for each in packages.root.glob("usr/lib/*/pulseaudio")]
+        environment["LD_LIBRARY_PATH"] = ":".join([environment["LD_LIBRARY_PATH"], *beside])
     fixed = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
     done = subprocess.run(
         [program, *fixed, f"--user-data-dir={folder / 'profile'}", *arguments],
