@@ -1,6 +1,5 @@
 """Node sets: groups of equal worker pods, each a Slurm node."""
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated
@@ -29,7 +28,7 @@ NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 MAX_NAME = 52
 """Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
 
-RESERVED = {
+_WITH_PODS = {
     "accounting": "slurmdbd's pod has this name",
     "accounting-database": "the pods of mariadb-operator have this name",
     "admin": "the admin shell's pod has this name",
@@ -37,8 +36,13 @@ RESERVED = {
     "database": "the database's pod has this name",
     "login": "the login pods have this name",
     "metrics": "the exporter's pod has this name",
-    "nodes": "the Service of all Slurm pods has this name",
     "rest": "the REST API's pods have this name",
+}
+"""Names of StatefulSets of the cluster's own: their pods have the names of nodes."""
+
+RESERVED = {
+    **_WITH_PODS,
+    "nodes": "the Service of all Slurm pods has this name",
     "all": "Slurm takes it for every node of the cluster",
 }
 
@@ -162,8 +166,9 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
         )
     if name in RESERVED:
         yield Problem(path, f'got "{name}", which is reserved: {RESERVED[name]}. Choose another name.')
-    if re.fullmatch(r"(accounting|accounting-database|admin|controller|database|login|metrics|rest)-\d+", name):
-        yield Problem(path, f'got "{name}", which is the name of a {name.rpartition("-")[0]} pod. Choose another name.')
+    owner, _, ordinal = name.rpartition("-")
+    if owner in _WITH_PODS and ordinal.isdecimal():
+        yield Problem(path, f'got "{name}", which is the name of a {owner} pod. Choose another name.')
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
