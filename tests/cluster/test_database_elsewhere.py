@@ -1,24 +1,17 @@
 """Accounting in a database outside of the cluster, over TLS: MariaDB of our image, in a namespace of its own."""
 
 import base64
-import ipaddress
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.mariadb_settings import mariadb_arguments
 from soperator_pulumi.spec.accounting import OwnDatabaseSpec
+from tests.cluster.certificates import Authority
 from tests.cluster.slurm import SMALL, VERSION, Slurm, a_cluster, bring_images, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -31,54 +24,6 @@ pytestmark = [
 ]
 
 PASSWORD = "of-the-site #1"
-
-
-@dataclass(frozen=True)
-class Authority:
-    """An authority that signs certificates of databases."""
-
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-
-    @classmethod
-    def made(cls, name: str) -> "Authority":
-        key = ec.generate_private_key(ec.SECP256R1())
-        return cls(key, _signed(name, key, key, name, x509.BasicConstraints(ca=True, path_length=0)))
-
-    def sign(self, address: str) -> dict[str, bytes]:
-        """Return the files of a server at this address."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-        issuer = self.certificate.subject.rfc4514_string().removeprefix("CN=")
-        return {
-            "tls.crt": _pem(_signed("database", key, self.key, issuer, names)),
-            "tls.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-        }
-
-
-def _signed(
-    name: str,
-    key: ec.EllipticCurvePrivateKey,
-    by: ec.EllipticCurvePrivateKey,
-    issuer: str,
-    extension: x509.ExtensionType,
-) -> x509.Certificate:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(extension, critical=False)
-        .sign(by, hashes.SHA256())
-    )
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(Encoding.PEM)
 
 
 class Elsewhere(Slurm):
@@ -133,7 +78,7 @@ def a_database(slurm: Elsewhere) -> str:
     )
     address = str(service.spec.cluster_ip)
     authority = Authority.made("authority of the site")
-    files = {"password": PASSWORD.encode(), "ca.crt": _pem(authority.certificate), **authority.sign(address)}
+    files = {"password": PASSWORD.encode(), "ca.crt": authority.pem, **authority.sign(address)}
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}
     slurm.api.create_namespaced_secret(slurm.namespace, {"metadata": {"name": "db"}, "data": data})
     slurm.api.create_namespaced_pod(slurm.namespace, _pod())

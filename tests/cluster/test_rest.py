@@ -15,20 +15,15 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from soperator_pulumi.spec.rest import RestLimitsSpec
+from tests.cluster.certificates import Authority
 from tests.cluster.slurm import SMALL, VERSION, Slurm, a_cluster, bring_images, unique
 from tests.cluster.strangers import a_stranger, reached
 from tests.conftest import Kubernetes
@@ -360,35 +355,16 @@ def test_another_version_of_the_key_ends_tokens_and_no_job(slurm: Slurm, alice: 
     assert anew.call("DELETE", f"{API}/job/{job}").status == HTTPStatus.OK
 
 
-def a_certificate() -> dict[str, bytes]:
-    """Return the files of a Secret of the type kubernetes.io/tls, signed by its own key."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rest")])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    return {
-        "tls.crt": certificate.public_bytes(Encoding.PEM),
-        "tls.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-    }
-
-
 def test_with_a_certificate_the_api_answers_over_tls_alone(slurm: Slurm, alice: Client) -> None:
-    files = a_certificate()
+    authority = Authority.made("authority of the site")
+    files = authority.sign("127.0.0.1")
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}
     secret = {"metadata": {"name": "certificate"}, "type": "kubernetes.io/tls", "data": data}
     slurm.api.create_namespaced_secret(slurm.namespace, secret)
     slurm.cluster["rest"]["tls"] = {"secret": "certificate"}
     try:
         slurm.up()
-        trusting = ssl.create_default_context(cadata=files["tls.crt"].decode())
+        trusting = ssl.create_default_context(cadata=authority.pem.decode())
         trusting.check_hostname = False  # the pod's address is not known before
         with closing(HTTPSConnection(alice.pod().status.pod_ip, PORT, timeout=60, context=trusting)) as connection:
             connection.request("GET", f"{API}/ping", headers=alice.headers)
