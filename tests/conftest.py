@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.kubeconfig import client_settings
-from tests import failures_at_once, left_behind
+from tests import failures_at_once, left_behind, time_spent
 from tools import chosen_cluster, images
 from tools.chosen_cluster import ChosenCluster
 from tools.kube import binaries
@@ -85,8 +85,9 @@ class Kubernetes:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Print failures when they come."""
+    """Print failures when they come, and in the end where the time went."""
     failures_at_once.register(config)
+    time_spent.register(config)
 
 
 @pytest.hookimpl(trylast=True)
