@@ -1,13 +1,15 @@
 # Commands of a developer, carried out by tools/. `make up` and `make test` need nothing before them.
 PYTHON := .venv/bin/python
 STACK ?= local
+# Python keeps what it compiles: pytest would compile all tests in every run.
+unexport PYTHONDONTWRITEBYTECODE
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview preflight review drift render refresh down env ssh admin dashboard images test check build format bench soak docs dist lock
+.PHONY: help up preview preflight review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs dist lock
 
 help:  ## list these commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 13
 
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
@@ -49,9 +51,10 @@ images: .venv/.installed  ## build the container images; with REGISTRY=..., push
 	@$(PYTHON) -m tools.images $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(SLURM),--slurm $(SLURM)) $(if $(SLURM_SOURCE),--source '$(SLURM_SOURCE)') $(if $(BASE),--base $(BASE)) $(if $(MIRROR),--mirror $(MIRROR))
 
 check: .venv/.installed  ## check format, lint, types and layers, and run the tests that take seconds
-	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy --cache-dir $(MYPY_CACHE)
-	@PYTHONPATH=images/exporter:images/health:images/jail-tools .venv/bin/lint-imports --no-logo
-	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit tests/rendered images
+	@MYPY_CACHE_DIR=$(MYPY_CACHE) $(PYTHON) -m tools.check
+
+affected: .venv/.installed  ## run the tests that changes since BASE can break: make affected TIERS='unit rendered'; with LIST=1, list them
+	@$(PYTHON) -m tools.affected $(if $(BASE),--base '$(BASE)') $(if $(TIERS),--tiers '$(TIERS)') $(if $(LIST),--list)
 
 build: .venv/.installed  ## fetch and build the servers and images of a cluster, where the cache has none
 	@$(PYTHON) -m tools.build
@@ -60,13 +63,14 @@ test: check build  ## run what CI runs: `make check`, then engines and clusters 
 	@$(PYTHON) -m tests.cluster.fetch
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --maxfail 30 tests/engine tests/cluster
 
-bench: build  ## measure ratios against the alternatives
+bench: build  ## measure ratios against the alternatives, and print them with their goals in one table; BENCH_SIZE=smallest shows that it works
 	@$(PYTHON) -m pytest -s tests/bench
 
-soak: build  ## run the long series in full numbers: kills, restarts, fault traces
-	@$(PYTHON) -m tests.cluster.fetch
-	@SOAK=1 $(PYTHON) -m pytest -s images tests/unit tests/rendered tests/engine tests/cluster
-	@SOAK=1 SLURM_VERSION=26.05 $(PYTHON) -m pytest -s tests/cluster
+soak: build  ## run all tests in full numbers of kills, rounds and fault traces, or one part of them: make soak PART=3/16
+	@$(PYTHON) -m tools.soak $(if $(PART),--part '$(PART)')
+
+soak-report: .venv/.installed  ## print which parts of `make soak` passed, at which commit, and when
+	@$(PYTHON) -m tools.soak.report
 
 format: .venv/.installed  ## format the sources
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

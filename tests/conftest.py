@@ -1,8 +1,8 @@
 """Fixtures of every tier: the Kubernetes that tests run on."""
 
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +14,10 @@ from kubernetes.client.exceptions import ApiException
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.kubeconfig import client_settings
-from tests import failures_at_once, left_behind, time_spent
+from soperator_pulumi.slurm.exec_transport import ExecTransport
+from soperator_pulumi.slurm.transport import Answer
+from tests import failures_at_once, left_behind, time_spent, together
+from tests.pod_shell import PodShell
 from tools import chosen_cluster, images
 from tools.chosen_cluster import ChosenCluster
 from tools.kube import binaries
@@ -29,6 +32,8 @@ class Kubernetes:
     target: ChosenCluster
     kubectl: Path
     api: client.ApiClient
+
+    _shells: dict[tuple[str, str, str], PodShell] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def kubeconfig(self) -> Path:
@@ -48,10 +53,20 @@ class Kubernetes:
         Tests do it all the time while they wait, and kubectl would take a tenth of a second of the processor to start.
         """
         transport = self._cluster.transport(namespace, pod, container, coreutils=False)
-        answer = transport.run(command, timeout_seconds=_EXEC_SECONDS)
-        words = f"{' '.join(command)} in {pod} gave {answer.returncode}:\n{answer.stdout}\n{answer.stderr}"
-        assert answer.returncode == 0, words
-        return answer.stdout
+        return _output(pod, command, transport.run(command, timeout_seconds=_EXEC_SECONDS))
+
+    def ask(self, namespace: str, pod: str, container: str, *command: str) -> str:
+        """Run a command as `exec` does, by a shell that stays in the container: for what is asked all the time."""
+        where = (namespace, pod, container)
+        if where not in self._shells:
+            transport = ExecTransport(self._cluster._configuration, *where, coreutils=False)
+            self._shells[where] = PodShell(transport)
+        return _output(pod, command, self._shells[where].run(command, timeout_seconds=_EXEC_SECONDS))
+
+    def close(self) -> None:
+        """End the shells that stay in containers."""
+        for shell in self._shells.values():
+            shell.close()
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl and return its standard output; a failure fails the test with what was printed."""
@@ -84,21 +99,17 @@ class Kubernetes:
             images.load(self.target.embedded, slurm=slurm)
 
 
+def _output(pod: str, command: Sequence[str], answer: Answer) -> str:
+    words = f"{' '.join(command)} in {pod} gave {answer.returncode}:\n{answer.stdout}\n{answer.stderr}"
+    assert answer.returncode == 0, words
+    return answer.stdout
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Print failures when they come, and in the end where the time went."""
+    """Run tests that share a cluster together, print failures when they come, and in the end where the time went."""
+    together.register(config)
     failures_at_once.register(config)
     time_spent.register(config)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with modules whose tests are given more time than others, or one process works on alone in the end."""
-
-    def given_seconds(item: pytest.Item) -> float:
-        marker = item.get_closest_marker("timeout")
-        return float(marker.args[0]) if marker and marker.args else 0.0
-
-    items.sort(key=given_seconds, reverse=True)
 
 
 @pytest.fixture(scope="session")
@@ -115,3 +126,4 @@ def kubernetes() -> Iterator[Kubernetes]:
             for namespace in left_behind.by_killed_runs():
                 made.throw_away(namespace)
         yield made
+        made.close()

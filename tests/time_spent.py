@@ -1,5 +1,9 @@
-"""Where the time of a run of tests goes: seconds of wall and processor by module, fixture and wait, in a table."""
+"""Where the time of a run of tests goes: seconds of wall and processor by module, fixture and wait, in a table.
 
+TIME_SPENT=FILE writes the seconds of wall of all modules there, as JSON.
+"""
+
+import json
 import os
 import sys
 import time
@@ -127,6 +131,9 @@ class TimeSpent:
         terminalreporter.section("time spent")
         for line in table(self._ledger, now.wall - self._began.wall, machine, forks):
             terminalreporter.write_line(line)
+        if file := os.environ.get("TIME_SPENT"):
+            seconds = {module: round(spent.wall, 1) for module, spent in by_module(self._ledger).items()}
+            Path(file).write_text(json.dumps(seconds, indent=1, sort_keys=True))
 
     def _measured(self, spent: Spent) -> Generator[None, Any, Any]:
         before = self._last = _moment(self._last)
@@ -146,15 +153,21 @@ class TimeSpent:
             self._ledger.counts["Pulumi programs"] += any(_PROGRAM in os.fsdecode(word) for word in words)
 
 
+def by_module(ledger: Ledger) -> dict[str, Spent]:
+    """Return what each module took, by its path below the root of the tests."""
+    modules: defaultdict[str, Spent] = defaultdict(Spent)
+    for (module, _), spent in ledger.phases.items():
+        modules[module].add(spent)
+    return dict(modules)
+
+
 def table(ledger: Ledger, wall: float, machine: float, forks: int) -> Iterator[str]:
     """Yield the lines of the report: the modules, fixtures and waits that took longest, and what the run took."""
-    modules: defaultdict[str, Spent] = defaultdict(Spent)
     by_phase: defaultdict[str, Spent] = defaultdict(Spent)
-    for (module, phase), spent in ledger.phases.items():
-        modules[module].add(spent)
+    for (_, phase), spent in ledger.phases.items():
         by_phase[phase].add(spent)
     yield "seconds of wall, of the processor for the tests' own processes, and of all that ran on the machine meanwhile"
-    yield from _rows("module", {name: modules[name] for name in modules}, "phases")
+    yield from _rows("module", by_module(ledger), "phases")
     yield from _rows("phase", by_phase, "times")
     fixtures = {f"{name} in {module}" if module else name: spent for (module, name), spent in ledger.fixtures.items()}
     yield from _rows("fixture", fixtures, "times")

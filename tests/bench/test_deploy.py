@@ -1,31 +1,46 @@
 """Cost of `up` against the same work by hand: ratios of runs that take turns."""
 
 import json
-import resource
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench.ratios import report, seconds
+from tests.bench.ratios import Goal, report, seconds
+from tests.bench.sizes import size
 from tests.bench.test_accounting import ACCOUNTING
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
 
-ROUNDS = 3
+pytestmark = pytest.mark.cluster
+
+ROUNDS, OPERATIONS = size(3, 1), size(5, 1)
+"""Deployments until srun works, and operations that change nothing."""
+FEW, MANY = 1, size(20, 2)
+"""Counts of node sets."""
+CONFIG_MAPS = 30
+
 KINDS = (
     "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets,jobs,cronjobs"
 )
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "annotations")
 
-CONFIG_MAPS = Path(__file__).parent / "programs" / "config_maps"
+BARE = Path(__file__).parent / "programs" / "config_maps"
 """A bare program: what nobody can do without who deploys with Pulumi."""
+
+PEAK = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+"""Runs a command and prints the KiB of its largest process. It is small: a process counts what it was forked from."""
 
 
 @pytest.fixture
@@ -98,65 +113,69 @@ def test_up_until_srun_works_against_kubectl_apply_of_the_same_manifests(slurm: 
         theirs.append(seconds(lambda: apply_until_srun_works(slurm, objects)))  # noqa: B023 - called at once
         slurm.kubernetes.run("delete", "namespace", slurm.namespace)
 
-    report("up until srun -N2 works", ours, theirs, "kubectl apply of the same objects", 1.5)
+    what = "up until srun -N2 works" + (", with accounting" if accounting is ACCOUNTING else "")
+    report(what, ours, theirs, "kubectl apply of the same objects", Goal(1.5))
 
 
-@dataclass
-class Bare:
-    """A stack of the bare program."""
-
-    slurm: Slurm
-    state: Path
-
-    def up(self) -> None:
-        given = {
-            "project": str(CONFIG_MAPS),
-            "state": str(self.state),
-            "config": {"config-maps:namespace": self.slurm.namespace},
-            "environment": {"KUBECONFIG": str(self.slurm.kubernetes.kubeconfig)},
-        }
-        command = [sys.executable, "-m", "tests.cluster.run", json.dumps(given)]
-        subprocess.run(command, cwd=paths.ROOT, check=True, capture_output=True)
+def operation(slurm: Slurm, name: str = "up") -> list[str]:
+    """Return the command of an operation on the cluster's stack, in processes of its own, as a person starts it."""
+    return command(slurm, {"state": str(slurm.folder / "engine"), "config": slurm.config, "operation": name})
 
 
-def up_alone(slurm: Slurm, operation: str = "up") -> None:
-    """Deploy, or preview, in a process of its own, as a person does."""
-    with slurm.start_up(operation=operation) as process:
-        process.communicate()
-    assert process.returncode == 0
+def bare_operation(slurm: Slurm, count: int, name: str = "up") -> list[str]:
+    """Return the command of an operation on so many ConfigMaps in the cluster's namespace."""
+    config = {"config-maps:namespace": slurm.namespace, "config-maps:count": str(count)}
+    stack = {"project": str(BARE), "state": str(slurm.folder / "bare"), "config": config}
+    return command(slurm, {**stack, "operation": name})
 
 
-def test_up_without_a_change_against_a_program_of_thirty_config_maps(slurm: Slurm, tmp_path: Path) -> None:
+def command(slurm: Slurm, given: dict[str, Any]) -> list[str]:
+    variables = {"KUBECONFIG": str(slurm.kubernetes.kubeconfig)}
+    return [sys.executable, "-m", "tests.cluster.run", json.dumps({**given, "environment": variables})]
+
+
+def run(words: list[str]) -> str:
+    done = subprocess.run(words, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_up_without_a_change_against_a_program_of_config_maps(slurm: Slurm) -> None:
     slurm.up()
-    bare = Bare(slurm, tmp_path / "bare")
-    bare.up()
+    run(bare_operation(slurm, CONFIG_MAPS))
     ours, theirs = [], []
-    for _ in range(ROUNDS + 2):
-        theirs.append(seconds(bare.up))
-        ours.append(seconds(lambda: up_alone(slurm)))
+    for _ in range(OPERATIONS):
+        theirs.append(seconds(lambda: run(bare_operation(slurm, CONFIG_MAPS))))
+        ours.append(seconds(lambda: run(operation(slurm))))
 
-    report("up without a change", ours, theirs, "30 ConfigMaps", 2.0)
+    report("up without a change", ours, theirs, f"{CONFIG_MAPS} ConfigMaps", Goal(2.0))
 
 
-def test_up_and_preview_without_a_change_of_twenty_node_sets_against_one(slurm: Slurm) -> None:
-    def with_node_sets(count: int) -> None:
+@pytest.mark.timeout(1800)
+def test_up_and_preview_without_a_change_of_many_node_sets_against_one(slurm: Slurm) -> None:
+    times: dict[tuple[str, int], list[float]] = {}
+    bare: dict[tuple[str, int], list[float]] = {}
+    resources: dict[int, int] = {}
+    for count in (FEW, MANY):
         slurm.cluster["node_sets"] = [a_node_set(f"n{number}") for number in range(count)]
         slurm.up()
+        resources[count] = len(slurm.deployer().state())
+        run(bare_operation(slurm, resources[count]))
+        for name in ("up", "preview"):
+            ours, theirs = (operation(slurm, name), bare_operation(slurm, resources[count], name))
+            taken = [(seconds(partial(run, ours)), seconds(partial(run, theirs))) for _ in range(OPERATIONS)]
+            times[name, count], bare[name, count] = (list(series) for series in zip(*taken, strict=True))
 
-    times: dict[tuple[str, int], list[float]] = {}
-    for count in (1, 20):
-        with_node_sets(count)
-        for operation in ("up", "preview"):
-            taken = [seconds(lambda: up_alone(slurm, operation)) for _ in range(ROUNDS + 2)]  # noqa: B023 - called at once
-            times[operation, count] = taken
-
-    for operation in ("up", "preview"):
-        what = f"{operation} without a change of 20 node sets"
-        report(what, times[operation, 20], times[operation, 1], "one node set", 1.3)
+    for name in ("up", "preview"):
+        limit = statistics.median(bare[name, MANY]) / statistics.median(bare[name, FEW])
+        reason = f"{resources[MANY]} ConfigMaps against {resources[FEW]}, as many objects as the programs register"
+        what = f"{name} without a change of {MANY} node sets"
+        report(what, times[name, MANY], times[name, FEW], "one node set", Goal(1.3, limit, reason))
 
 
-def test_the_engines_memory(slurm: Slurm) -> None:
-    up_alone(slurm)
-    peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-
-    print(f"\nlargest process of up: {peak_mib:.0f} MiB")
+def test_the_largest_process_of_up_against_that_of_config_maps(slurm: Slurm) -> None:
+    ours, theirs = (
+        int(run([sys.executable, "-IS", "-c", PEAK, *words])) / 1024
+        for words in (operation(slurm), bare_operation(slurm, CONFIG_MAPS))
+    )
+    report("largest process of up", [ours], [theirs], f"{CONFIG_MAPS} ConfigMaps", Goal(1.5), unit="MiB")

@@ -6,12 +6,30 @@ from pathlib import Path
 
 import pytest
 
+from tests import together
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.cluster.workers import put_back
 from tests.conftest import Kubernetes
 
 FEW_PROCESSES = 100
 """Share of a user on the nodes of the node set `big`."""
+
+
+_alive: dict[str, Slurm] = {}
+"""Clusters that tests share, by the fixture that made them."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Destroy a shared cluster after the last test that uses it: one that stands idle takes a sixth of a processor."""
+    if nextitem is None or together.group_of(nextitem) != together.group_of(item):
+        destroy_shared(together.group_of(item))
+
+
+def destroy_shared(fixture: str) -> None:
+    """Destroy the cluster that a fixture made, if it is there."""
+    if cluster := _alive.pop(fixture, None):
+        cluster.destroy()
 
 
 @pytest.fixture(scope="session")
@@ -50,9 +68,10 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
         ),
     )
     shared = Slurm(kubernetes, tmp_path_factory.mktemp("shared"), cluster)
+    _alive["slurm"] = shared
     shared.up()
     yield shared
-    shared.destroy()
+    destroy_shared("slurm")
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +88,10 @@ def three_workers(
     """The cluster behind `workers`."""
     cluster = a_cluster(name=unique("workers"), node_sets=[a_node_set("cpu", replicas=3)])
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("workers"), cluster)
+    _alive["three_workers"] = slurm
     slurm.up()
     yield slurm
-    slurm.destroy()
+    destroy_shared("three_workers")
 
 
 @pytest.fixture

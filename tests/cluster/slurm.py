@@ -209,7 +209,7 @@ class Slurm:
 
     def scontrol(self, *arguments: str) -> str:
         """Run scontrol as an admin, in the controller's pod."""
-        return self.exec("controller-0", "slurmctld", "scontrol", *arguments)
+        return self.kubernetes.ask(self.namespace, "controller-0", "slurmctld", "scontrol", *arguments)
 
     def exec(self, pod: str, container: str, *command: str) -> str:
         """Run a command in a pod and return what it printed. A failure fails the test."""

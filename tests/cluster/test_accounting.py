@@ -21,6 +21,7 @@ from soperator_pulumi.lifecycle.secret_files import SecretFilesProvider
 from soperator_pulumi.render import layout
 from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes
+from tests.soak import SOAK, times
 from tests.waiting import wait_until
 from tools import paths
 
@@ -236,8 +237,7 @@ def test_every_job_has_one_record_though_slurmdbd_and_its_database_are_killed(sl
 
 # -- the password ---------------------------------------------------------------------------------------------------
 
-SOAK = bool(os.environ.get("SOAK"))
-JOBS = 400 if SOAK else 40
+JOBS = times(40, 400)
 KILLED_AFTER = [None, *range(0, 16, 2)] if SOAK else [None]
 """Seconds after which a rotation is killed; None for the moment at which both passwords are accepted."""
 
@@ -353,6 +353,7 @@ def scale_slurmdbd(slurm: Accounted, replicas: int) -> None:
     wait_until(lambda: pods() == replicas, what=f"{replicas} pods of slurmdbd are there")
 
 
+@pytest.mark.soak
 def test_a_database_that_was_lost_is_restored_from_a_dump(slurm: Accounted) -> None:
     job = slurm.submit("true")
     recorded = f"--jobs={job} --format=state"

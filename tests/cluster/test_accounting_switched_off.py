@@ -1,6 +1,5 @@
 """Accounting that is switched off and on again, with data that outlives mistakes: no record is lost on the way."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,7 @@ from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("SOAK"), reason="a cluster of its own: `make soak` switches it off"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 
 @pytest.fixture

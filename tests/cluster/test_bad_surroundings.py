@@ -7,33 +7,10 @@ from pathlib import Path
 import pytest
 from jail_testing.file_systems import in_memory_with, mounted
 
-from tests.cluster.slurm import NOWHERE, VERSION, Slurm, a_jail, a_node_set
-from tools import images
+from tests.cluster.slurm import Slurm, a_jail
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
-
-
-def test_an_image_that_cannot_be_pulled_is_named(
-    new_slurm: Callable[..., Slurm], capfd: pytest.CaptureFixture[str]
-) -> None:
-    references = {**images.references(slurm=VERSION), "worker": NOWHERE}
-    slurm = new_slurm(images=references, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
-
-    with pytest.raises(DeployError) as failure:
-        slurm.up()
-
-    assert "cpu: 1 of 1 nodes have not joined Slurm after 10 s" in str(failure.value)
-    assert NOWHERE in str(failure.value)
-    assert "Traceback" not in capfd.readouterr().err + str(failure.value)
-
-
-def test_nodes_that_fit_on_no_machine_are_told_with_the_schedulers_reason(new_slurm: Callable[..., Slurm]) -> None:
-    huge = {"requests": {"cpu": "1000", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
-    slurm = new_slurm(node_sets=[a_node_set("cpu", pod_resources=huge, ready_timeout_seconds=10)])
-
-    with pytest.raises(DeployError, match=r"Insufficient cpu"):
-        slurm.up()
 
 
 def test_storage_on_which_no_jail_can_live_is_refused_before_it_is_filled(

@@ -1,13 +1,14 @@
 """The life of a stack: preview, up, change, refused change, repair, destroy; jobs go on through all of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from tests.cluster.slurm import QUICK, Slurm, a_node_set
+from tests.cluster.slurm import QUICK, Slurm, a_cluster, a_node_set, unique
 from tests.cluster.workers import nodes
+from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError, Result
 
@@ -49,13 +50,12 @@ def test_up_twice_changes_nothing(slurm: Slurm) -> None:
     assert changed(slurm.deployer(warm=False).up()) == {}
 
 
-def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
-    slurm.up()
+def test_replicas_and_an_option_change_only_what_they_name(workers: Slurm) -> None:
+    slurm = workers
     job = slurm.submit("sleep 600")
     slurm.wait_for_job(job, "RUNNING")
 
-    slurm.cluster["node_sets"][0]["replicas"] = 2
+    slurm.cluster["node_sets"][0]["replicas"] = 4
     slurm.cluster["slurm"]["extra"] = {**QUICK, "KillWait": "45"}
     plan = slurm.deployer().preview()
     result = slurm.up()
@@ -65,14 +65,11 @@ def test_replicas_and_an_option_change_only_what_they_name(new_slurm: Callable[.
     assert "+KillWait=45" in "\n".join(plan.messages)
     assert "KillWait                = 45 sec" in slurm.scontrol("show", "config")
     assert slurm.job(job)["JobState"] == "RUNNING"
-    assert slurm.ssh("srun -w cpu-1 --overlap hostname").stdout.strip() == "cpu-1"
+    assert slurm.ssh("srun -w cpu-3 --overlap hostname").stdout.strip() == "cpu-3"
 
 
-def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
-    new_slurm: Callable[..., Slurm],
-) -> None:
-    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
-    slurm.up()
+def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(workers: Slurm) -> None:
+    slurm = workers
     before = slurm.api.read_namespaced_config_map("slurm-config", slurm.namespace).data
     job = slurm.submit("sleep 600")
     slurm.wait_for_job(job, "RUNNING")
@@ -90,11 +87,8 @@ def test_a_configuration_that_slurm_refuses_leaves_the_old_one_in_place(
     assert changed(slurm.deployer().up()) == {}
 
 
-def test_refresh_finds_what_was_deleted_by_hand_and_up_brings_it_back(
-    new_slurm: Callable[..., Slurm],
-) -> None:
-    slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
-    slurm.up()
+def test_refresh_finds_what_was_deleted_by_hand_and_up_brings_it_back(workers: Slurm) -> None:
+    slurm = workers
     slurm.api.delete_namespaced_service("login", slurm.namespace)
 
     slurm.deployer().refresh()
@@ -104,12 +98,19 @@ def test_refresh_finds_what_was_deleted_by_hand_and_up_brings_it_back(
     assert exists(slurm, "service", "login")
 
 
-def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm(
-        node_sets=[a_node_set("cpu", replicas=1)],
-        storage={"keep": True, "state": {"size_gib": 1}},
-    )
+@pytest.fixture(scope="module")
+def kept(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A cluster whose claims are kept; tests leave it up."""
+    kept = {"keep": True, "state": {"size_gib": 1}}
+    cluster = a_cluster(name=unique("kept"), node_sets=[a_node_set("cpu", replicas=1)], storage=kept)
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("kept"), cluster)
     slurm.up()
+    yield slurm
+    slurm.destroy()
+
+
+def test_destroy_keeps_the_claims_and_their_data(kept: Slurm) -> None:
+    slurm = kept
     slurm.ssh("echo precious > ~/data")
 
     slurm.deployer().destroy(exclude_protected=True)
@@ -122,26 +123,16 @@ def test_destroy_keeps_the_claims_and_their_data(new_slurm: Callable[..., Slurm]
     claims = {c.metadata.name for c in slurm.api.list_namespaced_persistent_volume_claim(slurm.namespace).items}
     slurm.up()
     data = slurm.ssh("cat ~/data").stdout
-    slurm.cluster["storage"]["keep"] = False
-    slurm.up()
 
     assert claims == {"jail", "slurmctld-state"}
     assert data == "precious\n"
 
 
-def test_destroy_of_kept_claims_is_refused_before_anything_is_deleted(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm(
-        node_sets=[a_node_set("cpu", replicas=1)],
-        storage={"keep": True, "state": {"size_gib": 1}},
-    )
-    slurm.up()
-
+def test_destroy_of_kept_claims_is_refused_before_anything_is_deleted(kept: Slurm) -> None:
     with pytest.raises(DeployError, match="protect"):
-        slurm.deployer().destroy()
+        kept.deployer().destroy()
 
-    assert slurm.ssh("srun hostname").stdout == "cpu-0\n"
-    slurm.cluster["storage"]["keep"] = False
-    slurm.up()
+    assert kept.ssh("srun hostname").stdout == "cpu-0\n"
 
 
 def test_destroy_leaves_nothing_where_the_stack_keeps_nothing(new_slurm: Callable[..., Slurm]) -> None:

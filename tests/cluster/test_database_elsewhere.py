@@ -1,7 +1,6 @@
 """Accounting in a database outside of the cluster, over TLS: MariaDB of our image, in a namespace of its own."""
 
 import base64
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,7 @@ from tests.waiting import wait_until
 from tools import images
 from tools.engine import DeployError
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("SOAK"), reason="a cluster and a database of its own: `make soak` has them"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 PASSWORD = "of-the-site #1"
 

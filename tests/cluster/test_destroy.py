@@ -62,19 +62,23 @@ def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_delet
     assert recorded(slurm) == set()
 
 
-def test_a_first_deployment_whose_workers_image_does_not_exist_is_destroyed_without_more_ado(
-    new_slurm: Callable[..., Slurm],
+def test_a_first_deployment_whose_workers_image_does_not_exist_names_it_and_is_destroyed_without_more_ado(
+    new_slurm: Callable[..., Slurm], capfd: pytest.CaptureFixture[str]
 ) -> None:
     missing = {**images.references(slurm=VERSION), "worker": NOWHERE}
-    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=30)])
-    with pytest.raises(DeployError, match=NOWHERE):
+    slurm = new_slurm(images=missing, node_sets=[a_node_set("cpu", ready_timeout_seconds=10)])
+    with pytest.raises(DeployError) as failure:
         slurm.up()
+    assert "cpu: 1 of 1 nodes have not joined Slurm after 10 s" in str(failure.value)
+    assert NOWHERE in str(failure.value)
+    assert "Traceback" not in capfd.readouterr().err + str(failure.value)
 
     slurm.deployer().destroy()
 
     assert recorded(slurm) == set()
 
 
+@pytest.mark.soak
 def test_a_first_deployment_whose_controllers_image_does_not_exist_is_destroyed_without_more_ado(
     new_slurm: Callable[..., Slurm],
 ) -> None:

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 from tools.kube import cgroups
 from tools.kube.debs import tool
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 LEFT_OVER_PLACES = ("/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods")
 
@@ -93,7 +93,7 @@ def test_down_removes_cgroups_that_slurm_made_at_the_top_and_leaves_those_of_bef
     assert ended.cgroups == {"before": True, "during": False}
 
 
-@pytest.mark.parametrize("moment", range(20 if os.environ.get("SOAK") else 2))
+@pytest.mark.parametrize("moment", range(20))
 def test_an_up_that_was_killed_at_any_moment_is_followed_by_one_that_works(box: Machine, moment: int) -> None:
     box.kubernetes("down")
     seconds = random.uniform(0, 5)  # noqa: S311 - any moment of a start (pytest-randomly seeds it)

@@ -14,7 +14,7 @@ from tests.cluster.isolated import Machine, environment, machine
 from tools.kube.debs import tool
 from tools.kube.supervisor import Supervisor
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The GPU driver of a node in jobs, whatever brought it and whatever system the jail is."""
 
-import os
 import shlex
 from base64 import b64encode
 from collections.abc import Iterator
@@ -15,13 +14,14 @@ from tests.cluster.driver_files import VERSIONS, Driver, by_cdi, by_hook, by_hos
 from tests.cluster.root_trees import BUSYBOX, FORKY, RootTree
 from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, unique
 from tests.conftest import Kubernetes
+from tests.soak import SOAK
 
 pytestmark = pytest.mark.cluster
 
 LAYOUTS = {"hook": (by_hook, VERSIONS[0]), "cdi": (by_cdi, VERSIONS[1]), "host": (by_host, VERSIONS[0])}
 """Node sets: how a driver comes to them, and of which version it is."""
 
-JAILS = [JAIL, FORKY] if os.environ.get("SOAK") else [JAIL]
+JAILS = [JAIL, FORKY] if SOAK else [JAIL]
 """Jails with an older, and with a newer C library than that of the worker's image."""
 
 ASK_CUDA = """\

@@ -21,6 +21,7 @@ import pytest
 
 from tests.cluster import container_registry, root_trees
 from tests.cluster.container_registry import PASSWORD, Registry
+from tests.soak import SOAK
 from tests.waiting import wait_until
 from tools import images, paths
 from tools.console import UserError
@@ -31,8 +32,7 @@ from tools.images.store import Store
 
 pytestmark = pytest.mark.cluster
 
-SOAK = bool(os.environ.get("SOAK"))
-KILLS = 20 if SOAK else 3
+KILLS = 20
 BUILD_SECONDS = 3.0
 """About what the small images below take; the kills fall in it."""
 
@@ -251,17 +251,17 @@ def test_images_that_are_there_are_not_built_again(built: None) -> None:
     assert "Building" not in done.stderr
 
 
+@pytest.mark.soak
 def test_the_same_inputs_give_the_same_images_bit_for_bit(built: None, tmp_path: Path) -> None:
     tags = Recipe().tags()
-    names = PUBLISHED if SOAK else ("login", "jail-tools")  # the others by the same commands
 
     def digests(folder: Path) -> list[str]:
         store = Store(folder)
         folder.mkdir()
         (folder / "storage").symlink_to(cache().folder / "storage")  # for the parents of the images
         with cache().lock(), store.lock() as lock, store.work_folder() as work:
-            Build(Recipe(), store, work, lock).run(names)
-        return [(store.layout(name, tags[name]) / "index.json").read_text() for name in names]
+            Build(Recipe(), store, work, lock).run(PUBLISHED)
+        return [(store.layout(name, tags[name]) / "index.json").read_text() for name in PUBLISHED]
 
     # Not those in the cache: since these were built, Debian may have published new packages.
     assert digests(tmp_path / "once") == digests(tmp_path / "again")
@@ -278,6 +278,7 @@ def test_only_what_changed_is_built_again(small: Small) -> None:
     assert small.log.removeprefix(first).count("COMMIT") == 1
 
 
+@pytest.mark.soak
 def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(small: Small) -> None:
     moments = sorted(random.uniform(0, BUILD_SECONDS) for _ in range(KILLS))  # noqa: S311 - pytest-randomly's seed
     print(f"{KILLS} kills, after {', '.join(f'{moment:.2f}' for moment in moments)} s")  # noqa: T201 - what was run
@@ -296,6 +297,7 @@ def test_builds_killed_at_any_moment_leave_nothing_and_the_next_one_converges(sm
     assert list(small.cache.glob("work-*")) == []
 
 
+@pytest.mark.soak
 def test_two_builds_at_once_build_each_image_once(small: Small) -> None:
     start = small.log
     builds = [small.build_elsewhere() for _ in range(2)]
@@ -314,6 +316,7 @@ def test_a_failing_step_is_named_with_its_last_words(small: Small) -> None:
         small.build()
 
 
+@pytest.mark.soak
 def test_another_slurm_than_ours_is_refused_with_words(debian: Small) -> None:
     check = (paths.ROOT / "images" / "slurm" / "require-slurm").read_text()
     (debian.folder / "slurm" / "require-slurm").write_text(check)
@@ -325,6 +328,7 @@ def test_another_slurm_than_ours_is_refused_with_words(debian: Small) -> None:
         debian.build("munge")
 
 
+@pytest.mark.soak
 def test_the_proxy_of_the_machines_apt_is_used_and_its_password_is_in_no_image(
     debian: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -343,6 +347,7 @@ def test_the_proxy_of_the_machines_apt_is_used_and_its_password_is_in_no_image(
     assert [blob for blob in blobs if PASSWORD.encode() in decompressed(blob)] == []
 
 
+@pytest.mark.soak
 def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"(?s)Bootstrapping Debian failed.*127\.0\.0\.1:9"):
         build_missing(Recipe(), Store(tmp_path), "http://127.0.0.1:9/debian")

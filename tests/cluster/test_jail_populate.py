@@ -1,7 +1,6 @@
 """Filling a tree: killed at any moment and run again, it is whole in the end and never called complete before."""
 
 import json
-import os
 import random
 import re
 import time
@@ -19,8 +18,8 @@ from tools.console import say
 
 pytestmark = pytest.mark.cluster
 
-KILLS = 50 if os.environ.get("SOAK") else 2
-"""Kills of a populate, in all."""
+SERIES, KILLS = 5, 10
+"""Kills of a populate: in series, so that a part of `make soak` may have some of them."""
 
 EVERYTHING = (
     f"cd /claim/trees/{TREE} && "
@@ -77,8 +76,12 @@ def test_a_tree_is_filled_with_progress(undisturbed: Undisturbed) -> None:
     assert undisturbed.verified.code == 0, undisturbed.verified.log
 
 
-def test_killed_at_random_moments_and_run_again_it_is_whole(populating: Populating, undisturbed: Undisturbed) -> None:
-    moments = random.Random(4)  # noqa: S311 - chosen for tests
+@pytest.mark.soak
+@pytest.mark.parametrize("series", range(SERIES))
+def test_killed_at_random_moments_and_run_again_it_is_whole(
+    populating: Populating, undisturbed: Undisturbed, series: int
+) -> None:
+    moments = random.Random(series)  # noqa: S311 - chosen for tests
     kills, rounds = 0, 0
     while kills < KILLS:
         rounds += 1
@@ -144,6 +147,7 @@ def test_a_claim_that_can_hold_a_jail_is_probed_once_and_found_good(
     assert "storage-probe" not in populating.look(undisturbed.claim, "ls -A /claim")
 
 
+@pytest.mark.soak
 def test_a_directory_of_the_machine_on_which_nothing_may_start_is_refused_before_it_is_filled(
     populating: Populating, tmp_path: Path
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_directory_of_the_machine_on_which_nothing_may_start_is_refused_before
     assert accepted.code == 0, accepted.log
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("spare_mib", "words"), [(-100, "MiB free"), (4, "No space left on device")])
 def test_a_full_volume_is_told_and_not_called_complete(
     populating: Populating, undisturbed: Undisturbed, spare_mib: int, words: str
@@ -189,6 +194,7 @@ def test_a_tree_that_somebody_else_made_is_refused_and_left_alone(populating: Po
     assert populating.look(claim, f"cd /claim/trees/{TREE} && find . -type f | xargs cat") == "precious\n"
 
 
+@pytest.mark.soak
 def test_the_limit_is_kept(populating: Populating) -> None:
     ended = populating.run(volume(populating.claim()), [*POPULATE, "--limit-mib-per-second", "40"])
     numbers = last_numbers(ended)

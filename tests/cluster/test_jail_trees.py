@@ -122,6 +122,7 @@ def test_the_user_has_a_name(foreign: Slurm, tree: str) -> None:
         assert "alice" in foreign.ssh(f"{place}squeue --me --noheader -o %u; id -un").stdout
 
 
+@pytest.mark.soak
 def test_a_tarball_of_another_content_than_promised_is_refused(
     new_slurm: Callable[..., Slurm], tarball_url: str
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_tarball_of_another_content_than_promised_is_refused(
     assert "Traceback" not in str(failure.value)
 
 
+@pytest.mark.soak
 def test_a_tarball_that_is_not_there_is_told(new_slurm: Callable[..., Slurm], tarball_url: str) -> None:
     jail = a_jail(source={"tarball": {"url": f"{tarball_url}.none", "sha256": FORKY.sha256}})
     slurm = new_slurm(node_sets=[a_node_set("cpu")], jail=jail)

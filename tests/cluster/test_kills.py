@@ -1,20 +1,20 @@
 """The engine killed in the middle of `up`: the next one brings the cluster up whole."""
 
 import os
-import random
 import signal
 from collections.abc import Callable
 
 import pytest
 
 from tests.cluster.slurm import QUICK, Slurm, a_node_set
+from tests.soak import SOAK
 
 pytestmark = pytest.mark.cluster
 
 STEPS = 44
 """A first `up` prints about a line for each of so many resources."""
 
-MOMENTS = range(1, STEPS, 2) if os.environ.get("SOAK") else random.Random(3).sample(range(1, STEPS), 2)  # noqa: S311
+MOMENTS = range(1, STEPS, 2) if SOAK else [STEPS // 2]
 
 
 def kill_after_lines(slurm: Slurm, lines: int) -> None:
@@ -37,6 +37,7 @@ def test_up_converges_after_a_kill(new_slurm: Callable[..., Slurm], lines: int) 
     assert slurm.deployer().up().changed == ()
 
 
+@pytest.mark.soak
 def test_a_change_of_slurms_options_converges_after_a_kill(new_slurm: Callable[..., Slurm]) -> None:
     """The files are new and slurmctld may not have read them: the next `up` sees that."""
     slurm = new_slurm(node_sets=[a_node_set("cpu")])

@@ -2,7 +2,6 @@
 of its own, and minutes of measuring."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +17,7 @@ from tests.cluster.workers import SlurmNode, nodes
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("SOAK"), reason="minutes of measuring: SOAK=1 runs it"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.alone]
 
 RING = "ring_bandwidth"
 MEMORY = "memory_bandwidth"

@@ -1,6 +1,5 @@
 """Resources for mariadb-operator, by the definitions that the operator installs for them."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +12,7 @@ from soperator_pulumi.testing import deploy
 from tests.cluster import chart_folder
 from tests.rendered.cluster.clusters import a_spec, provided
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("SOAK"), reason="fetches the operator's sources: `make soak` does"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 OPERATOR = chart_folder.Module(
     "github.com/mariadb-operator/mariadb-operator",

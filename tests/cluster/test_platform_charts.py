@@ -32,7 +32,7 @@ from tools.dashboard.found_prometheus import in_kubernetes, only_namespace
 from tools.engine import StepOp
 from tools.engine.local.helm import helm_binary
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 RELEASE = "kube-prometheus-stack"
 SMALL: Mapping[str, Any] = {

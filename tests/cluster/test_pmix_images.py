@@ -19,10 +19,7 @@ from tools.images.builder import cache
 from tools.images.mirror import sources
 from tools.images.recipe import Recipe
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("SOAK"), reason="builds another set of images: `make soak` does"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 RELEASE = "24.11.5"
 """Release of trixie's Slurm. Mirrors have its archive; that of forky's release they have while it is new."""

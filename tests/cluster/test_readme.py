@@ -118,14 +118,17 @@ def a_day(built_images: None) -> Iterator["subprocess.CompletedProcess[str]"]:
         )
 
 
+@pytest.mark.soak
 def test_the_commands_of_the_next_day_work(a_day: "subprocess.CompletedProcess[str]") -> None:
     assert "pages: 0" in a_day.stdout, a_day.stderr[-4000:]
 
 
+@pytest.mark.soak
 def test_a_review_is_markdown_on_standard_output(a_day: "subprocess.CompletedProcess[str]") -> None:
     assert "<!-- soperator-pulumi review of local -->\n\n## Preview of `local`: no change\n" in a_day.stdout
 
 
+@pytest.mark.soak
 def test_a_change_by_hand_is_listed_and_fails_until_it_is_reverted(a_day: "subprocess.CompletedProcess[str]") -> None:
     assert "no drift: 0" in a_day.stdout
     assert "update kubernetes:policy/v1:PodDisruptionBudget slurm-cpu-disruption: spec.maxUnavailable\n" in a_day.stdout
@@ -133,6 +136,7 @@ def test_a_change_by_hand_is_listed_and_fails_until_it_is_reverted(a_day: "subpr
     assert "1 resource differs from the program of stack local." in a_day.stderr
 
 
+@pytest.mark.soak
 def test_make_commands_keep_the_face_that_they_promise(a_day: "subprocess.CompletedProcess[str]") -> None:
     """Exit codes, quiet second runs, and what is said when there is nothing to talk to."""
     assert a_day.returncode == 0, a_day.stderr[-4000:]

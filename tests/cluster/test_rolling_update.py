@@ -100,6 +100,7 @@ def test_no_job_of_a_steady_stream_fails_and_one_worker_at_a_time_is_out_of_serv
     assert slurm.deployer().up().changed == ()
 
 
+@pytest.mark.soak
 def test_killed_half_way_it_is_seen_by_the_next_preview_and_goes_on_as_fewer_replicas_are_wanted(
     outdated: Slurm,
 ) -> None:

@@ -29,6 +29,7 @@ from tests.cluster.workers import (
     set_size,
     started_up,
 )
+from tests.soak import times
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.cluster
 LONGEST_SECONDS = 14.0
 """A scale-down that waits for the job below takes about so long."""
 
-KILLS = 20 if os.environ.get("SOAK") else 2
+KILLS = times(1, 20)
 MOMENTS = [random.Random(f"scale-down {number}").uniform(1, LONGEST_SECONDS) for number in range(KILLS)]  # noqa: S311
 
 

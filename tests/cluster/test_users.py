@@ -1,6 +1,7 @@
-"""Users come with the specification, without a restart of anything."""
+"""Users come with the specification, without a restart of anything.
 
-from collections.abc import Callable
+The cluster of three workers is left as it was.
+"""
 
 import pytest
 
@@ -10,9 +11,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 
-def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm()
-    slurm.up()
+def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(workers: Slurm) -> None:
+    slurm = workers
     pods_before = {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
     job = slurm.submit("sleep 600")
     slurm.wait_for_job(job, "RUNNING")
@@ -31,10 +31,9 @@ def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(new_slurm: C
     )
 
 
-def test_a_removed_user_does_not_get_in_any_more(new_slurm: Callable[..., Slurm]) -> None:
-    slurm = new_slurm(
-        users=[{"name": name, "uid": uid, "shell": "/bin/sh"} for name, uid in (("alice", 2001), ("mallory", 2002))]
-    )
+def test_a_removed_user_does_not_get_in_any_more(workers: Slurm) -> None:
+    slurm = workers
+    slurm.cluster["users"].append({"name": "mallory", "uid": 2004, "shell": "/bin/sh"})
     slurm.up()
     assert slurm.ssh("id -un", user="mallory").stdout.strip() == "mallory"
 

@@ -258,7 +258,7 @@ def test_refresh_sees_that_a_workload_is_not_ready_any_more(stack: Stack) -> Non
 
 def test_what_takes_long_is_said_while_it_is_waited_for(local: Stack) -> None:
     slow = workload(
-        local, "StatefulSet", {"image": "localhost/absent:1"}, options={"custom_timeouts": {"create": "30s"}}
+        local, "StatefulSet", {"image": "localhost/absent:1"}, options={"custom_timeouts": {"create": "14s"}}
     )
     local.fails(lambda: local.up(slow))
     said = "\n".join(local.lines)

@@ -105,6 +105,7 @@ def test_the_minimal_example_deploys_from_an_environment_that_holds_the_built_pa
     assert deployer.preview(refresh=True).changed == ()
 
 
+@pytest.mark.soak
 def test_two_clusters_run_beside_each_other(user: Callable[..., Deployed]) -> None:
     made = user("research", "teaching")
     deployer = made.deployer("two-clusters", {"soperator:cluster": made.description(jail=a_jail())})
@@ -114,6 +115,7 @@ def test_two_clusters_run_beside_each_other(user: Callable[..., Deployed]) -> No
     assert deployer.outputs().keys() == {"research", "teaching"}
 
 
+@pytest.mark.soak
 def test_a_larger_program_gives_a_cluster_its_namespace_and_its_volumes(user: Callable[..., Deployed]) -> None:
     made = user("research")
     namespace = f"research-{made.stack}"
@@ -133,6 +135,7 @@ def test_a_larger_program_gives_a_cluster_its_namespace_and_its_volumes(user: Ca
     assert told == deployer.outputs()["login"]
 
 
+@pytest.mark.soak
 def test_a_cluster_stands_on_the_volumes_of_another_stack(user: Callable[..., Deployed]) -> None:
     made = user("hpc")
     namespace = f"hpc-{made.stack}"
@@ -153,6 +156,7 @@ def test_a_cluster_stands_on_the_volumes_of_another_stack(user: Callable[..., De
     assert claims.splitlines() == ["database Bound", "jail Bound", "slurmctld-state Bound"]
 
 
+@pytest.mark.soak
 def test_a_cluster_stands_on_the_platform_of_another_stack(user: Callable[..., Deployed]) -> None:
     """The charts of a platform have tests of their own (test_platform.py): here it names the class that is there."""
     made = user("hpc")

@@ -14,7 +14,7 @@ from tests.engine.conftest import Stack
 from tests.engine.test_renamed import HELD, Held, pretend_that_slurmd_runs, stateful_set
 from tools.engine import Deployer, StepOp
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.soak]
 
 ACTING = {"hpc-prerequisites", "hpc-cpu-drain-gate", "hpc-drain-gate"}
 

@@ -11,10 +11,13 @@ import pytest
 from soperator_pulumi import parse_cluster
 from soperator_pulumi.render.node_health import node_settings
 from tests.rendered.cluster.clusters import a_spec
+from tests.soak import times
 
 HEALTH = Path(__file__).parents[2] / "images/health"
-ROUNDS = 1000 if os.environ.get("SOAK") else 10
-MEMORY_MIB = 4096 if os.environ.get("SOAK") else 64
+SERIES = range(times(1, 10))
+ROUNDS = times(10, 100)
+"""In each series."""
+MEMORY_MIB = times(64, 4096)
 
 SCONTROL = """#!/bin/sh
 case "$1" in
@@ -28,8 +31,9 @@ from node_health.command import check; sys.exit(check("cpu-0", {folder!r}, {fold
 """
 
 
-@pytest.mark.timeout(7200 if os.environ.get("SOAK") else 300)
-def test_rounds_of_a_healthy_machine_under_load_drain_nothing(tmp_path: Path) -> None:
+@pytest.mark.timeout(times(300, 1800))
+@pytest.mark.parametrize("series", SERIES)
+def test_rounds_of_a_healthy_machine_under_load_drain_nothing(tmp_path: Path, series: int) -> None:
     spec = parse_cluster({"name": "hpc", **a_spec()})
     volumes = [{"path": "/dev/shm", "shared": False, "read_only": False}]
     settings = node_settings(spec, spec.node_sets[0]) | {"volumes": volumes, "jail": str(tmp_path), "memory_mib": 1}

@@ -19,9 +19,10 @@ from random import Random
 import pytest
 from jail_testing import trees
 
+from tests.soak import times
 from tests.waiting import wait_until
 
-KILLS = 50 if os.environ.get("SOAK") else 5
+KILLS = times(5, 50)
 """How many times each kind of populate is killed before it may end; 50 in `make soak`."""
 SEED = 4
 

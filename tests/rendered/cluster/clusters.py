@@ -74,6 +74,13 @@ def pod_of(deployment: Deployment, stateful_set: str) -> dict[str, Any]:
     return pod
 
 
+def worker_pods(*changes: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Pods of node sets with these changes, all of one cluster: to deploy one for each takes longer."""
+    names = [f"cpu{number}" for number in range(len(changes))]
+    node_sets = [a_node_set(name=name, **each) for name, each in zip(names, changes, strict=True)]
+    return [pod_of(a_deployment(node_sets=node_sets), f"hpc-{name}") for name in names]
+
+
 def populate_pod(deployment: Deployment) -> dict[str, Any]:
     """The specification of the pod that fills the jail."""
     (job,) = deployment.resources(":Job")

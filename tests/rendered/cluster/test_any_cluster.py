@@ -1,26 +1,30 @@
 """Properties of every valid description, as hypothesis makes them."""
 
+import pytest
 from hypothesis import given, settings
 
 from soperator_pulumi import ClusterSpec, SlurmCluster
 from soperator_pulumi.lifecycle import OWNER_LABEL
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import provided
+from tests.soak import times
 from tests.strategies import cluster_specs
 
 MAX_LABEL = 63
 
-SPECS = settings().max_examples // 3
-"""A whole deployment for each takes as long as many other examples."""
+SERIES = range(times(1, 4))
+SPECS = settings().max_examples // 3 // len(SERIES)
+"""In a series. A whole deployment for each takes as long as many other examples."""
 
 
 def deployed(spec: ClusterSpec) -> Deployment:
     return deploy(lambda: SlurmCluster("any", spec), outputs=provided)
 
 
+@pytest.mark.parametrize("series", SERIES)
 @given(spec=cluster_specs())
 @settings(max_examples=SPECS)
-def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: ClusterSpec) -> None:
+def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: ClusterSpec, series: int) -> None:
     deployment = deployed(spec)
     names = [(each.type, each.name) for each in deployment.recorded]
     assert len(names) == len(set(names)), "two resources of one name"
@@ -53,9 +57,10 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
             assert all(len(value) <= MAX_LABEL for value in labels.values())
 
 
+@pytest.mark.parametrize("series", SERIES)
 @given(spec=cluster_specs())
-@settings(max_examples=SPECS)
-def test_the_same_description_gives_the_same_resources(spec: ClusterSpec) -> None:
+@settings(max_examples=SPECS // 2)  # two deployments for each
+def test_the_same_description_gives_the_same_resources(spec: ClusterSpec, series: int) -> None:
     first, second = deployed(spec), deployed(spec)
     assert {(each.type, each.name): each.inputs for each in first.recorded} == {
         (each.type, each.name): each.inputs for each in second.recorded

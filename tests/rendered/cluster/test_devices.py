@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi.render import layout
-from tests.rendered.cluster.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of
+from tests.rendered.cluster.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of, worker_pods
 
 TOPOLOGY = '<system version="1"><cpu numaid="0"/></system>\n'
 
@@ -42,20 +42,21 @@ def test_only_slurmd_has_devices() -> None:
     assert having == {"slurmd"}
 
 
-@pytest.mark.parametrize(
-    ("devices", "keys"),
-    [
-        ({}, []),
-        ({"gpus": {"count": 8}}, ["nvidia.com/gpu"]),
-        ({"gpus": {"count": 8, "resource": "amd.com/gpu"}}, ["amd.com/gpu"]),
-        ({"gpus": {"mig": {"1g.10gb": 7}}}, ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]),
-        ({"gpus": {"count": 8}, "rdma": {"resource": "rdma/hca"}}, ["nvidia.com/gpu", "rdma/hca"]),
-        ({"huge_pages": {"2Mi": "2Mi"}}, []),
-    ],
-)
-def test_pods_tolerate_the_taints_of_machines_with_their_devices(devices: dict[str, object], keys: list[str]) -> None:
+TAINTS: dict[str, tuple[dict[str, object], list[str]]] = {
+    "no devices": ({}, []),
+    "GPUs": ({"gpus": {"count": 8}}, ["nvidia.com/gpu"]),
+    "GPUs of another maker": ({"gpus": {"count": 8, "resource": "amd.com/gpu"}}, ["amd.com/gpu"]),
+    "MIG instances": ({"gpus": {"mig": {"1g.10gb": 7}}}, ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]),
+    "GPUs and RDMA": ({"gpus": {"count": 8}, "rdma": {"resource": "rdma/hca"}}, ["nvidia.com/gpu", "rdma/hca"]),
+    "huge pages": ({"huge_pages": {"2Mi": "2Mi"}}, []),
+}
+
+
+@pytest.mark.parametrize("case", range(len(TAINTS)), ids=TAINTS)
+def test_pods_tolerate_the_taints_of_machines_with_their_devices(case: int) -> None:
     own = {"key": "example.com/team", "operator": "Exists"}
-    pod = pod_of(a_deployment(node_sets=[a_node_set(tolerations=[own], **devices)]), "hpc-cpu")
+    _, keys = [*TAINTS.values()][case]
+    pod = worker_pods(*({"tolerations": [own], **devices} for devices, _ in TAINTS.values()))[case]
     assert pod["tolerations"] == [own, *({"key": key, "operator": "Exists"} for key in keys)]
 
 
@@ -78,19 +79,18 @@ def test_the_workers_of_a_node_set_alone_are_on_its_networks() -> None:
     assert {*named.values()} == {None}
 
 
-@pytest.mark.parametrize(
-    ("keys", "locks"),
-    [
-        ({"gpus": {"count": 1}}, False),
-        ({"rdma": {"resource": "rdma/hca"}}, True),
-        ({"rdma": {"resource": "rdma/hca"}, "lock_memory": False}, False),
-        ({"lock_memory": True}, True),
-    ],
-)
-def test_jobs_lock_memory_where_their_nodes_have_rdma_unless_the_spec_differs(
-    keys: dict[str, object], locks: bool
-) -> None:
-    slurmd = containers_of(pod_of(a_deployment(node_sets=[a_node_set(**keys)]), "hpc-cpu"))["slurmd"]
+LOCKING: dict[str, tuple[dict[str, object], bool]] = {
+    "GPUs": ({"gpus": {"count": 1}}, False),
+    "RDMA": ({"rdma": {"resource": "rdma/hca"}}, True),
+    "RDMA, not allowed": ({"rdma": {"resource": "rdma/hca"}, "lock_memory": False}, False),
+    "allowed": ({"lock_memory": True}, True),
+}
+
+
+@pytest.mark.parametrize("case", range(len(LOCKING)), ids=LOCKING)
+def test_jobs_lock_memory_where_their_nodes_have_rdma_unless_the_spec_differs(case: int) -> None:
+    _, locks = [*LOCKING.values()][case]
+    slurmd = containers_of(worker_pods(*(keys for keys, _ in LOCKING.values()))[case])["slurmd"]
     assert ("lock_memory" in slurmd["command"]) is locks
     assert ("SYS_RESOURCE" in slurmd["securityContext"]["capabilities"]["add"]) is locks
 

@@ -21,9 +21,7 @@ from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.recorded import views
 from soperator_pulumi.policy.stack_rules import stack_rules
 from soperator_pulumi.policy.value_tree import Path
-from soperator_pulumi.testing import deploy
-from tests.rendered.cluster.clusters import provided
-from tests.rendered.policy.violating import VIOLATING, with_node_set
+from tests.rendered.policy.violating import VIOLATING, deployed, with_node_set
 
 ODD = [UNKNOWN, None, True, -1.5, "x", [], {}, [UNKNOWN], {"x": UNKNOWN}]
 RULES = stack_rules({"settings": {"gpu-quota": {"limit": 1}}}, "prod", POLICIES)
@@ -32,9 +30,9 @@ RUN = Circumstances(environment=Environment.PROD, project="project", stack="prod
 
 @cache
 def resources() -> tuple[ResourceView, ...]:
-    before = deploy(with_node_set(replicas=8), outputs=provided)
-    others = [deploy(VIOLATING[name].program, outputs=provided) for name in ("gpu-quota", "public-logins")]
-    return (*views(deploy(with_node_set(), outputs=provided), before), *(each for one in others for each in views(one)))
+    before = deployed(with_node_set(replicas=8))
+    others = [deployed(VIOLATING[name].program) for name in ("gpu-quota", "public-logins")]
+    return (*views(deployed(with_node_set()), before), *(each for one in others for each in views(one)))
 
 
 @cache

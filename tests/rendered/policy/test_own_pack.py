@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from soperator_pulumi.testing import deploy
 from tests.examples import FOLDER
-from tests.rendered.cluster.clusters import provided
 from tests.rendered.policy.packs import Pack, failing, running
-from tests.rendered.policy.violating import VIOLATING, a_cluster
+from tests.rendered.policy.violating import VIOLATING, a_cluster, deployed
 from tools import paths
 
 OWN = FOLDER / "own-policy"
@@ -27,16 +25,16 @@ def pack() -> Iterator[Pack]:
 
 
 def test_their_policy_is_one_of_the_pack_with_its_settings_in_the_stack_s_file(pack: Pack) -> None:
-    found = pack.judge(deploy(a_cluster(labels={"cost-centre": "cc-1"}), outputs=provided))
+    found = pack.judge(deployed(a_cluster(labels={"cost-centre": "cc-1"})))
     assert failing(found) == {"cost-centres"}
     assert "Namespace hpc-namespace, metadata.labels.cost-centre: needs a cost centre, team-..." in found[0].message
-    assert pack.judge(deploy(a_cluster(labels={"cost-centre": "team-1"}), outputs=provided)) == []
+    assert pack.judge(deployed(a_cluster(labels={"cost-centre": "team-1"}))) == []
 
 
 def test_ours_that_they_switched_off_is_none(pack: Pack) -> None:
     assert {each.name for each in pack.info().policies} >= {"labels", "cost-centres"}
     assert "names" not in {each.name for each in pack.info().policies}
-    assert pack.judge(deploy(VIOLATING["names"].program, outputs=provided)) == []
+    assert pack.judge(*VIOLATING["names"].deployed()) == []
 
 
 def test_their_own_tests_pass_in_their_folder(tmp_path: Path) -> None:

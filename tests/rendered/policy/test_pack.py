@@ -11,57 +11,35 @@ from soperator_pulumi.policy import POLICIES
 from soperator_pulumi.policy.recorded import judge
 from soperator_pulumi.testing import deploy
 from tests.rendered.cluster.clusters import provided
-from tests.rendered.policy.packs import Pack, failing, request, running
-from tests.rendered.policy.violating import CREDENTIALS, VIOLATING, a_cluster
-from tools import paths
+from tests.rendered.policy.packs import OURS, Pack, failing, request, running
+from tests.rendered.policy.violating import CREDENTIALS, OF_THE_RUN, VIOLATING
 
-FOLDER = paths.ROOT / "policy"
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
-CONFIGURED = ["policy-configuration", "gpu-quota", "unused-exceptions"]
 PROVIDER = "pulumi:providers:kubernetes"
-
-
-@pytest.fixture(scope="module")
-def prod() -> Iterator[Pack]:
-    with running(FOLDER, "prod") as pack:
-        yield pack
 
 
 @pytest.fixture(scope="module")
 def configured() -> Iterator[Pack]:
     """The pack for a stack whose file violates policies itself, in a run with a variable."""
     merged: dict[str, Any] = {"environment": "prod"}
-    for name in CONFIGURED:
+    for name in OF_THE_RUN:
         for key, value in VIOLATING[name].policy.items():
             merged[key] = {**merged.get(key, {}), **value}
-    with running(FOLDER, "any", merged, VIOLATING["named-runs"].variables) as pack:
+    with running(OURS, "any", merged, VIOLATING["named-runs"].variables) as pack:
         yield pack
 
 
-@pytest.mark.parametrize("name", [name for name in VIOLATING if name not in {*CONFIGURED, "named-runs"}])
-def test_a_program_that_violates_a_policy_fails_in_preview(prod: Pack, name: str) -> None:
-    case = VIOLATING[name]
-    before = deploy(case.before, outputs=provided) if case.before else None
-    found = prod.judge(deploy(case.program, outputs=provided), before)
-    assert failing(found) == {name}
-    assert all(each.message.startswith(each.description) for each in found)
-
-
 def test_a_stack_s_file_and_a_variable_violate_policies_too(configured: Pack) -> None:
-    quota = configured.judge(deploy(VIOLATING["gpu-quota"].program, outputs=provided))
-    cluster = configured.judge(deploy(VIOLATING["named-runs"].program, outputs=provided))
+    quota = configured.judge(*VIOLATING["gpu-quota"].deployed())
+    cluster = configured.judge(*VIOLATING["named-runs"].deployed())
     always = {"named-runs", "policy-configuration", "unused-exceptions"}
     assert failing(quota) == {"gpu-quota", *always}, "a variable counts without a cluster, too"
     assert failing(cluster) == always
 
 
-def test_a_cluster_that_prod_takes_passes(prod: Pack) -> None:
-    assert prod.judge(deploy(a_cluster(), outputs=provided)) == []
-
-
 def test_messages_are_those_of_a_recorded_deployment(prod: Pack) -> None:
-    deployment = deploy(VIOLATING["open-egress"].program, outputs=provided)
+    deployment, _ = VIOLATING["network-policies"].deployed()
     recorded = judge(deployment, environment="prod", variables={}).violations
     found = prod.judge(deployment)
     assert [each.message.split("\n", 1)[1] for each in found] == [each.message for each in recorded]
@@ -126,7 +104,7 @@ def test_no_message_repeats_a_text_of_the_properties(prod: Pack) -> None:
 
 def test_what_is_safe_is_corrected_where_the_level_is_remediate() -> None:
     team = {"labels": {"level": "remediate", "values": {"team": "research"}}}
-    with running(FOLDER, "dev", {"settings": team}) as pack:
+    with running(OURS, "dev", {"settings": team}) as pack:
         asked = a_pod(image=UNKNOWN)
         pod: Any = asked.properties
         pod["spec"]["serviceAccountName"] = ""

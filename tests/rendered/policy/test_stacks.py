@@ -1,5 +1,6 @@
 """The stacks of this repository, its recipes and the README's stack violate no policy of their environments."""
 
+import functools
 import json
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.policy.recorded import Judgement, judge
-from soperator_pulumi.testing import deploy
+from soperator_pulumi.testing import Deployment, deploy
 from stacks import program
 from tests.rendered.cluster.clusters import IMAGES, provided
 from tools import paths
@@ -28,7 +29,12 @@ def judged(folder: Path, stack: str, **policy: str) -> Judgement:
     """Judge a stack of a project, with these changes of its `soperator:policy`."""
     config = project.load(Target(project=folder, stack=stack, state=folder)).config
     given = {**json.loads(config.get("soperator:policy", "{}")), **policy}
-    return judge(deploy(program.run, config=config, outputs=provided), policy=given, stack=stack, variables={})
+    return judge(deployed(*config.items()), policy=given, stack=stack, variables={})
+
+
+@functools.cache
+def deployed(*config: tuple[str, str]) -> Deployment:
+    return deploy(program.run, config=dict(config), outputs=provided)
 
 
 def a_project(folder: Path, stack: str, content: str) -> Path:

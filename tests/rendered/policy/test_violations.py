@@ -1,8 +1,7 @@
 """Each policy has a program that violates it, and no other policy is violated by that."""
 
-import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,27 +9,35 @@ import yaml
 
 from soperator_pulumi import Platform
 from soperator_pulumi.policy import POLICIES, Environment
+from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.recorded import Judgement, judge
-from soperator_pulumi.testing import Deployment, deploy
+from soperator_pulumi.testing import deploy
 from tests.rendered.cluster.clusters import provided
 from tests.rendered.platform.platforms import WHOLE
-from tests.rendered.policy.violating import VIOLATING, WAYS_ROUND, a_cluster
+from tests.rendered.policy import packs
+from tests.rendered.policy.packs import Pack
+from tests.rendered.policy.violating import OF_THE_RUN, TAKEN, VIOLATING, WAYS_ROUND, a_cluster, deployed
 from tools import paths
 
 ALL = {policy.name: policy for policy in POLICIES}
 
 
-@functools.cache
-def deployed(name: str) -> tuple[Deployment, Deployment | None]:
+def judged(
+    name: str,
+    environment: str = "prod",
+    policy: Mapping[str, Any] | None = None,
+    policies: Sequence[AnyPolicy] = POLICIES,
+) -> Judgement:
     case = VIOLATING[name]
-    before = deploy(case.before, outputs=provided) if case.before else None
-    return deploy(case.program, outputs=provided), before
-
-
-def judged(name: str, environment: str = "prod", policy: Mapping[str, Any] | None = None) -> Judgement:
-    case, (deployment, before) = VIOLATING[name], deployed(name)
-    given = {**case.policy, **(policy or {})}
-    return judge(deployment, environment=environment, policy=given, before=before, variables=case.variables)
+    deployment, before = case.deployed()
+    return judge(
+        deployment,
+        environment=environment,
+        policy={**case.policy, **(policy or {})},
+        before=before,
+        policies=policies,
+        variables=case.variables,
+    )
 
 
 def failing(judgement: Judgement) -> set[str]:
@@ -44,9 +51,15 @@ def test_each_policy_has_a_program_that_violates_it() -> None:
 TARBALL = {"tarball": {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}}
 
 
-@pytest.mark.parametrize("changes", [{}, {"jail": {"source": TARBALL}}], ids=["as it is", "its jail from a tarball"])
-def test_a_cluster_that_prod_takes_violates_nothing(changes: dict[str, Any]) -> None:
-    assert judge(deploy(a_cluster(**changes), outputs=provided), environment="prod", variables={}).violations == ()
+@pytest.mark.parametrize(
+    "program", [TAKEN, a_cluster(jail={"source": TARBALL})], ids=["as it is", "its jail from a tarball"]
+)
+def test_a_cluster_that_prod_takes_violates_nothing(program: Callable[[], object]) -> None:
+    assert judge(deployed(program), environment="prod", variables={}).violations == ()
+
+
+def test_the_pack_finds_nothing_in_it_either(prod: Pack) -> None:
+    assert prod.judge(deployed(TAKEN)) == []
 
 
 def test_a_platform_violates_nothing() -> None:
@@ -74,6 +87,13 @@ def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
         assert ALL[name].cure in message
 
 
+@pytest.mark.parametrize("name", [name for name in VIOLATING if name not in OF_THE_RUN])
+def test_a_program_that_violates_a_policy_fails_in_preview(prod: Pack, name: str) -> None:
+    found = prod.judge(*VIOLATING[name].deployed())
+    assert packs.failing(found) == {name}
+    assert all(each.message.startswith(each.description) for each in found)
+
+
 def test_a_rest_api_that_admits_everybody_is_as_public_as_logins() -> None:
     rest = {"tls": {"secret": "rest-certificate"}, "allowed_sources": ["0.0.0.0/0"]}
     found = judge(deploy(a_cluster(rest=rest), outputs=provided), environment="prod", variables={})
@@ -92,7 +112,7 @@ def test_no_way_leads_round_a_policy(way: str) -> None:
 @pytest.mark.parametrize("name", VIOLATING)
 def test_a_violation_counts_as_the_environment_says(name: str, environment: Environment) -> None:
     level = ALL[name].levels.in_(environment)
-    found = judged(name, environment)
+    found = judged(name, environment, policies=POLICIES if name in OF_THE_RUN else [ALL[name]])
     levels = {each.level for each in found.violations if each.policy == name}
     corrected = any(each.startswith(f"{name}: ") for each in found.remediations)
     assert levels == ({level} if level not in {"disabled", "remediate"} else set())
@@ -102,7 +122,7 @@ def test_a_violation_counts_as_the_environment_says(name: str, environment: Envi
 @pytest.mark.parametrize("name", [name for name in VIOLATING if ALL[name].exceptable])
 def test_a_reason_in_the_stack_excuses_the_violation(name: str) -> None:
     exceptions = {"exceptions": {name: {"reason": "INC-4711"}}}
-    assert judged(name, policy=exceptions).violations == ()
+    assert judged(name, policy=exceptions, policies=[ALL[name], ALL["unused-exceptions"]]).violations == ()
 
 
 @pytest.mark.parametrize("name", [name for name in VIOLATING if not ALL[name].exceptable])
@@ -116,4 +136,5 @@ def test_no_exception_excuses_a_policy_about_the_run_or_the_policies(name: str) 
 @pytest.mark.parametrize("name", [name for name in VIOLATING if ALL[name].exceptable])
 def test_an_exception_for_another_resource_excuses_nothing(name: str) -> None:
     exceptions = {"exceptions": {name: {"reason": "INC-4711", "resources": ["another-*"]}}}
-    assert failing(judged(name, policy=exceptions)) == {name, "unused-exceptions"}
+    found = judged(name, policy=exceptions, policies=[ALL[name], ALL["unused-exceptions"]])
+    assert failing(found) == {name, "unused-exceptions"}

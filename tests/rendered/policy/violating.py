@@ -1,5 +1,6 @@
 """Programs that violate a policy: one for each, which violates no other in prod."""
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,8 @@ import pulumi_kubernetes as kubernetes
 import yaml
 
 from soperator_pulumi import SlurmCluster
-from tests.rendered.cluster.clusters import IMAGES, a_node_set, a_spec
+from soperator_pulumi.testing import Deployment, deploy
+from tests.rendered.cluster.clusters import IMAGES, a_node_set, a_spec, provided
 
 LABELS = {"app.kubernetes.io/part-of": "shop", "app": "web"}
 CREDENTIALS = "apiVersion: v1\nkind: Config\nusers: [{name: me, user: {client-key-data: LS0tLS1CRUdJTg==}}]\n"
@@ -27,6 +29,15 @@ class Violating:
     before: Callable[[], object] | None = None
     """The program that was deployed before."""
 
+    def deployed(self) -> tuple[Deployment, Deployment | None]:
+        """Return its deployment, and the one before. Nothing may change them: other tests get the same."""
+        return deployed(self.program), deployed(self.before) if self.before else None
+
+
+@functools.cache
+def deployed(program: Callable[[], object]) -> Deployment:
+    return deploy(program, outputs=provided)
+
 
 def a_cluster(**changes: Any) -> Callable[[], SlurmCluster]:
     """A cluster that prod takes as it is, with changes."""
@@ -38,6 +49,10 @@ def a_cluster(**changes: Any) -> Callable[[], SlurmCluster]:
     }
     spec = a_spec(**{"login": {"replicas": 2}, "network": egress, **kept, **changes})
     return lambda: SlurmCluster("hpc", spec)
+
+
+TAKEN = a_cluster()
+"""The cluster without a change."""
 
 
 def with_node_set(**changes: Any) -> Callable[[], SlurmCluster]:
@@ -191,8 +206,8 @@ WAYS_ROUND: dict[str, tuple[str, Callable[[], object]]] = {
 """Policies, and programs that violate them by other ways than with objects of their own."""
 
 VIOLATING: dict[str, Violating] = {
-    "policy-configuration": Violating(a_cluster(), policy={"settings": {"pinned-images": {"registry": ["r.example"]}}}),
-    "named-runs": Violating(a_cluster(), variables={"SOPERATOR_CONTROLLER_LOST": "hpc"}),
+    "policy-configuration": Violating(TAKEN, policy={"settings": {"pinned-images": {"registry": ["r.example"]}}}),
+    "named-runs": Violating(TAKEN, variables={"SOPERATOR_CONTROLLER_LOST": "hpc"}),
     "privileged-pods": Violating(closed_web(pod={"hostNetwork": True})),
     "host-paths": Violating(
         a_cluster(jail={"submounts": [{"path": "/mnt/local", "host_path": "/mnt/nvme", "roles": ["worker"]}]})
@@ -229,5 +244,8 @@ VIOLATING: dict[str, Violating] = {
         a_cluster(health={"enabled": False, "long_checks": {"memory_bandwidth": {}}}),
     ),
     "long-checks": Violating(a_cluster(health={})),
-    "unused-exceptions": Violating(a_cluster(), policy={"exceptions": {"host-paths": {"reason": "an old disk"}}}),
+    "unused-exceptions": Violating(TAKEN, policy={"exceptions": {"host-paths": {"reason": "an old disk"}}}),
 }
+
+OF_THE_RUN = {"policy-configuration", "named-runs", "gpu-quota", "unused-exceptions"}
+"""Those that the stack's file or a variable violates: another stack's pack does not see them."""

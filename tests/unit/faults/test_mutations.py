@@ -23,6 +23,7 @@ from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.models import Snapshot
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
+from tests.soak import times
 from tests.unit.faults import stage
 from tests.unit.faults.invariants import ViolationError
 from tests.unit.faults.traces import EVERYTHING, Focus, play
@@ -139,7 +140,7 @@ class Mutation:
     beside: Mutate = lambda _patch: None
     """Another rule that would do alone, and is taken away as well."""
     first: int = 0
-    """The trace to begin with: the search is short where one is known that shows it."""
+    """The trace to begin with, which is known to show it. A search through all of them may take a minute."""
 
 
 BUSY = ("job", "suspend", "time passes")
@@ -147,10 +148,10 @@ SCALE = Focus(policies=[_patient()], script=["scale"], kinds=BUSY)
 
 MUTATIONS: dict[str, Mutation] = {
     "a node that slurmctld does not know is not free": Mutation(
-        _without_rule("known"), replace(SCALE, kinds=("state lost", "time passes"))
+        _without_rule("known"), replace(SCALE, kinds=("state lost", "time passes")), first=2
     ),
     "a node that is not drained is not free": Mutation(
-        _without_rule("drained"), replace(SCALE, kinds=("lost before update",)), _one_look_is_enough
+        _without_rule("drained"), replace(SCALE, kinds=("lost before update",)), _one_look_is_enough, first=2
     ),
     "a drain of an earlier run proves nothing": Mutation(
         _without_rule("confirmed"),
@@ -162,18 +163,21 @@ MUTATIONS: dict[str, Mutation] = {
             kinds=("stale", "lost before update", "admin resumes"),
         ),
         _one_look_is_enough,
+        first=541,
     ),
     "a node that is busy in Slurm's words is not free": Mutation(
-        _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job")), _no_answer_is_stale
+        _without_rule("idle"), replace(SCALE, quiet=128, kinds=("stale", "job")), _no_answer_is_stale, first=51
     ),
-    "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE),
+    "a node on which a job is in the list is not free": Mutation(_without_rule("no job"), SCALE, first=13),
     "a node that slurmctld does not know yet takes no job at once": Mutation(
         lambda patch: patch.setattr(worker_scripts, "NEWCOMER_SECONDS", 0),
         replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "machine lost", "machines full", "time passes")),
+        first=149,
     ),
     "a node whose slurmd is starting is not free": Mutation(
         _a_starting_pod_counts_as_free,
         replace(SCALE, quiet=128, kinds=("job", "scaled by hand", "time passes")),
+        first=2,
     ),
     "a marker is ours only when it is exactly ours": Mutation(
         _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))
@@ -184,29 +188,30 @@ MUTATIONS: dict[str, Mutation] = {
     "an answer older than one before counts for nothing": Mutation(
         _no_answer_is_stale,
         replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], quiet=192, kinds=("stale",)),
+        first=32,
     ),
     "no job is requeued where another one cannot be": Mutation(
-        _every_job_can_be_requeued,
-        replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)),
+        _every_job_can_be_requeued, replace(SCALE, policies=[_patient(OnTimeout.REQUEUE, 10)], kinds=("job",)), first=5
     ),
     "a job on nodes of two node sets is treated when both policies say so": Mutation(
         _other_node_sets_have_no_say,
         Focus(policies=[_patient(OnTimeout.CANCEL, 10), _patient()], node_sets=2, script=["scale"], kinds=("job",)),
+        first=9,
     ),
     "another namespace of the same name is not touched": Mutation(
         _any_namespace_will_do, Focus(script=["wrong place"], kinds=())
     ),
     "what is aborted is put back": Mutation(
-        _nothing_is_put_back, replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], kinds=("job",))
+        _nothing_is_put_back, replace(SCALE, policies=[_patient(OnTimeout.ABORT, 10)], kinds=("job",)), first=3
     ),
     "no record is deleted while its pod is there": Mutation(
-        _records_without("its pod is there"), replace(SCALE, kinds=("scaled by hand", "time passes"))
+        _records_without("its pod is there"), replace(SCALE, kinds=("scaled by hand", "time passes")), first=31
     ),
     "no record is deleted that a reservation names": Mutation(
-        _records_without("reservation"), replace(SCALE, kinds=("reserve",))
+        _records_without("reservation"), replace(SCALE, kinds=("reserve",)), first=2
     ),
     "no record is deleted that a waiting job asks for": Mutation(
-        _records_without("asks for it"), replace(SCALE, kinds=("job for a node",))
+        _records_without("asks for it"), replace(SCALE, kinds=("job for a node",)), first=5
     ),
     "no record is deleted that somebody else has drained": Mutation(
         _records_without("somebody drained it"), replace(SCALE, kinds=("admin drains",))
@@ -229,20 +234,17 @@ MUTATIONS: dict[str, Mutation] = {
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_without_a_rule_the_traces_find_what_goes_wrong(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rule_a_trace_goes_wrong_that_goes_well_with_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation = MUTATIONS[name]
-    mutation.mutate(monkeypatch)
     mutation.beside(monkeypatch)
-    found = next(filter(None, (_violation(number, mutation.focus) for number in range(TRACES))), None)
+    with monkeypatch.context() as patch:
+        mutation.mutate(patch)
+        tried = ((number, _violation(number, mutation.focus)) for number in (mutation.first, *range(TRACES)))
+        number, found = next((each for each in tried if each[1]), (0, ""))
     assert found, f"{TRACES} traces went well without: {name}"
-    print(found.splitlines()[0])  # noqa: T201 what went wrong is part of the result
-
-
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_with_it_the_same_traces_go_well(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    MUTATIONS[name].beside(monkeypatch)
-    for number in range(20):
-        assert _violation(number, MUTATIONS[name].focus) == ""
+    print(f"trace {number}: {found.splitlines()[0]}")  # noqa: T201 what went wrong is part of the result
+    for each in (number, *range(times(0, 20))):
+        assert _violation(each, mutation.focus) == ""
 
 
 def _violation(number: int, focus: Focus) -> str:

@@ -3,19 +3,18 @@
 What must hold is in `invariants` and at the end of `traces`; what may go wrong is in `faults` and `outside`.
 """
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.soak import times
 from tests.unit.faults import stage
 from tests.unit.faults.traces import play
 
-SOAK = bool(os.environ.get("SOAK"))
-SERIES = range(20 if SOAK else 2)
-TRACES = 5000 if SOAK else 200
+SERIES = range(times(2, 20))
+TRACES = times(200, 5000)
 LENGTH = 400
 """Bytes of a trace: about as many calls can meet something."""
 
@@ -26,7 +25,7 @@ def on_stage() -> Iterator[None]:
         yield
 
 
-@pytest.mark.timeout(3600 if SOAK else 300)
+@pytest.mark.timeout(times(300, 3600))
 @pytest.mark.parametrize("series", SERIES)
 def test_no_job_and_no_drain_of_others_is_lost_whatever_goes_wrong(series: int) -> None:
     count = 0

@@ -1,16 +1,21 @@
 """The plugin's C tests, its fuzzer and its static analysis: built with the machine's compiler and run as root."""
 
+import hashlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.soak import times
 from tests.unit.spank_plugin.compiler import Toolchain, toolchain
+from tools import locks
+from tools.paths import ROOT, cache_dir
 
-SOURCES = Path(__file__).parents[3] / "spank-plugin"
+SOURCES = ROOT / "spank-plugin"
 PROGRAMS = sorted(path.stem for path in (SOURCES / "tests").glob("test_*.c"))
-FUZZ_SECONDS = 2
+FUZZ_SECONDS = times(1, 60)
 BUILD_SECONDS = 300
 RUN_SECONDS = 120
 
@@ -21,23 +26,28 @@ def tools() -> Toolchain:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Path:
-    build = tmp_path_factory.mktemp("spank-plugin")
-    make(tools, build, "tests")
-    return build / "tests"
+def made(tools: Toolchain) -> Path:
+    return make(tools, "all", "tests")
 
 
-def make(tools: Toolchain, build: Path, *targets: str) -> None:
-    done = subprocess.run(
-        [tools.make, "--silent", "--jobs=4", f"BUILD={build}", *tools.variables, *targets],
-        cwd=SOURCES,
-        env={**os.environ, **tools.environment},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-        check=False,
-    )
+def make(tools: Toolchain, *targets: str) -> Path:
+    """Make what has changed since the last run, and return the folder: the cache has one for each checkout."""
+    key = repr((str(SOURCES), tools.variables)).encode()
+    build = cache_dir() / "spank-plugin-tests" / hashlib.sha256(key).hexdigest()[:16]
+    with locks.held(build.with_suffix(".lock"), "making the plugin", wait_seconds=BUILD_SECONDS):
+        done = subprocess.run(
+            [tools.make, "--silent", "--jobs=4", f"BUILD={build}", *tools.variables, *targets],
+            cwd=SOURCES,
+            env={**os.environ, **tools.environment},
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+        if done.returncode:  # an object may be half of one, where the compiler was killed
+            shutil.rmtree(build, ignore_errors=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    return build
 
 
 def run(program: Path, *arguments: str) -> str:
@@ -51,21 +61,20 @@ def run(program: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_plugins_logic_holds_under_the_sanitizers(made: Path, program: str) -> None:
-    assert "ok " in run(made / program)
+    assert "ok " in run(made / "tests" / program)
 
 
 def test_no_line_of_plugstack_conf_breaks_the_parser(made: Path) -> None:
     seed = str(int.from_bytes(os.urandom(3)))
-    assert f"seed {seed}" in run(made / "fuzz_config", str(FUZZ_SECONDS), seed)
+    assert f"seed {seed}" in run(made / "tests" / "fuzz_config", str(FUZZ_SECONDS), seed)
 
 
-def test_the_compiler_finds_nothing_in_the_sources(tmp_path: Path, tools: Toolchain) -> None:
-    make(tools, tmp_path, "analyse")
+def test_the_compiler_finds_nothing_in_the_sources(tools: Toolchain) -> None:
+    make(tools, "analyse")
 
 
-def test_the_plugin_has_the_hooks_that_slurm_looks_for(tmp_path: Path, tools: Toolchain) -> None:
-    make(tools, tmp_path, "all")
-    plugin = (tmp_path / "spank_jail.so").read_bytes()
+def test_the_plugin_has_the_hooks_that_slurm_looks_for(made: Path) -> None:
+    plugin = (made / "spank_jail.so").read_bytes()
     hooks = (
         "init",
         "init_post_opt",
@@ -81,13 +90,12 @@ def test_the_plugin_has_the_hooks_that_slurm_looks_for(tmp_path: Path, tools: To
         assert f"\0slurm_spank_{hook}\0".encode() in plugin
 
 
-def test_jail_login_says_how_it_is_used(tmp_path: Path, tools: Toolchain) -> None:
-    make(tools, tmp_path, "all")
+def test_jail_login_says_how_it_is_used(made: Path) -> None:
     for arguments, says in (
         ([], "usage: jail-login"),
         (["jail=/jail", "--"], "usage: jail-login"),
         (["bind=/home", "--", "true"], "jail-login: configuration: jail=PATH is missing"),
     ):
-        done = subprocess.run([tmp_path / "jail-login", *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([made / "jail-login", *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 64
         assert says in done.stderr

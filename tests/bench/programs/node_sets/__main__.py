@@ -2,12 +2,13 @@
 
 import gc
 
-import pulumi
+gc.disable()  # as the program of the stacks does, and docs/programs.md recommends
 
-from soperator_pulumi import SlurmCluster
+import pulumi  # noqa: E402 - as above
 
-gc.freeze()  # as the program of the stacks does, and docs/programs.md recommends
-gc.disable()
+from soperator_pulumi import SlurmCluster  # noqa: E402
+
+gc.freeze()
 
 names = ("controller", "worker", "login", "accounting", "database", "munge", "jail_tools", "jail")
 SlurmCluster(

@@ -20,7 +20,7 @@ EMPTY = {"Restarts in a day", "Firing alerts"}
 """Panels that take longer than this test to show something."""
 
 
-@pytest.mark.skipif(not os.environ.get("SOAK"), reason="SOAK=1: a browser of some 400 MB")
+@pytest.mark.soak  # a browser of some 400 MB
 def test_a_browser_draws_every_panel(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     with running_prometheus(growing(BUSY), tmp_path, "slurm_user:gpu_utilization:ratio") as prometheus:

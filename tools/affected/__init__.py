@@ -1,0 +1,1 @@
+"""Selection of the tests that a change can break: `make affected`."""

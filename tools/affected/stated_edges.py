@@ -1,0 +1,71 @@
+"""Dependencies that neither an import nor a path shows, and shown ones that decide about no test or about few.
+
+Paths are those of files and folders, from the root of the tree.
+"""
+
+from dataclasses import dataclass
+
+ALL = ("requirements.lock", "pyproject.toml", "tools/venv.sh")
+"""Files on which every test depends: they make the environment that tests run in, and its settings."""
+
+_PROGRAM = ("__main__.py", "Pulumi.yaml")
+_STACKS = (*_PROGRAM, "stacks")
+_IN_PODS = ("images/AS_OF", "images/*/*", "spank-plugin")
+_SOURCES_OF_IMAGES = ("images", "spank-plugin")
+_COMMANDS = ("admin", "build", "down", "drift", "env", "preview", "refresh", "review", "ssh", "up")
+_MAKE = ("Makefile", *(f"tools/{command}.py" for command in _COMMANDS))
+
+USED = {
+    "tests/cluster/slurm.py": (*_PROGRAM, *_IN_PODS),  # deploys the program of the tree; pods run the images
+    # types the commands of its pages
+    "tests/cluster/test_readme.py": (*_MAKE, *_STACKS, *_IN_PODS, "policy", "docs/jail.md", "docs/operations.md"),
+    "tests/cluster/test_image_builds.py": ("Makefile", *_IN_PODS),
+    "tests/examples.py": ("examples/*/__main__.py",),
+    "tests/installed.py": ("soperator_pulumi", "README.md", "LICENSE"),  # builds and installs the package
+    "tests/rendered/policy/test_stacks.py": _STACKS,  # makes the stacks of the tree, as the next two do
+    "tests/rendered/stacks/test_files.py": _STACKS,
+    "tests/unit/tools/test_render.py": _STACKS,
+    "tests/unit/tools/test_deployed_clusters.py": ("Makefile",),
+    "tools/docs/api_page.py": ("soperator_pulumi",),  # reads the package, without an import
+    "tools/docs/health_faults.py": ("images/health",),  # runs the tests there for their tables
+}
+"""Uses of a file that its code does not show: programs that an engine runs, images that pods run.
+
+Tests in a folder do not count.
+"""
+
+IGNORED = {
+    "tests/cluster/test_readme.py": ("docs",),  # reads the two pages in USED, by names in a loop
+    # names files as examples, and those of trees that it makes
+    "tests/unit/tools/affected": (
+        "soperator_pulumi",
+        *_SOURCES_OF_IMAGES,
+        "docs",
+        "tools/dashboard",
+        "tools/docs",
+        "tools/up.py",
+    ),
+    "tests/warm_python.py": ("soperator_pulumi", "stacks"),  # imports ahead what programs use or do not use
+    "tools/images/recipe.py": _SOURCES_OF_IMAGES,  # makes tags of their content; what runs them has them in USED
+}
+"""Uses of a file, or of those in a folder, that the code shows and that decide about no test."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Uses of a file that come with a choice of a cluster."""
+
+    user: str
+    """The file that uses them."""
+    used: str
+    """Their folder."""
+    word: str
+    """Text of each test whose cluster makes the choice."""
+
+
+CHOICES = (
+    Choice("stacks/program.py", "soperator_pulumi/platform", "platform"),
+    Choice("soperator_pulumi/cluster/rules_and_dashboards.py", "soperator_pulumi/monitoring", "metrics"),
+    Choice("tests/engine/programs/declared/__main__.py", "soperator_pulumi/platform", "KubePrometheusStack"),
+)
+"""Uses that count for a test on a real Kubernetes only where its text has the word: most clusters there do without."""
