@@ -21,8 +21,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _SHORTEST_SECONDS = 0.05
 """Processor seconds are not read for less: a look at all processes takes a tenth of it."""
 _ROWS = 25
-_PROGRAM = "pulumi-language-python-exec"
-"""Argument of the process that runs a Pulumi program: an engine starts one for each operation."""
+_PROGRAM = "tools/engine/local/child.py program"
+"""Words of the process that runs a Pulumi program: the local engine starts one for each operation."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ class TimeSpent:
         if event == "subprocess.Popen":
             words = arguments[1] if isinstance(arguments[1], list | tuple) else [arguments[1]]
             self._ledger.counts["processes"] += 1
-            self._ledger.counts["Pulumi programs"] += any(_PROGRAM in os.fsdecode(word) for word in words)
+            self._ledger.counts["Pulumi programs"] += _PROGRAM in " ".join(map(os.fsdecode, words))
 
 
 def by_module(ledger: Ledger) -> dict[str, Spent]:

@@ -13,7 +13,7 @@ from tools.console import UserError, say
 
 
 @dataclass(frozen=True)
-class Check:
+class SourceCheck:
     """A program that judges the source tree by its exit code.
 
     Attributes:
@@ -29,15 +29,17 @@ class Check:
 
 
 FIRST = (
-    Check("format", ".venv/bin/ruff format --check ."),
-    Check("lint", ".venv/bin/ruff check ."),
+    SourceCheck("format", ".venv/bin/ruff format --check ."),
+    SourceCheck("lint", ".venv/bin/ruff check ."),
 )
 """Checks that take a second."""
 
 THEN = (
-    Check("types", ".venv/bin/mypy"),
-    Check("layers", "env PYTHONPATH=images/exporter:images/health:images/jail-tools .venv/bin/lint-imports --no-logo"),
-    Check(
+    SourceCheck("types", ".venv/bin/mypy"),
+    SourceCheck(
+        "layers", "env PYTHONPATH=images/exporter:images/health:images/jail-tools .venv/bin/lint-imports --no-logo"
+    ),
+    SourceCheck(
         "tests",
         # pytest keeps what it makes of sources: to make it anew takes half a minute of each processor.
         "env -u PYTHONDONTWRITEBYTECODE "
@@ -49,7 +51,7 @@ THEN = (
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedCheck:
     """A check that has come to its end.
 
     Attributes:
@@ -60,7 +62,7 @@ class Ended:
 
     """
 
-    check: Check
+    check: SourceCheck
     passed: bool
     seconds: float
     output: str
@@ -72,7 +74,7 @@ class Ended:
         return line if self.passed else f"{line}\n{self.output}".rstrip()
 
 
-def carry_out(*stages: Sequence[Check]) -> None:
+def carry_out(*stages: Sequence[SourceCheck]) -> None:
     """Run the checks of a stage at the same time, one stage after the other, and report each check when it ends.
 
     All of them run, whatever fails.
@@ -93,7 +95,7 @@ def carry_out(*stages: Sequence[Check]) -> None:
         )
 
 
-def _reported(stage: Sequence[Check]) -> Iterator[Ended]:
+def _reported(stage: Sequence[SourceCheck]) -> Iterator[EndedCheck]:
     with ThreadPoolExecutor(len(stage)) as pool:
         for future in as_completed([pool.submit(_run, each) for each in stage]):
             ended = future.result()
@@ -101,7 +103,7 @@ def _reported(stage: Sequence[Check]) -> Iterator[Ended]:
             yield ended
 
 
-def _run(check: Check) -> Ended:
+def _run(check: SourceCheck) -> EndedCheck:
     began = time.monotonic()
     output = None if check.live else subprocess.PIPE
     done = subprocess.run(
@@ -118,7 +120,7 @@ def _run(check: Check) -> Ended:
         text=True,
         check=False,
     )
-    return Ended(check, done.returncode == 0, time.monotonic() - began, done.stdout or "")
+    return EndedCheck(check, done.returncode == 0, time.monotonic() - began, done.stdout or "")
 
 
 def main() -> None:

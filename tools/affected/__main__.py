@@ -3,13 +3,13 @@
 import argparse
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tools import console, paths
 from tools.affected.changed_files import TreeChanges, changes_since
 from tools.affected.dependencies import Graph, graph_of
 from tools.affected.fact_cache import facts_of_files
-from tools.affected.pytest_runs import PytestRun, carry_out, runs_of, steps_of
+from tools.affected.pytest_runs import PytestRun, carry_out, counted, runs_of, steps_of
 from tools.affected.selection import TIERS, Selection, select
 from tools.affected.source_tree import SourceTree
 from tools.console import UserError, say
@@ -74,11 +74,11 @@ def graph_of_files(files: Iterable[str]) -> Graph:
 
 def summary(changes: TreeChanges, selection: Selection) -> str:
     """Return the number of files that are selected and left out, by tier, and why all are where that is so."""
-    lines = [f"{_count(changes.changed)} changed since {changes.base}."]
+    lines = [f"{counted(changes.changed)} changed since {changes.base}."]
     lines += [f"All tests are selected: {reason}." for reason in selection.why_all]
     for tier in TIERS:
         selected, left_out = selection.selected[tier], selection.left_out[tier]
-        lines.append(f"{tier + ':':10}{_count(selected)} of tests selected, {len(left_out)} left out")
+        lines.append(f"{tier + ':':10}{counted(selected)} of tests selected, {len(left_out)} left out")
     return "\n".join(lines)
 
 
@@ -87,10 +87,6 @@ def listed(runs: list[PytestRun], selection: Selection) -> str:
     sections = [(run.name, run.files) for run in runs]
     sections += [(f"left out of {tier}", files) for tier, files in selection.left_out.items() if files]
     return "\n".join("\n  ".join([f"{name}:", *files]) for name, files in sections)
-
-
-def _count(files: Sequence[str]) -> str:
-    return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 
 if __name__ == "__main__":

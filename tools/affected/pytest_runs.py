@@ -63,6 +63,11 @@ def runs_of(selection: Selection, tiers: Collection[str] = TIERS) -> list[Pytest
     return [run for run in all_runs if run.files and run.tier in tiers]
 
 
+def counted(files: Sequence[str]) -> str:
+    """Return the number of files as a person would write it."""
+    return "1 file" if len(files) == 1 else f"{len(files)} files"
+
+
 def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
     """Return the programs to start for runs: before the first one on Kubernetes, those that build what it needs."""
     steps: list[Step] = []
@@ -71,7 +76,7 @@ def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
         if run.tier in ON_KUBERNETES:
             steps += builds
             builds.clear()
-        steps.append(Step(f"{run.name}: {len(run.files)} test files", run.command))
+        steps.append(Step(f"{run.name}: {counted(run.files)}", run.command))
     return steps
 
 

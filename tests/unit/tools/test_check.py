@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from tools.check import Check, carry_out
+from tools.check import SourceCheck, carry_out
 from tools.console import UserError
 from tools.paths import ROOT
 
-PARENT = "import sys; from tools.check import Check, carry_out; carry_out([Check('long', sys.argv[1])])"
+PARENT = "import sys; from tools.check import SourceCheck, carry_out; carry_out([SourceCheck('long', sys.argv[1])])"
 
 
-def script(name: str, text: str, *, live: bool = False) -> Check:
-    return Check(name, shlex.join(["sh", "-c", text]), live)
+def script(name: str, text: str, *, live: bool = False) -> SourceCheck:
+    return SourceCheck(name, shlex.join(["sh", "-c", text]), live)
 
 
 def meeting(made: Path, wanted: Path) -> str:

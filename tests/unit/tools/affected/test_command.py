@@ -69,7 +69,7 @@ def test_a_change_that_breaks_a_test_fails_before_the_slower_tiers(
     out, err = capfd.readouterr()
     assert "1 failed" in out
     assert "does not run" not in out
-    assert "==> nearest: 1 test files" in err
+    assert "==> nearest: 1 file\n" in err
     assert "==> rendered" not in err
 
 

@@ -81,5 +81,5 @@ def test_the_first_step_that_fails_is_the_last(tmp_path: Path) -> None:
 
 def test_a_run_names_its_files_and_their_number() -> None:
     (step,) = steps_of([PytestRun("rendered", "rendered", ["a", "b"])])
-    assert step.title == "rendered: 2 test files"
+    assert step.title == "rendered: 2 files"
     assert step.command[-2:] == ["a", "b"]

@@ -53,6 +53,52 @@ RECORD = (
         ("images/jail-tools/tests/test_faults.py",),
         "images/health/tests/test_round.py",
     ),
+    Recorded(
+        "soperator_pulumi/policy/pod_rights.py",
+        "a privileged container passes",
+        (
+            "tests/rendered/policy/test_pack.py",
+            "tests/rendered/policy/test_violations.py",
+            "tests/unit/policy/test_pods.py",
+        ),
+        "tests/unit/slurm/test_hostlist.py",
+    ),
+    Recorded(
+        "soperator_pulumi/cluster/worker.py",
+        "workers have NET_ADMIN",
+        ("tests/rendered/cluster/test_pods.py",),
+        "tests/unit/slurm/test_hostlist.py",
+    ),
+    Recorded(
+        "spank-plugin/mountinfo.c",
+        "escaped blanks of mount points are read wrong",
+        ("tests/unit/spank_plugin/test_plugin.py",),
+        "tests/unit/render/test_users.py",
+    ),
+    Recorded(
+        "images/exporter/slurm_exporter/node_samples.py",
+        "drained and draining nodes are counted for each other",
+        ("images/exporter/tests/test_samples.py",),
+        "images/health/tests/test_round.py",
+    ),
+    Recorded(
+        "images/health/node_health/gpu_checks.py",
+        "a GPU of another model passes",
+        ("images/health/tests/test_gpu_checks.py",),
+        "images/exporter/tests/test_samples.py",
+    ),
+    Recorded(
+        "soperator_pulumi/render/slurmdbd_conf.py",
+        "accounting enforces nothing",
+        ("tests/unit/render/test_slurmdbd_conf.py",),
+        "tests/unit/slurm/test_hostlist.py",
+    ),
+    Recorded(
+        "soperator_pulumi/platform/cilium.py",
+        "Cilium removes the configuration of other networks",
+        ("tests/rendered/platform/test_values.py",),
+        "tests/unit/slurm/test_hostlist.py",
+    ),
 )
 
 
