@@ -51,7 +51,8 @@ def bodies(files: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def body(files: dict[str, str], kind: str, name: str) -> dict[str, Any]:
-    (found,) = [each for each in bodies(files) if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    (text,) = [text for file, text in files.items() if file.endswith(f"-{kind.lower()}-{name}.yaml")]
+    found: dict[str, Any] = yaml.safe_load(text)
     return found
 
 

@@ -35,14 +35,17 @@ def rules_file(folder: Path) -> Path:
     return file
 
 
-def judged(rules: Path, folder: Path, world: Series, expected: list[tuple[str, str, str]]) -> None:
-    """Have promtool evaluate all rules on a world, minute by minute; queries have to have the expected answers.
+def judged(
+    rules: Path, folder: Path, world: Series, expected: list[tuple[str, str, str]], *, every: str = "1m"
+) -> None:
+    """Have promtool evaluate all rules on a world, time after time; queries have to have the expected answers.
 
     Args:
         rules: The file of rules.
         folder: Folder for the test's own file.
         world: Series.
         expected: Times, queries and the labels of the one sample of each (empty: no sample), whose value is 1.
+        every: Time between evaluations.
     """
     tests = [
         {"eval_time": time, "expr": query, "exp_samples": [{"labels": labels, "value": 1}] if labels else []}
@@ -50,7 +53,7 @@ def judged(rules: Path, folder: Path, world: Series, expected: list[tuple[str, s
     ]
     suite: Mapping[str, Any] = {
         "rule_files": [str(rules)],
-        "evaluation_interval": "1m",
+        "evaluation_interval": every,
         "tests": [
             {
                 "interval": "1m",

@@ -30,9 +30,9 @@ def chosen(expr: str) -> str:
     return expr
 
 
-@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
-def test_every_query_of_every_panel_has_an_answer(dashboard: Dashboard, tmp_path: Path) -> None:
-    queries = [chosen(target["expr"]) for panel in panels(dashboard) for target in panel["targets"]]
+def test_every_query_of_every_panel_has_an_answer(tmp_path: Path) -> None:
+    shown = [panel for dashboard in DASHBOARDS for panel in panels(dashboard)]
+    queries = dict.fromkeys(chosen(target["expr"]) for panel in shown for target in panel["targets"])
     assert not [query for query in queries if "$" in query or HERE in query]
     judged(rules_file(tmp_path), tmp_path, BUSY, [("90m", f"count({query}) > bool 0", "{}") for query in queries])
 

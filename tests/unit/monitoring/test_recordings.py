@@ -37,7 +37,7 @@ def mapped(world: Series) -> Series:
 def means(query: str, labels: str, value: float) -> tuple[str, str, str]:
     """Return the expectation that the one series with these labels has this value."""
     by = ", ".join(re.findall(r"(\w+)=", labels))
-    return "2h", f"round(sum by ({by}) ({query}{{{labels}}}), 0.001) == bool {value}", f"{{{labels}}}"
+    return "20m", f"round(sum by ({by}) ({query}{{{labels}}}), 0.001) == bool {value}", f"{{{labels}}}"
 
 
 @pytest.mark.parametrize("world", [HEALTHY, honoured(HEALTHY)], ids=["exported labels", "honoured labels"])

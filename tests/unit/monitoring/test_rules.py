@@ -43,7 +43,7 @@ def test_an_alert_fires_by_its_fault_and_after_its_time(alert: Alert, rules: Pat
     labels = ", ".join(f'{key}="{value}"' for key, value in fault.labels.items())
     named = f'count by ({", ".join(fault.labels)}) (ALERTS{{alertname="{alert.name}",alertstate="firing"}})'
     expected = [(fault.before, alone, ""), (fault.after, alone, of_alert), (fault.after, named, f"{{{labels}}}")]
-    judged(rules, tmp_path, fault.world, expected)
+    judged(rules, tmp_path, fault.world, expected, every=fault.every)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
