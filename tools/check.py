@@ -41,7 +41,7 @@ THEN = (
     ),
     SourceCheck(
         "tests",
-        # pytest keeps what it makes of sources: to make it anew takes half a minute of each processor.
+        # pytest keeps what it compiles of tests, or would compile for half a minute of each processor in every run.
         "env -u PYTHONDONTWRITEBYTECODE "
         ".venv/bin/python -m pytest -n auto --dist loadfile tests/unit tests/rendered images",
         live=True,

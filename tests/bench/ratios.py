@@ -12,7 +12,7 @@ class Goal:
 
     at_most: float
     limit: float | None = None
-    """Ratio that nobody gets below, measured in the same run. None where there is no such bound."""
+    """Lowest ratio that can be reached, measured in the same run. None where there is no such bound."""
     reason: str = ""
     """Work behind the limit."""
 
