@@ -28,6 +28,7 @@ _ACTS = {
     "Associations": "adds the cluster, its accounts and its users to the accounting database",
     "DatabaseAccount": "changes the password of slurmdbd's account, before and after slurmdbd changes to it",
     "SlurmVersion": "dumps the accounting database before an upgrade of Slurm, and refuses the way back",
+    "KeysInUse": "brings a new munge key or host key into use in all pods at once, while jobs run",
     "ActiveTree": "switches the jail to a new tree, and removes old ones",
 }
 """Resources that act on the live cluster."""

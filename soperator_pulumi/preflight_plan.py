@@ -92,7 +92,7 @@ def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluste
 
 
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
-    """Return the place of each object: that of its node set, as Pulumi registers objects in any order."""
+    """Return the place of each object: that of its node set in the program. Manifests have node sets by name."""
     components = {each.name: number for number, each in enumerate(deployment.recorded) if _is_component(each)}
     objects = [each for each in deployment.recorded if isinstance(each.inputs.get("metadata"), Mapping)]
     return {_identity(each.inputs): components.get(each.parent, -1) for each in objects}

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pulumi
 from google.protobuf import empty_pb2
 from pulumi.runtime import config as stack_config
 from pulumi.runtime import mocks, rpc, settings, stack
@@ -67,10 +68,11 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Registrations of a program, in their order."""
+    """Registrations of a program."""
 
     recorded: tuple[Recorded, ...]
-    """All resources, components too, without the stack."""
+    """All resources, components too, without the stack, in the order in which the program creates them. Pulumi itself
+    registers them in any order."""
     exports: Mapping[str, Any]
     """Exports of the program. A secret value is a `Secret`."""
 
@@ -152,10 +154,10 @@ def deploy(
             settings.configure(_settings(monitor, project, stack_name, preview=preview))
             # Outputs from outside of any deployment wait for loops that are closed.
             settings.SETTINGS.outputs = set()
-            loop.run_until_complete(stack.run_in_stack(lambda: _discard(program())))
+            loop.run_until_complete(stack.run_in_stack(lambda: monitor.watch(program)))
 
     contextvars.copy_context().run(run)  # Pulumi's settings live in the context, which ends here
-    return Deployment(tuple(monitor.recorded), monitor.exports)
+    return Deployment(tuple(sorted(monitor.recorded, key=monitor.place)), monitor.exports)
 
 
 def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bool) -> settings.Settings:
@@ -171,10 +173,6 @@ def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bo
         organization="organization",
         callbacks=None,
     )
-
-
-def _discard(_result: object) -> None:
-    """Discard a program's return value: Pulumi would take an awaitable for its continuation."""
 
 
 class _Mocks(mocks.Mocks):
@@ -214,6 +212,23 @@ class _Monitor(mocks.MockMonitor):
         super().__init__(answers)
         self.recorded: list[Recorded] = []
         self.exports: dict[str, Any] = {}
+        self._places: dict[tuple[str, str], int] = {}
+
+    def watch(self, program: Callable[[], object]) -> None:
+        """Run a program, and note its resources as it creates them: threads register them in any order.
+
+        Its return value is discarded: Pulumi would take an awaitable for the program's continuation.
+        """
+        stack.register_stack_transformation(self._note)
+        program()
+
+    def _note(self, created: pulumi.ResourceTransformationArgs) -> None:
+        """Note the place of a resource, as a transformation that changes nothing."""
+        self._places.setdefault((created.type_, created.name), len(self._places))
+
+    def place(self, resource: Recorded) -> int:
+        """Return the place of a resource in the order of creation: the last for a child of another program's."""
+        return self._places.get((resource.type, resource.name), len(self._places))
 
     def RegisterResource(  # noqa: N802 the protocol's name
         self, request: resource_pb2.RegisterResourceRequest

@@ -21,7 +21,7 @@
 static const char *const STANDARD[] = {"standard input", "standard output", "standard error"};
 
 struct search {
-    struct shared_mounts *shared;
+    struct shared_mounts found;
     const struct jail_config *config;
 };
 
@@ -39,27 +39,25 @@ static bool is_bound(const struct jail_config *config, const char *point)
 
 static int see_mount(const struct mountinfo_line *line, void *context)
 {
-    const struct search *search = context;
-    struct shared_mounts *shared = search->shared;
+    struct search *search = context;
     unsigned int *numbers;
 
     if (!is_bound(search->config, line->point))
         return 0;
-    if (!(numbers = realloc(shared->numbers, (shared->count + 1) * sizeof(*numbers))))
+    if (!(numbers = realloc(search->found.numbers, (search->found.count + 1) * sizeof(*numbers))))
         return -1;
-    shared->numbers = numbers;
-    numbers[shared->count++] = line->id;
+    search->found.numbers = numbers;
+    numbers[search->found.count++] = line->id;
     return 0;
 }
 
 int descriptors_note(struct shared_mounts *shared, const struct jail_config *config, struct failure *failure)
 {
-    struct search search = {.shared = shared, .config = config};
+    struct search search = {.found = {.numbers = shared->numbers}, .config = config};
+    int result = mountinfo_each("/proc/self/mountinfo", see_mount, &search);
 
-    shared->count = 0;
-    if (mountinfo_each("/proc/self/mountinfo", see_mount, &search) < 0)
-        return fail(failure, "read", "/proc/self/mountinfo");
-    return 0;
+    *shared = search.found;
+    return result < 0 ? fail(failure, "read", "/proc/self/mountinfo") : 0;
 }
 
 static int replace_directory(int descriptor, int reading, void *context)

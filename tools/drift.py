@@ -5,6 +5,7 @@ import sys
 from tools import chosen_cluster, console, up
 from tools.console import say, step
 from tools.engine import ResourceChange
+from tools.leaving_clusters import with_their_jobs
 from tools.preview import deployer_of_a_cluster
 
 EXIT_DRIFT = 2
@@ -12,10 +13,10 @@ EXIT_DRIFT = 2
 
 def main() -> int:
     """Compare the program with the resources as they are, change and record nothing, and print the differences."""
-    stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
+    stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
+    deployer, why = deployer_of_a_cluster(stack, chosen)
     with step(f"Comparing stack {stack} with the cluster, with {why}"):
-        drifted = deployer.preview(refresh=True).changed
+        drifted = with_their_jobs(deployer.preview(refresh=True), deployer, chosen).by_name().changed
     for change in drifted:
         print(described(change))
     if not drifted:

@@ -6,14 +6,15 @@ from tools import chosen_cluster, console, up
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, step
 from tools.engine import Deployer
+from tools.leaving_clusters import with_their_jobs
 
 
 def main() -> None:
     """Print the preview."""
-    stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
+    stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
+    deployer, why = deployer_of_a_cluster(stack, chosen)
     with step(f"Previewing stack {stack} with {why}"):
-        deployer.preview()
+        with_their_jobs(deployer.preview(), deployer, chosen)
 
 
 def deployer_of_a_cluster(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:

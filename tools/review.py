@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tools import chosen_cluster, console, up
 from tools.console import UserError, step
-from tools.engine import DeployError, Failure, ResourceChange, StackChanges
+from tools.engine import DeployError, Failure, ResourceChange, StackChanges, StepOp
+from tools.leaving_clusters import with_their_jobs
 from tools.preview import deployer_of_a_cluster
 
 LONGEST_PAGE = 60_000
@@ -17,13 +18,14 @@ _FENCE = "````"  # longer than any in a message
 
 def main() -> None:
     """Print the preview of a stack, also where a policy or a provider refuses the change: that fails."""
-    stack = up.parse_stack(__doc__)
-    deployer, why = deployer_of_a_cluster(stack, chosen_cluster.choose())
+    stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
+    deployer, why = deployer_of_a_cluster(stack, chosen)
     try:
         with step(f"Previewing stack {stack} with {why}"):
-            changes = deployer.preview()
+            changes = with_their_jobs(deployer.preview(), deployer, chosen)
     except DeployError as error:
-        print(page(stack, error.result, error.failures or [Failure(urn="", message=str(error))]))
+        found = with_their_jobs(error.result, deployer, chosen)
+        print(page(stack, found, error.failures or [Failure(urn="", message=str(error))]))
         raise UserError(f"Stack {stack} is refused. The page has the reasons.") from None
     print(page(stack, changes, []))
 
@@ -34,9 +36,10 @@ def mark(stack: str) -> str:
 
 
 def page(stack: str, found: StackChanges, failures: Sequence[Failure]) -> str:
-    """Return a preview as Markdown: reasons of a refusal, changes, messages of providers and policies."""
+    """Return a preview as Markdown: reasons of a refusal, changes by name, messages of providers and policies."""
+    found = found.by_name()
     counts = Counter(change.operation for change in found.changed)
-    words = ", ".join(f"{count} to {operation}" for operation, count in counts.items()) or "no change"
+    words = ", ".join(f"{counts[operation]} to {operation}" for operation in StepOp if counts[operation]) or "no change"
     parts = [mark(stack), f"## Preview of `{stack}`: {'refused' if failures else words}"]
     parts += [
         _block([f"{failure.name}: {failure.message}" if failure.urn else failure.message]) for failure in failures

@@ -14,6 +14,7 @@ from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step
 from tools.engine import Deployer, Target, project
 from tools.kube.debs import tool
+from tools.leaving_clusters import with_their_jobs
 from tools.ssh import Login
 
 FIRST_LOGIN_TIMEOUT_SECONDS = 60
@@ -84,7 +85,7 @@ def deploy(stack: str, chosen: ChosenCluster) -> dict[str, Any]:
     deployer, why = deployer_of(stack, chosen)
     if policy_packs():
         with step(f"Judging stack {stack} by policies, before anything is applied"):
-            deployer.preview()
+            with_their_jobs(deployer.preview(), deployer, chosen)
     with step(f"Deploying Slurm with {why}"):
         deployer.up()
     return deployer.outputs()

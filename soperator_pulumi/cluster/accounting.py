@@ -150,6 +150,7 @@ class Accounting(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection(ACCOUNTING),
             stateful_set=ACCOUNTING,
+            timeout_seconds=parts.spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         if self.database is not None:

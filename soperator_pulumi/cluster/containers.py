@@ -198,7 +198,10 @@ def jwt_key(keys: Keys, mode: int = 0o400) -> list[Mount]:
 
 def key_version(spec: ClusterSpec) -> dict[str, str]:
     """Return the annotation of pods that read the key which signs tokens: they are replaced for another key."""
-    return {} if spec.rest is None else {"soperator-pulumi/jwt-key-version": str(spec.rest.key_version)}
+    if spec.rest is None:
+        return {}
+    origin = "generated-" if spec.secrets.jwt_key is None else ""
+    return {"soperator-pulumi/jwt-key-version": f"{origin}{spec.rest.key_version}"}
 
 
 def merged_users() -> Mount:

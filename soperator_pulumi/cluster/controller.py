@@ -91,6 +91,7 @@ class Controller(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection("controller"),
             stateful_set="controller",
+            timeout_seconds=parts.spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "controller")

@@ -101,6 +101,7 @@ class Database(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection(DATABASE),
             stateful_set=DATABASE,
+            timeout_seconds=spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.disruption_budget = create_disruption_budget(name, own, DATABASE)

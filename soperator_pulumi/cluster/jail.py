@@ -67,6 +67,7 @@ class Jail(pulumi.ComponentResource):
             tree=tree_id(spec),
             source=source_name(spec),
             claim=self.claim.name,
+            timeout_seconds=spec.ready_timeout_seconds,
             opts=filling.options(depends_on=[self.job]),
         )
         self.register_outputs({})
@@ -83,6 +84,7 @@ def create_active_tree(name: str, scope: Scope, spec: ClusterSpec, claim: Claim)
         source=source_name(spec),
         keep_trees=spec.jail.keep_trees,
         changes=spec.jail.changes,
+        timeout_seconds=spec.ready_timeout_seconds,
         labels=scope.object_labels(SWITCH),
         annotations=scope.annotations,
         template={"metadata": template.metadata, "spec": template.spec},

@@ -106,6 +106,7 @@ class LoginNodes(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection("login"),
             stateful_set="login",
+            timeout_seconds=parts.spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.service = _service(name, own, login)

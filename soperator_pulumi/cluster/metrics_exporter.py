@@ -88,6 +88,7 @@ class MetricsExporter(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection(METRICS),
             stateful_set=METRICS,
+            timeout_seconds=parts.spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.pod_monitor = _pod_monitor(name, own, metrics) if metrics.pod_monitor else None

@@ -1,14 +1,13 @@
 """Node sets: worker pods that register with slurmctld as dynamic nodes."""
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
-from pulumi_kubernetes.core.v1 import ConfigMap, PodTemplateSpecArgs
+from pulumi_kubernetes.apps.v1.outputs import StatefulSetSpec
+from pulumi_kubernetes.core.v1 import ConfigMap
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
@@ -19,7 +18,6 @@ from soperator_pulumi.cluster.worker import topology_config_map, worker_role
 from soperator_pulumi.lifecycle import (
     IDENTITY_ANNOTATION,
     POLICY_ANNOTATION,
-    TEMPLATE_ANNOTATION,
     DrainGate,
     NodeDrain,
     NodesReady,
@@ -68,8 +66,6 @@ class NodeSet(pulumi.ComponentResource):
         own = scope.within(self)
         cluster = own.connection("worker", node_set.name)
         identity = _identity(own, node_set)
-        template = pod_template(own, parts, worker_role(parts, node_set, own.owner))
-        digest = _digest(template)
         policy = node_set.drain.model_dump(mode="json")
         self.topology = _topology(name, own, node_set)
         self.drain = NodeDrain(
@@ -94,7 +90,6 @@ class NodeSet(pulumi.ComponentResource):
                     **version_mark(parts.spec),
                     IDENTITY_ANNOTATION: identity,
                     POLICY_ANNOTATION: json.dumps(policy, sort_keys=True),
-                    TEMPLATE_ANNOTATION: digest,
                 },
             ),
             spec=StatefulSetSpecArgs(
@@ -103,7 +98,7 @@ class NodeSet(pulumi.ComponentResource):
                 pod_management_policy=_ALL_AT_ONCE,
                 update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
                 selector=LabelSelectorArgs(match_labels=cluster.selector),
-                template=template,
+                template=pod_template(own, parts, worker_role(parts, node_set, own.owner)),
             ),
             opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain, *filter(None, [self.topology])]),
         )
@@ -122,7 +117,7 @@ class NodeSet(pulumi.ComponentResource):
             cluster=recorded,
             node_set=node_set.name,
             replicas=self.drain.replicas,
-            template=digest,
+            template=self.stateful_set.spec.apply(_template_text),
             timeout_seconds=node_set.ready_timeout_seconds,
             max_unready=node_set.max_unready.written(),
             wait_until_ready=node_set.wait_until_ready,
@@ -161,37 +156,13 @@ def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
     return json.dumps(fixed, sort_keys=True)
 
 
-def _digest(template: PodTemplateSpecArgs) -> pulumi.Output[str]:
-    """Return a digest of the pod template: known in a preview, and the same until the template changes.
-
-    `Output.json_dumps` would make an Output of each of hundreds of values, and wait for all of them.
-    """
-    outputs = [*_outputs_in(template)]
-
-    def digest(values: Sequence[object]) -> str:
-        known = {id(output): value for output, value in zip(outputs, values, strict=True)}
-
-        def plain(each: object) -> object:
-            return known[id(each)] if isinstance(each, pulumi.Output) else vars(each)
-
-        text = json.dumps(template, default=plain, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    return pulumi.Output.all(*outputs).apply(digest)
+def _template_text(spec: StatefulSetSpec) -> str:
+    """Return the pod template of a StatefulSet as JSON. It is what Pulumi registered, after all transforms."""
+    return json.dumps(_plain(spec.template), sort_keys=True)
 
 
-def _outputs_in(value: object) -> Iterator[pulumi.Output[Any]]:
-    """Yield the Outputs in a tree of arguments of resources."""
-    match value:
-        case pulumi.Output():
-            yield value
-        case Mapping():
-            for each in value.values():
-                yield from _outputs_in(each)
-        case str() | int() | float() | None:
-            return
-        case list() | tuple():
-            for each in value:
-                yield from _outputs_in(each)
-        case _:
-            yield from _outputs_in(vars(value))
+def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of outputs
+    """Return a tree of outputs as dictionaries and lists: their own classes cannot be written as JSON."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in dict.items(value)}
+    return [*map(_plain, value)] if isinstance(value, list) else value

@@ -99,6 +99,7 @@ class RestApi(pulumi.ComponentResource):
             f"{name}-ready",
             cluster=own.connection(REST),
             stateful_set=REST,
+            timeout_seconds=parts.spec.ready_timeout_seconds,
             opts=own.options(depends_on=[self.stateful_set]),
         )
         self.service = _service(name, own, rest)

@@ -13,12 +13,11 @@ from pulumi_kubernetes.core.v1 import Secret
 
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.scope import Scope
-from soperator_pulumi.lifecycle import Prerequisites
+from soperator_pulumi.lifecycle import KeyKind, KeysInUse, Prerequisites, key_fingerprint
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.rest import RestSpec
 from soperator_pulumi.spec.secrets import SecretsSpec
 
-SEED_BYTES = 32
 _ALGORITHM = b"ssh-ed25519"
 _BLOCK_BYTES = 8  # of cipher "none", to which the private part is padded
 
@@ -72,8 +71,12 @@ def _string(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
 
 
-MUNGE_KEY_BYTES = 128  # the default of mungekey(8)
-JWT_KEY_BYTES = 32  # of HS256, RFC 7518 section 3.2
+_REPLACEABLE = pulumi.ResourceOptions(protect=False)
+"""Options of what a new key replaces, where the component is protected."""
+
+_MUNGE_KEY_CHARACTERS = 128  # 762 random bits; munged takes 32 to 1024 bytes, mungekey(8) makes 128
+_SEED_CHARACTERS = 64  # 381 random bits, of which 256 become the seed
+_JWT_KEY_CHARACTERS = 64  # HS256 needs 32 bytes at least, RFC 7518 section 3.2
 
 
 @dataclass(frozen=True)
@@ -87,68 +90,134 @@ class Keys:
     ssh_host_public_key: pulumi.Output[str]
     ssh_host_fingerprint: pulumi.Output[str]
     created: tuple[Secret, ...]
-    """Secrets with generated keys. Empty where the spec names Secrets for both."""
+    """Secrets with generated keys. Empty where the spec names Secrets for all."""
+    in_use: KeysInUse
+    """Rotation of keys in the pods of a live cluster."""
 
 
 def create_keys(
     name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites, rest: RestSpec | None
 ) -> Keys:
     """Create the keys for which the spec names no Secret. Their values are secret in Pulumi's state."""
-    created = []
-    munge = secrets.munge_key
-    if munge is None:
-        created.append(_munge_key(name, scope))
-    jwt: SecretFile | None = None
-    if rest is not None and secrets.jwt_key is not None:
-        jwt = SecretFile(secrets.jwt_key.secret, secrets.jwt_key.key)
-    elif rest is not None:
-        jwt = SecretFile("jwt-key", layout.JWT_KEY)
-        created.append(_jwt_key(name, scope, rest))
-    ssh_host = secrets.ssh_host_key
-    if ssh_host is None:
-        seed = random.RandomBytes(f"{name}-ssh-host-key", length=SEED_BYTES, opts=scope.options())
-        pair = seed.base64.apply(pulumi.Output.secret).apply(_host_key)
-        created.append(_secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": pair.apply(_private)}))
-        # The public half of a generated key is no secret, though computed from one.
-        public_key = pulumi.Output.unsecret(pair.apply(_public))
-        fingerprint = pulumi.Output.unsecret(pair.apply(_fingerprint))
-    else:
-        public_key = prerequisites.ssh_host_public_key
-        fingerprint = prerequisites.ssh_host_fingerprint
+    munge = _munge_key(name, scope, secrets)
+    ssh_host = _ssh_host_key(name, scope, secrets, prerequisites)
+    jwt = None if rest is None else _jwt_key(name, scope, secrets, rest)
+    # Pods that read the user's own key for tokens are replaced for another `rest.key_version` alone.
+    keys = [munge, ssh_host.key, *([jwt] if jwt is not None and jwt.created is not None else [])]
+    created = tuple(each.created for each in keys if each.created is not None)
     return Keys(
-        munge=SecretFile("munge-key", "munge.key") if munge is None else SecretFile(munge.secret, munge.key),
-        jwt=jwt,
-        ssh_host=SecretFile("ssh-host-key", "ssh_host_ed25519_key")
-        if ssh_host is None
-        else SecretFile(ssh_host.secret, ssh_host.key),
-        ssh_host_public_key=public_key,
-        ssh_host_fingerprint=fingerprint,
-        created=tuple(created),
+        munge=munge.file,
+        jwt=None if jwt is None else jwt.file,
+        ssh_host=ssh_host.key.file,
+        ssh_host_public_key=ssh_host.public_key,
+        ssh_host_fingerprint=ssh_host.fingerprint,
+        created=created,
+        in_use=KeysInUse(
+            f"{name}-keys-in-use",
+            cluster=scope.connection(),
+            keys=[each.in_use() for each in keys],
+            opts=scope.following(*created).options(),
+        ),
     )
 
 
-def _munge_key(name: str, scope: Scope) -> Secret:
-    key = random.RandomBytes(f"{name}-munge-key", length=MUNGE_KEY_BYTES, opts=scope.options())
-    return _secret(name, scope, "munge-key", {"munge.key": key.base64.apply(pulumi.Output.secret)})
+@dataclass(frozen=True)
+class _Key:
+    """A key of the cluster, generated or the user's own."""
+
+    kind: KeyKind
+    file: SecretFile
+    created: Secret | None = None
+    fingerprint: pulumi.Output[str] | None = None
+    """None for the user's own key."""
+
+    def in_use(self) -> dict[str, pulumi.Input[str] | None]:
+        """Return the fields of `KeyInUse`."""
+        return {
+            "kind": self.kind.value,
+            "secret": self.file.secret,
+            "key": self.file.key,
+            "fingerprint": self.fingerprint,
+        }
 
 
-def _jwt_key(name: str, scope: Scope, rest: RestSpec) -> Secret:
-    key = random.RandomBytes(
-        f"{name}-jwt-key", length=JWT_KEY_BYTES, keepers={"version": str(rest.key_version)}, opts=scope.options()
+@dataclass(frozen=True)
+class _SshHostKey:
+    key: _Key
+    public_key: pulumi.Output[str]
+    fingerprint: pulumi.Output[str]
+
+
+def _munge_key(name: str, scope: Scope, secrets: SecretsSpec) -> _Key:
+    if (own := secrets.munge_key) is not None:
+        return _Key(KeyKind.MUNGE, SecretFile(own.secret, own.key))
+    text = _random_text(f"{name}-munge-key", scope, _MUNGE_KEY_CHARACTERS, secrets.munge_key_version)
+    secret = _secret(name, scope, "munge-key", {"munge.key": text.apply(_encoded)})
+    return _Key(KeyKind.MUNGE, SecretFile("munge-key", "munge.key"), secret, _fingerprint_of(text))
+
+
+def _ssh_host_key(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: Prerequisites) -> _SshHostKey:
+    if (own := secrets.ssh_host_key) is not None:
+        key = _Key(KeyKind.SSH_HOST, SecretFile(own.secret, own.key))
+        return _SshHostKey(key, prerequisites.ssh_host_public_key, prerequisites.ssh_host_fingerprint)
+    text = _random_text(f"{name}-ssh-host-key", scope, _SEED_CHARACTERS, secrets.ssh_host_key_version)
+    pair = text.apply(_host_key)
+    private_key = pair.apply(_private)
+    secret = _secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": private_key.apply(_encoded)})
+    file = SecretFile("ssh-host-key", "ssh_host_ed25519_key")
+    return _SshHostKey(
+        _Key(KeyKind.SSH_HOST, file, secret, _fingerprint_of(private_key)),
+        # The public half of a generated key is no secret, though computed from one.
+        pulumi.Output.unsecret(pair.apply(_public)),
+        pulumi.Output.unsecret(pair.apply(_fingerprint)),
     )
-    return _secret(name, scope, "jwt-key", {layout.JWT_KEY: key.base64.apply(pulumi.Output.secret)})
+
+
+def _jwt_key(name: str, scope: Scope, secrets: SecretsSpec, rest: RestSpec) -> _Key:
+    if (own := secrets.jwt_key) is not None:
+        return _Key(KeyKind.JWT, SecretFile(own.secret, own.key))
+    text = _random_text(f"{name}-jwt-key", scope, _JWT_KEY_CHARACTERS, rest.key_version)
+    secret = _secret(name, scope, "jwt-key", {layout.JWT_KEY: text.apply(_encoded)})
+    return _Key(KeyKind.JWT, SecretFile("jwt-key", layout.JWT_KEY), secret, _fingerprint_of(text))
+
+
+def _random_text(name: str, scope: Scope, characters: int, version: int) -> pulumi.Output[str]:
+    """Return random letters and digits as a secret, others for another version.
+
+    RandomBytes would be the type for keys, but its id is the bytes themselves, and Pulumi encrypts no ids. The id of
+    RandomPassword is `none`.
+    """
+    password = random.RandomPassword(
+        name, length=characters, special=False, keepers={"version": str(version)}, opts=scope.options(_REPLACEABLE)
+    )
+    return password.result.apply(pulumi.Output.secret)
+
+
+def _fingerprint_of(text: pulumi.Output[str]) -> pulumi.Output[str]:
+    """Return the fingerprint of a key, which is no secret: it is short, and the key is random."""
+    return pulumi.Output.unsecret(text.apply(_short_sum))
+
+
+def _short_sum(text: str) -> str:
+    return key_fingerprint(text.encode())
 
 
 def _secret(name: str, scope: Scope, secret: str, data: dict[str, pulumi.Output[str]]) -> Secret:
-    return Secret(f"{name}-{secret}-secret", metadata=scope.metadata(secret), data=data, opts=scope.options())
+    return Secret(
+        f"{name}-{secret}-secret", metadata=scope.metadata(secret), data=data, opts=scope.options(_REPLACEABLE)
+    )
 
 
-def _host_key(seed: str) -> HostKey:
-    return host_key(base64.b64decode(seed))
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _host_key(text: str) -> HostKey:
+    return host_key(hashlib.sha256(text.encode()).digest())
 
 
 def _private(pair: HostKey) -> str:
-    return base64.b64encode(pair.private_key.encode()).decode()
+    return pair.private_key
 
 
 def _public(pair: HostKey) -> str:

@@ -185,7 +185,7 @@ class SlurmCluster(pulumi.ComponentResource):
         self.jail = Jail(f"{name}-jail", scope=scope, spec=spec, before_pods=policies, opts=scope.options())
         parts = Parts(spec, self.keys, self.jail.claim, self.state_claim)
         users = create_users(name, scope.following(self.removed_node_sets), spec)
-        before_pods = [*policies, *self.state_claim.created, *self.keys.created, self.nodes_service, users]
+        before_pods = [*policies, *self.state_claim.created, self.keys.in_use, self.nodes_service, users]
         self.accounting = create_accounting(name, scope.following(*self.jail.claim.created, *before_pods), parts)
         # slurmctld takes its cluster's id from slurmdbd when it reads of accounting for the first time.
         recording = [self.accounting.associations] if self.accounting is not None else []

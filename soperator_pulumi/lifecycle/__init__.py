@@ -2,7 +2,7 @@
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:Associations`, `:ConfigFiles`, `:NodesReady`,
 `:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`, `:InstalledParts`,
-`:SecretFiles`, `:DatabaseAccount`, `:SlurmVersion`.
+`:SecretFiles`, `:DatabaseAccount`, `:SlurmVersion`, `:KeysInUse`.
 Served by the plugin: `soperator-pulumi:index:Prerequisites` and so on.
 """
 
@@ -13,6 +13,7 @@ from soperator_pulumi.lifecycle.connection import AccessArgs, ClusterConnection,
 from soperator_pulumi.lifecycle.database_account import DatabaseAccount
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
 from soperator_pulumi.lifecycle.installed_parts import InstalledParts
+from soperator_pulumi.lifecycle.keys_in_use import KeyKind, KeysInUse, key_fingerprint
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady
 from soperator_pulumi.lifecycle.pods_ready import PodsReady
@@ -29,7 +30,6 @@ from soperator_pulumi.operations.nodes.live_node_set import (
     OWNER_LABEL,
     POLICY_ANNOTATION,
 )
-from soperator_pulumi.operations.nodes.reconcile import TEMPLATE_ANNOTATION
 from soperator_pulumi.operations.slurm_upgrade import VERSION_ANNOTATION
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "OWNER_LABEL",
     "POLICY_ANNOTATION",
     "SLURM_CONFIG_MAP",
-    "TEMPLATE_ANNOTATION",
     "VERSION_ANNOTATION",
     "AccessArgs",
     "ActiveTree",
@@ -49,6 +48,8 @@ __all__ = [
     "DatabaseAccount",
     "DrainGate",
     "InstalledParts",
+    "KeyKind",
+    "KeysInUse",
     "KubernetesAccess",
     "NodeDrain",
     "NodesReady",
@@ -59,4 +60,5 @@ __all__ = [
     "SecretFiles",
     "SlurmVersion",
     "TreePopulated",
+    "key_fingerprint",
 ]

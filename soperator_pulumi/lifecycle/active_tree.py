@@ -14,6 +14,7 @@ from soperator_pulumi.errors import JailError, KubernetesError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS
 from soperator_pulumi.operations.jail.live_jail import LiveJail
 from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
@@ -39,6 +40,8 @@ class ActiveTreeInputs(ClusterRef):
     """Image or tarball that fills it."""
     keep_trees: int
     changes: str
+    timeout_seconds: float = STUCK_SECONDS
+    """Time for the pods that work on the trees to get a machine and an image. A state of before has none."""
     labels: dict[str, str]
     annotations: dict[str, str]
     template: Annotated[dict[str, Any], BeforeValidator(_whole)]
@@ -108,6 +111,7 @@ class ActiveTreeProvider(PinnedProvider):
             template=inputs.template,
             report=report,
             clock=MachineClock(),
+            stuck_seconds=inputs.timeout_seconds,
         )
 
 
@@ -143,6 +147,7 @@ class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
         source: str,
         keep_trees: int,
         changes: str,
+        timeout_seconds: int,
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         template: Mapping[str, Any],
@@ -154,6 +159,7 @@ class ActiveTree(LiveResource, module="soperator", name="ActiveTree"):
             "source": source,
             "keep_trees": keep_trees,
             "changes": changes,
+            "timeout_seconds": timeout_seconds,
             "labels": {**labels},
             "annotations": {**annotations},
             "template": {**template},

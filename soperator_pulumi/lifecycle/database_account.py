@@ -20,7 +20,7 @@ from soperator_pulumi.operations.database.accounts import PasswordsOfAccount, na
 from soperator_pulumi.operations.database.administration import DatabaseAdministration
 from soperator_pulumi.operations.kube import Kube, secret_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.progress import MachineClock, report, until
+from soperator_pulumi.operations.progress import MachineClock, report, saying, until
 from soperator_pulumi.render.passwords import unquoted_password
 
 ANSWER_SECONDS = 120
@@ -95,7 +95,7 @@ def _await_account(passwords: PasswordsOfAccount) -> None:
         NotReadyError: it does not, with the reason.
     """
     clock, reason = MachineClock(), ""
-    for left in until(clock.now() + ANSWER_SECONDS, clock):
+    for left in until(clock.now() + ANSWER_SECONDS, clock, say=saying(report, "waits for MariaDB")):
         try:
             passwords.accepted()
         except (DatabaseError, TransportError) as error:

@@ -14,12 +14,14 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
+from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.lifecycle.shown_lines import show_once
 from soperator_pulumi.operations.holder import hold, release, require_held
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.nodes.drain_all import drain_all
+from soperator_pulumi.operations.nodes.drain_all import drain_all, preview_drain_all
 from soperator_pulumi.operations.nodes.live_node_set import OWNER_LABEL
 from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.slurm.drain.reason import Operation
@@ -41,9 +43,10 @@ class DrainGateInputs(ClusterRef):
 class DrainGateProvider(PinnedProvider):
     """Record on create and update. Deleting drains all nodes behind the gate, or undrains all and fails."""
 
-    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with the recorded inputs: only a delete looks at the cluster."""
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Compare with the recorded inputs. Where the gate is replaced, and so deleted, print what that will drain."""
         if has_unknown(news.get(_GUARDS)) and olds.get(_GUARDS):
+            show_once(id_, self.preview_delete(olds, Operation.REPLACEMENT))
             return DiffResult(changes=True, replaces=[_GUARDS], delete_before_replace=True)
         return DiffResult(
             changes=has_unknown(news) or DrainGateInputs.of(news, olds) != DrainGateInputs.model_validate(olds)
@@ -69,6 +72,19 @@ class DrainGateProvider(PinnedProvider):
         drain_all(kube, inputs, inputs.policies, operation, report=report, clock=MachineClock())
         if not inputs.node_set:
             release(kube, inputs.namespace, inputs.component)
+
+    def preview_delete(self, props: dict[str, Any], operation: Operation = Operation.DESTROY) -> list[str]:
+        """Return what deleting a recorded gate would drain, in lines: nodes, their jobs, and the ends of these.
+
+        Pulumi calls no provider for a resource that is to be deleted until it deletes it, so whoever previews that
+        asks here. It only reads.
+        """
+        inputs = DrainGateInputs.model_validate(props)
+        try:
+            kube = self.kube(self.newest(props))
+            return preview_drain_all(kube, inputs, inputs.policies, operation, report=report, clock=MachineClock())
+        except (KubernetesError, SpecError) as error:
+            return [f"{inputs.cluster}: its nodes and jobs cannot be looked at: {error}"]
 
     def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
         inputs, kube = DrainGateInputs.of(news, olds), self.kube(news)

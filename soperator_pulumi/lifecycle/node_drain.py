@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, UpdateResult
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
+from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.scale_down import NodeSetSize, ScaleDown
 from soperator_pulumi.operations.progress import MachineClock, report
 
@@ -61,6 +62,18 @@ class NodeDrainProvider(PinnedProvider):
             report(f"{inputs.cluster}/{inputs.node_set}: its nodes cannot be looked at: {error}")
             acts = True
         return DiffResult(changes=acts or inputs != recorded)
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Record the live size, so that a diff after it takes no change beside Pulumi for one that Pulumi has made."""
+        inputs = NodeDrainInputs.model_validate(props)
+        try:
+            kube = self.recent(props)
+            inputs.uid(kube)
+            live = LiveNodeSet.read(kube, inputs, inputs.node_set)
+        except KubernetesError as error:
+            report(f"{inputs.cluster}/{inputs.node_set}: its size cannot be looked at: {error}")
+            return ReadResult(id_, props)
+        return ReadResult(id_, {**props, "replicas": live.replicas} if live.stateful_set else props)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Drain surplus nodes: the node set may be older than this resource."""

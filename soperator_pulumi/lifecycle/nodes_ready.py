@@ -1,6 +1,7 @@
 """The resource after a node set's StatefulSet: it is up to date when the nodes have joined Slurm, all with new pods."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -10,6 +11,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
 from soperator_pulumi.lifecycle.provider import PROVIDER_KEY, LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.lifecycle.shown_lines import show_once
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext, slurm_of
 from soperator_pulumi.operations.nodes.drain_override import policy_of
@@ -33,7 +35,7 @@ class NodesReadyInputs(ClusterRef):
     node_set: str
     replicas: int
     template: str
-    """Digest of the pods' template."""
+    """Template of the pods as Pulumi registered it, as JSON."""
     timeout_seconds: int
     max_unready: Share
     wait_until_ready: bool
@@ -44,14 +46,20 @@ class NodesReadyInputs(ClusterRef):
 class NodesReadyProvider(LiveProvider):
     """Reconcile on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
 
-    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node set."""
         if has_unknown(news.get("namespace_uid")):
             news = {**news, "namespace_uid": olds.get("namespace_uid")}
-        if has_unknown(news):
+        if has_unknown({**news, "template": None}):
+            return DiffResult(changes=True)
+        if has_unknown(news["template"]):
+            show_once(id_, self._look({**news, "template": ""}, Reconciliation.possible_drift).lines)
             return DiffResult(changes=True)
         changed = any(olds.get(key) != news.get(key) for key in {*olds, *news} - _NOT_COMPARED)
-        drift = self._drift(news, resized=olds.get("replicas") != news.get("replicas"))
+        template = None if olds.get("template") == news["template"] else json.loads(news["template"])
+        resized = olds.get("replicas") != news["replicas"]
+        drift = self._look(news, lambda node_set: node_set.drift(template, resized=resized))
+        show_once(id_, drift.lines)
         return DiffResult(changes=changed or drift.changes)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -66,7 +74,9 @@ class NodesReadyProvider(LiveProvider):
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Report how the live node set differs from the recorded one, and record its size."""
-        if self._drift(props, resized=False).unseen:
+        drift = self._look(props, lambda node_set: node_set.drift(refreshes=True))
+        show_once(id_, drift.lines)
+        if drift.unseen:
             return ReadResult(id_, props)
         inputs = NodesReadyInputs.model_validate(props)
         live = LiveNodeSet.read(self.kube(props), inputs, inputs.node_set)
@@ -78,19 +88,16 @@ class NodesReadyProvider(LiveProvider):
         self._reconciliation(props, inputs, slurm_of(self.kube(props), inputs, MachineClock())).run()
         return inputs
 
-    def _drift(self, props: Mapping[str, Any], *, resized: bool) -> Drift:
-        """Report how the node set differs, and return it."""
+    def _look(self, props: Mapping[str, Any], see: Callable[[Reconciliation], Drift]) -> Drift:
+        """Return what `see` finds, or that the node set cannot be looked at."""
         inputs = NodesReadyInputs.model_validate(props)
         try:
             recent = self.recent(props)
             inputs.uid(recent)
             slurm = slurm_of(recent, inputs, MachineClock())
-            drift = self._reconciliation(props, inputs, slurm).drift(inputs.template, resized=resized)
+            return see(self._reconciliation(props, inputs, slurm))
         except KubernetesError as error:
-            drift = Drift([f"{inputs.node_set}: its nodes cannot be looked at: {error}"], changes=True, unseen=True)
-        for line in drift.lines:
-            report(line)
-        return drift
+            return Drift([f"{inputs.node_set}: its nodes cannot be looked at: {error}"], changes=True, unseen=True)
 
     def _reconciliation(self, props: Mapping[str, Any], inputs: NodesReadyInputs, slurm: SlurmClient) -> Reconciliation:
         kube, clock = self.kube(props), MachineClock()
@@ -138,7 +145,8 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             cluster: The cluster, with the labels of the node set's pods.
             node_set: Name of the node set and of its StatefulSet.
             replicas: Number of pods that the StatefulSet has now.
-            template: Digest of the pods' template, by which a preview sees a change.
+            template: Template of the pods as Pulumi registered it, after all transforms, as JSON: by it a preview
+                sees a change.
             timeout_seconds: Time for new nodes to join.
             max_unready: Nodes that may be missing then: a number or a percentage.
             wait_until_ready: Whether nodes are waited for at all.

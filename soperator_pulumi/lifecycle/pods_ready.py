@@ -17,14 +17,13 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.operations.rollout import Rollout
 
-TIMEOUT_SECONDS = 600
-"""Pulumi's default for a StatefulSet; enough to pull a large image and to start a machine of most clouds."""
-
 
 class PodsReadyInputs(ClusterRef):
     """The StatefulSet to wait for; the selector has the labels of its pods."""
 
     stateful_set: str
+    timeout_seconds: float = 600
+    """Time for the pods to be ready. A state of before has none."""
 
 
 class PodsReadyProvider(LiveProvider):
@@ -44,13 +43,16 @@ class PodsReadyProvider(LiveProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Wait for the pods."""
-        self._rollout(props).wait(TIMEOUT_SECONDS)
+        self._wait(props)
         return CreateResult(f"{props['namespace']}/{props['stateful_set']}", {**props})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Wait for the pods."""
-        self._rollout(news).wait(TIMEOUT_SECONDS)
+        self._wait(news)
         return UpdateResult({**news})
+
+    def _wait(self, props: Mapping[str, Any]) -> None:
+        self._rollout(props).wait(PodsReadyInputs.model_validate(props).timeout_seconds)
 
     def _rollout(self, props: Mapping[str, Any]) -> Rollout:
         inputs, kube = PodsReadyInputs.model_validate(props), self.kube(props)
@@ -66,6 +68,7 @@ class PodsReady(LiveResource, module="soperator", name="PodsReady"):
         *,
         cluster: ClusterConnection,
         stateful_set: str,
+        timeout_seconds: int,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -74,6 +77,8 @@ class PodsReady(LiveResource, module="soperator", name="PodsReady"):
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of the StatefulSet's pods.
             stateful_set: Name of the StatefulSet.
+            timeout_seconds: Time for its pods to be ready.
             opts: Options of the resource.
         """
-        super().__init__(PodsReadyProvider(), resource_name, cluster, {"stateful_set": stateful_set}, opts)
+        inputs = {"stateful_set": stateful_set, "timeout_seconds": timeout_seconds}
+        super().__init__(PodsReadyProvider(), resource_name, cluster, inputs, opts)

@@ -22,12 +22,13 @@ from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
-from soperator_pulumi.lifecycle.plain_errors import answer_without_traceback, without_traceback
+from soperator_pulumi.lifecycle.plain_errors import without_traceback
+from soperator_pulumi.lifecycle.sdk_server import adapt_sdk_server
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
-from soperator_pulumi.operations.progress import MachineClock
+from soperator_pulumi.operations.progress import MachineClock, unless_cancelled
 from soperator_pulumi.operations.recent import Recent
 
 P = ParamSpec("P")
@@ -51,7 +52,7 @@ class LiveProvider(ResourceProvider):
     def __init_subclass__(cls) -> None:
         """Have every operation fail with a message alone, and use the newest known access to the cluster.
 
-        An operation that changes something discards the answers read before.
+        An operation that changes something does not start in a cancelled run, and discards the answers read before.
         """
         wraps: list[tuple[str, Callable[[Any], object]]] = [
             ("diff", _diff_with_access),
@@ -65,14 +66,14 @@ class LiveProvider(ResourceProvider):
             if name in cls.__dict__:
                 setattr(cls, name, wrap(cls.__dict__[name]))
         for name in ("create", "update", "delete"):
-            setattr(cls, name, _then_forget_recent(getattr(cls, name)))
+            setattr(cls, name, _acting(getattr(cls, name)))
         for name in ("diff", "create", "read", "update", "delete"):
             setattr(cls, name, without_traceback(getattr(cls, name)))
 
     def configure(self, req: ConfigureRequest) -> None:
         """Keep the stack's configuration, in the provider's process."""
         self._config = req.config
-        answer_without_traceback()
+        adapt_sdk_server()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Accept the inputs: the component has checked them as part of the spec."""
@@ -201,11 +202,12 @@ def _delete_with_newest_access(delete: Delete) -> Delete:
     return run
 
 
-def _then_forget_recent(operation: Callable[P, R]) -> Callable[P, R]:
-    """Discard the answers read before an operation that may have changed them."""
+def _acting(operation: Callable[P, R]) -> Callable[P, R]:
+    """Start no operation of a cancelled run, and discard the answers read before one that may have changed them."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        unless_cancelled()
         try:
             return operation(*args, **kwargs)
         finally:

@@ -10,7 +10,7 @@ from soperator_pulumi.errors import JailError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.operations.batch_jobs import JobFollower
+from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS, JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
@@ -28,6 +28,8 @@ class TreePopulatedInputs(ClusterRef):
     """Image or tarball from which the tree is filled, as the user named it."""
     claim: str
     """Claim that holds the tree."""
+    timeout_seconds: float = STUCK_SECONDS
+    """Time for the Job's pod to get a machine and an image. A state of before has none."""
 
 
 class TreePopulatedProvider(LiveProvider):
@@ -58,6 +60,9 @@ class TreePopulatedProvider(LiveProvider):
             prefix="jail",
             report=report,
             clock=MachineClock(),
+            stuck_seconds=inputs.timeout_seconds,
+            advice="Where machines or images take longer, raise ready_timeout_seconds; where no machine has room for "
+            "it, lower jail.populate.pod_resources.",
         )
         found = job.look()
         if found.failure:
@@ -94,6 +99,7 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
         tree: str,
         source: str,
         claim: pulumi.Input[str],
+        timeout_seconds: int,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -105,7 +111,8 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
             tree: Id of the tree.
             source: Image or tarball from which it is filled, for messages.
             claim: Name of the claim that holds it.
+            timeout_seconds: Time for the Job's pod to get a machine and an image.
             opts: Options of the resource.
         """
-        inputs = {"job": job, "tree": tree, "source": source, "claim": claim}
+        inputs = {"job": job, "tree": tree, "source": source, "claim": claim, "timeout_seconds": timeout_seconds}
         super().__init__(TreePopulatedProvider(), resource_name, cluster, inputs, opts)

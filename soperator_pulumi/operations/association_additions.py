@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError, NotRunningError, SlurmError, TransportError
 from soperator_pulumi.operations.association_plan import AssociationPlan, plan, recorded
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
 
 ANSWER_SECONDS = 300
@@ -40,7 +40,8 @@ class WantedAssociations:
             SlurmError: slurmdbd refuses an addition.
         """
         reason = ""
-        for left in until(clock.now() + ANSWER_SECONDS, clock):
+        say = saying(report, "accounting: waits for slurmdbd")
+        for left in until(clock.now() + ANSWER_SECONDS, clock, say=say):
             try:
                 self._add_at_once(sacctmgr, report)
             except (NotRunningError, TransportError) as error:

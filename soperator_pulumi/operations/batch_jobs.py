@@ -5,21 +5,25 @@ Its pods may be killed at any moment. Kubernetes creates another pod, and follow
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, Kube
 from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 STUCK_SECONDS = 600
 """Time that a pod may be stuck: a machine of most clouds is there by then."""
 SILENT_SECONDS = 1800
-"""Time without any change: a pull of an image of tens of GiB takes that long."""
+"""Time for a pod to start its program, and for the program to report anything new: a pull of an image of tens of GiB
+takes that long."""
 
 _LOG_LINES = 2000
 _TAIL_LINES = 200
 _BURST_LINES = 60
 _LAST_WORDS = 5
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 1.0
 _REPORT_SECONDS = 1.0
 _REPEAT_SECONDS = 30
 _JOB_UID = "batch.kubernetes.io/controller-uid"
@@ -107,6 +111,17 @@ class Outcome:
     """Output of its last pod, as far as it is still available."""
 
 
+class Stage(Enum):
+    """Stage of the work of a Job at one moment."""
+
+    STUCK = auto()
+    """The pod will hardly start by itself."""
+    STARTS = auto()
+    """The pod starts, or Kubernetes is about to make another one."""
+    RUNS = auto()
+    """The program runs."""
+
+
 @dataclass(frozen=True)
 class JobFollower:
     """One Job, watched until it has ended."""
@@ -122,15 +137,20 @@ class JobFollower:
     clock: Clock
     stuck_seconds: float = STUCK_SECONDS
     silent_seconds: float = SILENT_SECONDS
+    advice: str = ""
+    """Next step for a pod that is stuck for so long, in a sentence; empty for none in particular."""
 
     def end(self) -> Outcome:
         """Wait until the Job has ended; report its output, or what holds it up, at most once a second.
 
+        A program that reports anything new may take as long as it needs.
+
         Raises:
-            NotReadyError: there is no such Job, it cannot start, or nothing has changed for too long.
+            NotReadyError: there is no such Job, it is stuck for `stuck_seconds`, or neither starts nor reports anything
+                new for `silent_seconds`.
         """
-        progress = _Progress(self)
-        for _ in until(float("inf"), self.clock):
+        progress, pause = _Progress(self), _FIRST_PAUSE_SECONDS
+        while progress.left_seconds > 0:
             job = self.look()
             pod = self._newest_pod(job)
             # Kubernetes marks the Job as complete a second or two after its program has ended.
@@ -140,7 +160,9 @@ class JobFollower:
                     progress.report(_for_people(outcome.log))
                 return outcome
             progress.note(*self._state(job, pod))
-        raise AssertionError("there is no end to wait for")
+            self.clock.sleep(pause)
+            pause = min(pause * 1.1, _LONGEST_PAUSE_SECONDS)
+        raise progress.no_progress()
 
     def look(self) -> BatchJob:
         """Return the Job as it is now.
@@ -172,7 +194,8 @@ class JobFollower:
             NotReadyError: the Job or its pods stay.
         """
         self.kube.delete(job.path, dependents_first=True)
-        for _ in until(self.clock.now() + self.stuck_seconds, self.clock):
+        deadline = self.clock.now() + self.stuck_seconds
+        for _ in until(deadline, self.clock, say=saying(self.show, f"waits until the Job {self.name} is deleted")):
             body = self.kube.get(job.path)
             if body is None or body["metadata"]["uid"] != job.uid:
                 return
@@ -186,15 +209,19 @@ class JobFollower:
         pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
         return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
-    def _state(self, job: BatchJob, pod: Pod | None) -> tuple[list[str], bool]:
-        """Return the newest lines of the program, or the reason why there are none; and True where the pod is stuck."""
+    def show(self, text: str) -> None:
+        """Show a line about the Job."""
+        self.report(f"{self.prefix}: {text}")
+
+    def _state(self, job: BatchJob, pod: Pod | None) -> tuple[list[str], Stage]:
+        """Return the newest lines of the program, or the reason why there are none; and how far the work is."""
         if pod is None:
-            return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being created"], True
+            return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being created"], Stage.STUCK
         if pod.runs(self.container):
-            return self._newest_lines(pod), False
+            return self._newest_lines(pod), Stage.RUNS
         if pod.failed:
-            return [*self._newest_lines(pod), f"its pod {pod.why_ended()}"], False
-        return [f"its pod {pod.why_not_ready(self.kube)}"], pod.stuck
+            return [*self._newest_lines(pod), f"its pod {pod.why_ended()}"], Stage.STARTS
+        return [f"its pod {pod.why_not_ready(self.kube)}"], Stage.STUCK if pod.stuck else Stage.STARTS
 
     def _newest_lines(self, pod: Pod) -> list[str]:
         return _for_people(self.kube.log(pod.path, self.container, lines=_TAIL_LINES).splitlines())
@@ -216,50 +243,62 @@ def _for_people(log: Iterable[str]) -> list[str]:
 
 
 class _Progress:
-    """The line reported last, and the time of the last change."""
+    """The line reported last, and the times by which a wait ends."""
 
     def __init__(self, following: JobFollower) -> None:
         self._following = following
         self._now = following.clock.now
-        self._seen = self._last = ""
-        self._changed_at = self._free_at = self._now()
-        self._reported_at = self._changed_at - _REPORT_SECONDS
+        self._newest = self._done = self._last = ""
+        self._stage = Stage.STUCK
+        self._moved_at = self._free_at = self._now()
+        """Times of the last progress, and of the last look at which the pod was not stuck."""
+        self._reported_at = self._moved_at - _REPORT_SECONDS
 
-    def note(self, lines: Sequence[str], stuck: bool) -> None:  # noqa: FBT001 it comes with the lines
-        """Note the state of this moment, and report its new lines.
+    @property
+    def left_seconds(self) -> float:
+        """Time until the wait ends, if nothing changes."""
+        following = self._following
+        silent = self._moved_at + max(following.silent_seconds, following.stuck_seconds)
+        stuck = self._free_at + following.stuck_seconds
+        return (min(silent, stuck) if self._stage is Stage.STUCK else silent) - self._now()
 
-        Raises:
-            NotReadyError: the state has been the same for too long.
-        """
-        now, following = self._now(), self._following
-        newest = lines[-1] if lines else "runs"
-        if newest != self._seen:
-            self._seen, self._changed_at = newest, now
-        if not stuck:
+    def note(self, lines: Sequence[str], stage: Stage) -> None:
+        """Note the state of this moment, and report its new lines."""
+        now, newest = self._now(), lines[-1] if lines else "runs"
+        # The reasons why a pod does not start may change for ever: only a program makes progress.
+        done = newest if stage is Stage.RUNS else ""
+        if done != self._done:
+            self._moved_at, self._done = now, done
+        if stage is not Stage.STUCK:
             self._free_at = now
+        self._newest, self._stage = newest, stage
+        left = f"; {self.left_seconds:.0f} s left"
         if now - self._reported_at >= _REPORT_SECONDS:
-            self.report(lines)
+            self.report(lines, "" if stage is Stage.RUNS else left)
         if now - self._reported_at >= _REPEAT_SECONDS:
-            self._show(newest)
-        limits = ((now - self._free_at, following.stuck_seconds), (now - self._changed_at, following.silent_seconds))
-        if any(waited >= limit for waited, limit in limits):
-            raise NotReadyError(
-                f"{following.prefix}: the Job {following.namespace}/{following.name} makes no progress: {newest}. "
-                f"Nothing has changed for {now - self._changed_at:.0f} s. Fix the problems above and run again: the "
-                "Job continues by itself."
-            )
+            self._show(f"{newest}{left}" + (" to report anything new" if stage is Stage.RUNS else ""))
 
-    def report(self, lines: Sequence[str]) -> None:
-        """Report the lines after the one reported last."""
+    def no_progress(self) -> NotReadyError:
+        """Return the error of a wait that is over."""
+        following, since = self._following, self._free_at if self._stage is Stage.STUCK else self._moved_at
+        advice = f"{following.advice} " if self._stage is Stage.STUCK and following.advice else ""
+        return NotReadyError(
+            f"{following.prefix}: the Job {following.namespace}/{following.name} makes no progress: {self._newest}. "
+            f"That is so for {self._now() - since:.0f} s. {advice}Fix the problems above and run again: the Job "
+            "continues by itself."
+        )
+
+    def report(self, lines: Sequence[str], ending: str = "") -> None:
+        """Report the lines after the one reported last; the newest one with an ending."""
         places = [place for place, line in enumerate(lines) if line == self._last]
         fresh = lines[places[-1] + 1 :] if places else lines
-        for line in fresh[:_BURST_LINES]:
-            self._show(line)
+        for number, line in enumerate(fresh[:_BURST_LINES], start=1):
+            self._show(line + ending if number == len(fresh) else line)
         if len(fresh) > _BURST_LINES:
             where = f"kubectl logs -n {self._following.namespace} job/{self._following.name}"
             self._show(f"and {len(fresh) - _BURST_LINES} more lines: {where}")
         self._last = fresh[-1] if fresh else self._last
 
     def _show(self, line: str) -> None:
-        self._following.report(f"{self._following.prefix}: {line}")
+        self._following.show(line)
         self._reported_at = self._now()

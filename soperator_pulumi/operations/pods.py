@@ -52,6 +52,11 @@ class Pod:
         return str((self.body["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
 
     @property
+    def component(self) -> str:
+        """Part of the cluster that it belongs to, such as `worker`; empty without the label."""
+        return str((self.body["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
+
+    @property
     def failed(self) -> bool:
         """True where it, or a container that is not restarted in it, has failed."""
         return self.body.get("status", {}).get("phase") == "Failed" or bool(self._last_failure())
@@ -81,6 +86,10 @@ class Pod:
         containers = [each for each in spec["containers"] if each["name"] == container]
         mounts = [mount for each in containers for mount in each.get("volumeMounts") or []]
         return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
+
+    def secrets(self) -> set[str]:
+        """Return the names of the Secrets that it mounts."""
+        return {str(each["secret"]["secretName"]) for each in self.body["spec"]["volumes"] if "secret" in each}
 
     def run_of(self, container: str) -> str:
         """Return the id of the container's run; empty while it has none."""

@@ -95,16 +95,34 @@ def shown_by(show: Report) -> Iterator[None]:
         _shows.reset(token)
 
 
-def until(deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0) -> Iterator[float]:
-    """Yield the seconds left until `deadline`, at least once, with growing pauses between."""
-    pause = first
+def until(
+    deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0, say: Report | None = None
+) -> Iterator[float]:
+    """Yield the seconds left until `deadline`, at least once, with growing pauses between.
+
+    Args:
+        deadline: Time of the clock at which the wait ends.
+        clock: Waits.
+        first: Seconds of the first pause.
+        longest: Seconds of the longest pause.
+        say: Gets the time left in words, every ten seconds. Default: the caller shows its progress itself.
+    """
+    pause, said_at = first, clock.now()
     while True:
         left = deadline - clock.now()
         yield max(0.0, left)
         if left <= 0:
             return
+        if say is not None and clock.now() - said_at >= _SAY_SECONDS:
+            said_at = clock.now()
+            say(f"{left:.0f} s left")
         clock.sleep(min(pause, left))
         pause = min(pause * 1.1, longest)
+
+
+def saying(report: Report, waits: str) -> Report:
+    """Return the `say` of a wait, which reports lines such as "waits for slurmctld, 90 s left"."""
+    return lambda left: report(f"{waits}, {left}")
 
 
 def report_pause_seconds(elapsed_seconds: float) -> float:
@@ -113,3 +131,4 @@ def report_pause_seconds(elapsed_seconds: float) -> float:
 
 
 _LONG_SECONDS = 600.0
+_SAY_SECONDS = 10.0

@@ -14,6 +14,7 @@ from soperator_pulumi.lifecycle.database_account import (
 )
 from soperator_pulumi.lifecycle.drain_gate import DrainGate, DrainGateInputs, DrainGateProvider
 from soperator_pulumi.lifecycle.installed_parts import InstalledParts, InstalledPartsInputs, InstalledPartsProvider
+from soperator_pulumi.lifecycle.keys_in_use import KeysInUse, KeysInUseInputs, KeysInUseProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrain, NodeDrainInputs, NodeDrainProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReady, NodesReadyInputs, NodesReadyProvider
 from soperator_pulumi.lifecycle.pods_ready import PodsReady, PodsReadyInputs, PodsReadyProvider
@@ -53,6 +54,7 @@ KINDS = (
     LiveKind(DatabaseAccount, DatabaseAccountProvider, DatabaseAccountInputs),
     LiveKind(DrainGate, DrainGateProvider, DrainGateInputs),
     LiveKind(InstalledParts, InstalledPartsProvider, InstalledPartsInputs),
+    LiveKind(KeysInUse, KeysInUseProvider, KeysInUseInputs),
     LiveKind(NodeDrain, NodeDrainProvider, NodeDrainInputs),
     LiveKind(NodesReady, NodesReadyProvider, NodesReadyInputs),
     LiveKind(PodsReady, PodsReadyProvider, PodsReadyInputs),

@@ -19,6 +19,7 @@ from soperator_pulumi.plugin.property_types import (
     Property,
     PropertyType,
     Simple,
+    Words,
     model_type,
     output_type,
 )
@@ -32,6 +33,7 @@ COMPONENTS = (CLUSTER, PLATFORM)
 _NAMES = frozenset(name for each in COMPONENTS for name in names_in(each.inputs))
 _ACCESS = (KUBECONFIG, CONTEXT)
 _LANGUAGES = ("nodejs", "python", "csharp", "java", "go")
+_SETTINGS = {"respectSchemaVersion": True}
 
 _PART = "A part of SlurmCluster, not for programs: it acts on the live cluster."
 
@@ -48,10 +50,16 @@ def schema() -> Json:
         "description": "Slurm on any Kubernetes as one `pulumi up`.",
         "keywords": ["pulumi", "kubernetes", "slurm", "category/infrastructure", "kind/component"],
         "license": "Apache-2.0",
-        "language": {language: {"respectSchemaVersion": True} for language in _LANGUAGES},
+        "namespace": soperator_pulumi.NAMESPACE,
+        "repository": soperator_pulumi.REPOSITORY,
+        "meta": {"supportPack": True},  # without it, Go's files import each other where they are not
+        "language": {
+            **dict.fromkeys(_LANGUAGES, _SETTINGS),
+            "java": _SETTINGS | {"basePackage": soperator_pulumi.NAMESPACE},
+        },
         "config": {"variables": config},
         "provider": {"description": _PROVIDER, "inputProperties": config},
-        "types": {_token(each): _object(each) for each in _objects()},
+        "types": {_token(each): _named_type(each) for each in _named_types()},
         "resources": {
             **{each.token: _component(each) for each in COMPONENTS},
             **{kind.token: _part(kind) for kind in KINDS},
@@ -89,13 +97,18 @@ def _access() -> Json:
     return found | {KUBECONFIG: {**found[KUBECONFIG], "secret": True}}
 
 
-def _object(type_: ObjectType) -> Json:
-    return {
-        "type": "object",
-        "description": in_other_languages(type_.description, _NAMES),
-        "properties": _properties(type_),
-        **({"required": required} if (required := [each.key for each in type_.properties if each.required]) else {}),
-    }
+def _named_type(type_: ObjectType | Words) -> Json:
+    parts: Json
+    match type_:
+        case ObjectType(_, description, properties):
+            required = [each.key for each in properties if each.required]
+            parts = {"type": "object", "properties": _properties(type_)} | ({"required": required} if required else {})
+        case Words(_, description, words):
+            parts = {
+                "type": "string",
+                "enum": [_with_text({"name": each.name, "value": each.value}, each.description) for each in words],
+            }
+    return _with_text(parts, description)
 
 
 def _properties(type_: ObjectType) -> Json:
@@ -103,47 +116,70 @@ def _properties(type_: ObjectType) -> Json:
 
 
 def _property(property_: Property) -> Json:
-    return {**_described(property_), **({"plain": True} if property_.plain else {})}
+    return _with_text(_reference(property_.type, plain=property_.plain), property_.description)
 
 
 def _described(property_: Property) -> Json:
-    text = in_other_languages(property_.description, _NAMES)
-    return {**_reference(property_.type), **({"description": text} if text else {})}
+    return _with_text(_reference(property_.type, plain=False), property_.description)
 
 
-def _reference(type_: PropertyType) -> Json:
+def _with_text(part: Json, description: str) -> Json:
+    text = in_other_languages(description, _NAMES)
+    return {**part, **({"description": text} if text else {})}
+
+
+def _reference(type_: PropertyType, *, plain: bool) -> Json:
+    """Return the reference to a type. No form of a plain value can be an Output."""
+    return _form(type_, plain=plain) | ({"plain": True} if plain else {})
+
+
+def _form(type_: PropertyType, *, plain: bool) -> Json:
     match type_:
         case Simple(name):
             return {"type": name}
         case Anything():
             return {"$ref": "pulumi.json#/Any"}
         case OneOf(several):
-            return {"oneOf": [_reference(each) for each in several]}
-        case ListOf(items, plain):
-            return {"type": "array", "items": _reference(items) | ({"plain": True} if plain else {})}
-        case MapOf(values, plain):
-            return {"type": "object", "additionalProperties": _reference(values) | ({"plain": True} if plain else {})}
-        case ObjectType():
+            return {"oneOf": [_alternative(each, plain=plain) for each in several]}
+        case ListOf(items, plain_items):
+            return {"type": "array", "items": _reference(items, plain=plain_items)}
+        case MapOf(values, plain_values):
+            return {"type": "object", "additionalProperties": _reference(values, plain=plain_values)}
+        case ObjectType() | Words():
             return {"$ref": f"#/types/{_token(type_)}"}
 
 
-def _token(type_: ObjectType) -> str:
+def _alternative(type_: PropertyType, *, plain: bool) -> Json:
+    """Return the reference to one of several forms of a value.
+
+    Go makes a text of a union with an enumeration, so that no other form is left. The enumeration stands in a union of
+    its own, which needs two members: both are the enumeration.
+    """
+    reference = _reference(type_, plain=plain)
+    if not isinstance(type_, Words):
+        return reference
+    return {"oneOf": [reference, reference]} | ({"plain": True} if plain else {})
+
+
+def _token(type_: ObjectType | Words) -> str:
     """Return the name of a type: languages add `Args` themselves."""
     return f"{PACKAGE}:index:{type_.name.removesuffix('Args')}"
 
 
-def _objects() -> list[ObjectType]:
-    """Return the object types in all components, each once, by their names."""
-    found = {each.name: each for component in COMPONENTS for each in _objects_in(component.inputs)}
+def _named_types() -> list[ObjectType | Words]:
+    """Return the types with names in all components, each once, by their names."""
+    found = {each.name: each for component in COMPONENTS for each in _named_types_in(component.inputs)}
     return [found[name] for name in sorted(found)]
 
 
-def _objects_in(type_: PropertyType) -> Iterator[ObjectType]:
-    """Yield the object types in a type, apart from itself, each once."""
-    found: dict[str, ObjectType] = {}
+def _named_types_in(type_: PropertyType) -> Iterator[ObjectType | Words]:
+    """Yield the types with names in a type, apart from itself, each once."""
+    found: dict[str, ObjectType | Words] = {}
 
     def collect(part: PropertyType) -> None:
         match part:
+            case Words():
+                found[part.name] = part
             case ObjectType():
                 found[part.name] = part
                 for each in part.properties:

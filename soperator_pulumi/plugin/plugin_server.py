@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, AccessArgs
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
-from soperator_pulumi.operations.progress import CANCELLED, shown_by, unless_cancelled
+from soperator_pulumi.operations.progress import CANCELLED, shown_by
 from soperator_pulumi.plugin.live_kinds import KINDS, LiveKind
 from soperator_pulumi.plugin.package_schema import schema
 from soperator_pulumi.plugin.remote_component import CALLER, Caller, RemoteComponents, RemoteProgram
@@ -122,7 +122,7 @@ class PluginServicer(ProviderServicer):
     async def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
         """Create."""
         given, secret = read(request.properties)
-        result = await self._change(request.urn, context, lambda provider: provider.create(given))
+        result = await self._act(request.urn, context, lambda provider: provider.create(given))
         return provider_pb2.CreateResponse(id=result.id, properties=write(result.outs or {}, secret))
 
     async def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
@@ -139,13 +139,13 @@ class PluginServicer(ProviderServicer):
     async def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
         """Update in place."""
         (olds, _), (news, secret) = read(request.olds), read(request.news)
-        result = await self._change(request.urn, context, lambda provider: provider.update(request.id, olds, news))
+        result = await self._act(request.urn, context, lambda provider: provider.update(request.id, olds, news))
         return provider_pb2.UpdateResponse(properties=write(result.outs or {}, secret))
 
     async def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> empty_pb2.Empty:
         """Delete."""
         recorded, _ = read(request.properties)
-        await self._change(request.urn, context, lambda provider: provider.delete(request.id, recorded))
+        await self._act(request.urn, context, lambda provider: provider.delete(request.id, recorded))
         return empty_pb2.Empty()
 
     async def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
@@ -159,15 +159,6 @@ class PluginServicer(ProviderServicer):
             allowed = ", ".join(sorted(self._kinds))
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"there is no resource {token}. There are: {allowed}.")
         return self._kinds[token]
-
-    async def _change(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
-        """Run an operation that changes something, unless somebody cancelled the run."""
-
-        def run(provider: LiveProvider) -> R:
-            unless_cancelled()
-            return operation(provider)
-
-        return await self._act(urn, context, run)
 
     async def _act(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
         """Run an operation of a resource's provider in a thread. Its lines are shown beside the resource."""

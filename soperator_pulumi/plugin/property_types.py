@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.int_or_percent import Share
-from soperator_pulumi.spec.validation.descriptions import field_descriptions
+from soperator_pulumi.spec.validation.descriptions import field_descriptions, member_descriptions
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,26 @@ class Simple:
 
     name: str
     """`string`, `integer`, `number` or `boolean`."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A text that is allowed."""
+
+    name: str
+    """Name of the constant in other languages, such as `LoadBalancer`."""
+    value: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of several texts."""
+
+    name: str
+    """Name of the type in other languages."""
+    description: str
+    words: tuple[Word, ...]
 
 
 @dataclass(frozen=True)
@@ -70,7 +90,7 @@ class ObjectType:
     properties: "tuple[Property, ...]"
 
 
-PropertyType = Simple | Anything | OneOf | ListOf | MapOf | ObjectType
+PropertyType = Simple | Words | Anything | OneOf | ListOf | MapOf | ObjectType
 
 
 @dataclass(frozen=True)
@@ -99,14 +119,16 @@ def camel_case(name: str) -> str:
 
 def dictionary_type(dictionary: type) -> ObjectType:
     """Return the type of a typed dictionary, with the text below each key."""
-    hints = inspect.get_annotations(dictionary)
+    hints, texts = inspect.get_annotations(dictionary), _texts(dictionary)
     required: frozenset[str] = getattr(dictionary, "__required_keys__", frozenset())
-    texts = _texts(dictionary)
-    return ObjectType(
-        dictionary.__name__,
-        inspect.getdoc(dictionary) or "",
-        tuple(_property(name, hint, texts.get(name, ""), required=name in required) for name, hint in hints.items()),
-    )
+    owner = dictionary.__name__.removeprefix("Remote").removesuffix("Args")
+
+    def key(name: str, hint: object) -> Property:
+        type_ = type_of(hint, camel_case(f"{owner}_{name}"))
+        return Property(name, type_, texts.get(name, ""), required=name in required, plain=not takes_outputs(hint))
+
+    properties = tuple(key(name, hint) for name, hint in hints.items())
+    return ObjectType(dictionary.__name__, inspect.getdoc(dictionary) or "", properties)
 
 
 def model_type(model: type[BaseModel]) -> ObjectType:
@@ -130,21 +152,27 @@ def output_type(resource: type[pulumi.Resource]) -> ObjectType:
     return ObjectType(resource.__name__, inspect.getdoc(resource) or "", tuple(properties))
 
 
-def type_of(hint: object) -> PropertyType:
+def type_of(hint: object, name: str = "") -> PropertyType:
     """Return the type of an annotation.
+
+    Args:
+        hint: The annotation.
+        name: Name of the type, if the annotation lists words without one.
 
     Raises:
         TypeError: Other languages have no such type.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated and (words := _words(arguments[1], name)):
+        return words
     if origin in {typing.NotRequired, typing.Required, typing.Annotated} or _is_output(hint):
-        return type_of(arguments[0])
+        return type_of(arguments[0], name)
     if origin in {typing.Union, types.UnionType}:
-        return _union(arguments)
+        return _union(arguments, name)
     if origin in {Sequence, list, tuple}:
-        return ListOf(type_of(arguments[0]), plain=not takes_outputs(arguments[0]))
+        return ListOf(type_of(arguments[0], name), plain=not takes_outputs(arguments[0]))
     if origin in {Mapping, dict}:
-        return MapOf(type_of(arguments[1]), plain=not takes_outputs(arguments[1]))
+        return MapOf(type_of(arguments[1], name), plain=not takes_outputs(arguments[1]))
     if typing.is_typeddict(hint):
         return dictionary_type(typing.cast("type", hint))
     return _without_parts(hint)
@@ -186,19 +214,32 @@ def _without_parts(hint: object) -> PropertyType:
     return _SIMPLE[hint]
 
 
-def _union(arguments: Sequence[object]) -> PropertyType:
+def _words(given: object, name: str) -> Words | None:
+    """Return the words that an annotation lists, as an enumeration or as literals; None where it lists none."""
+    if isinstance(given, type) and issubclass(given, Enum):
+        texts = member_descriptions(given)
+        words = [Word(_constant(each.name.lower()), each.value, texts.get(each.name, "")) for each in given]
+        return Words(given.__name__, inspect.getdoc(given) or "", tuple(words))
+    if typing.get_origin(given) is typing.Literal:
+        return Words(name, "", tuple(Word(_constant(each), each, "") for each in typing.get_args(given)))
+    return None
+
+
+def _constant(word: str) -> str:
+    """Return a name of other languages for a word: `NoSchedule` for `no_schedule`, `V24_11` for `24.11`."""
+    name = camel_case(f"_{word}")
+    return name if name[0].isalpha() else f"V{name.replace('.', '_')}"
+
+
+def _union(arguments: Sequence[object], name: str) -> PropertyType:
     """Return the type of a union's values. None is the absence of the key; Outputs and Awaitables hold a value."""
     values = [
         each
         for each in arguments
         if each is not types.NoneType and not _is_output(each) and typing.get_origin(each) is not Awaitable
     ]
-    found = tuple(dict.fromkeys(type_of(each) for each in values))
+    found = tuple(dict.fromkeys(type_of(each, name) for each in values))
     return found[0] if len(found) == 1 else OneOf(found)
-
-
-def _property(name: str, hint: object, text: str, *, required: bool) -> Property:
-    return Property(name, type_of(hint), text, required=required, plain=not takes_outputs(hint))
 
 
 def _texts(dictionary: type) -> dict[str, str]:

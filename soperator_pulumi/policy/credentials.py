@@ -56,6 +56,12 @@ _SHORTEST_COPY = 8
 _REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|(/[\w.-]+){2,}/?")
 """A variable, or a path of a file."""
 
+_RANDOM_BYTES = "random:index/randomBytes:RandomBytes"
+"""Type whose id is the base64 form of the bytes: https://www.pulumi.com/registry/packages/random/api-docs/randombytes/"""
+
+_VALUE_IS_ID = re.compile(r"random:index/random(Id|Pet|String|Uuid|Uuid4|Uuid7):")
+"""Types whose id is the generated value as well. They are made for names, and their outputs are no secrets."""
+
 _MARKED = "a value that the program marks as secret"
 
 _NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
@@ -217,6 +223,10 @@ SECRETS_IN_SECRETS = ResourcePolicy(
 def _unmarked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     for path, kind in _plain(resource):
         yield Finding(resource, path, f"holds {kind} as a plain value, which Pulumi's state shows")
+    named = _VALUE_IS_ID.match(resource.type) and _NAME.search(_underscored(resource.name))
+    if resource.type == _RANDOM_BYTES or named:
+        text = "generates a credential that is the id of its resource, and Pulumi encrypts no ids. Use RandomPassword"
+        yield Finding(resource, ("id",), text)
 
 
 def _marks(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Edit]:
@@ -256,10 +266,11 @@ def _underscored(key: str) -> str:
 
 MARKED_SECRETS = ResourcePolicy(
     name="marked-secrets",
-    description="Credentials in inputs are marked as secret, so that Pulumi encrypts them in its state.",
+    description="Credentials in inputs are marked as secret, so that Pulumi encrypts them in its state; no id is one.",
     violated_by="a password, key, token or kubeconfig in an input without `pulumi.Output.secret`; a plain value in "
-    "the `data` of a Secret",
-    cure="Mark it: pulumi.Output.secret(...) in the program, or `pulumi config set --secret`.",
+    "the `data` of a Secret; a `RandomBytes`, or a `RandomString` with the name of a password",
+    cure="Mark it: pulumi.Output.secret(...) in the program, or `pulumi config set --secret`. Generate it with "
+    "RandomPassword.",
     levels=levels("remediate", "remediate", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("secrets", "state"),

@@ -1,22 +1,40 @@
 """Descriptions of a cluster and of a platform as typed dictionaries.
 
 They are for editors, type checkers, and the schema of other languages. `make docs` writes this module from the models
-beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there.
+beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there. A value
+that is one of several words is annotated with them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
+
+from soperator_pulumi.spec.accounting import Enforce, StoredPart, UnknownUsers
+from soperator_pulumi.spec.drain import NotRequeueable, OnTimeout, Reaction
+from soperator_pulumi.spec.health_checks import HealthAction, NodeUse, UndrainRule
+from soperator_pulumi.spec.images import PullPolicy
+from soperator_pulumi.spec.jail import Changes
+from soperator_pulumi.spec.job_hooks import HookAction
+from soperator_pulumi.spec.login import ServiceType
+from soperator_pulumi.spec.node_health import HealthCheckNodeState
+from soperator_pulumi.spec.platform.cilium import CiliumMode
+from soperator_pulumi.spec.platform.gpu_operator import DriverSource, MigStrategy
+from soperator_pulumi.spec.platform.network_operator import NetworkKind
+from soperator_pulumi.spec.platform.storage_systems import StorageSystem
+from soperator_pulumi.spec.platform.whole_platform import KubernetesKind
+from soperator_pulumi.spec.scheduling import TaintEffect, TolerationOperator
+from soperator_pulumi.spec.slurm import Constrain
+from soperator_pulumi.spec.submount import SubmountRole
 
 
 class SlurmArgs(TypedDict, total=False):
     """Settings of Slurm for the whole cluster."""
 
-    version: str
+    version: Annotated[str, Literal["24.11", "26.05"]]
     """Version of Slurm in the images. A later one upgrades a running cluster; an earlier one is refused there. Only
     `24.11`, `26.05`. Default: 24.11."""
-    constrain: str
+    constrain: Annotated[str, Constrain]
     """Enforcement of the CPUs and memory of jobs. Default: by cgroups; without them workers do not start. One of
     `cgroup`, `none`."""
     max_nodes: int
@@ -32,11 +50,11 @@ class TolerationArgs(TypedDict, total=False):
 
     key: str
     """The taint's key. Left out, with operator Exists: every taint."""
-    operator: str
+    operator: Annotated[str, TolerationOperator]
     """Comparison of key and value. One of `Equal`, `Exists`. Default: Equal."""
     value: str
     """The taint's value, with operator Equal."""
-    effect: str
+    effect: Annotated[str, TaintEffect]
     """The taint's effect. Left out: every effect. One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`."""
     toleration_seconds: int
     """Seconds that a pod stays after a NoExecute taint appears. Left out: for ever."""
@@ -86,7 +104,7 @@ class LoginArgs(ScheduledArgs, total=False):
 
     replicas: int
     """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
-    service: str
+    service: Annotated[str, ServiceType]
     """Access to ssh. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
     `LoadBalancer`."""
     service_annotations: Mapping[str, str]
@@ -138,18 +156,18 @@ class DrainArgs(TypedDict, total=False):
     timeout: str
     """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. `0s` gives them
     none. Default: 2h."""
-    on_timeout: str
+    on_timeout: Annotated[str, OnTimeout]
     """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: treat the jobs that are
     left. `wait`: wait on until `max_wait`. Default: abort."""
     max_wait: str
     """With `on_timeout: wait`, time in all before the deployment aborts. Default: 7d."""
-    not_requeueable: str
+    not_requeueable: Annotated[str, NotRequeueable]
     """With `on_timeout: requeue`, treatment of jobs that cannot be requeued (interactive ones, `--no-requeue`).
     `abort`: touch no job, and undrain all nodes. One of `abort`, `cancel`. Default: abort."""
-    reservations: str
+    reservations: Annotated[str, Reaction]
     """Reaction to a reservation that names a leaving node. `report`: report it, and drain. `refuse`: drain nothing, and
     fail. Default: report."""
-    pending_jobs: str
+    pending_jobs: Annotated[str, Reaction]
     """The same for a pending job that requests a leaving node by name. One of `report`, `refuse`. Default: report."""
     wait: bool
     """Wait for the jobs. With false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
@@ -318,7 +336,7 @@ class SubmountArgs(TypedDict):
     """Path in sessions and jobs, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
     replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these as the
     user, so no working directory or output of a job can be there."""
-    roles: NotRequired[Sequence[str]]
+    roles: NotRequired[Sequence[Annotated[str, SubmountRole]]]
     """Pods with the submount. Default: ssh sessions and jobs. One of `login`, `worker`."""
     read_only: NotRequired[bool]
     """Refuse all writes. Default: false."""
@@ -369,7 +387,7 @@ class JailArgs(TypedDict, total=False):
     keep_trees: int
     """Complete trees to keep, the active one among them, besides trees that a job or a session uses. Default: 2, for a
     switch back."""
-    changes: str
+    changes: Annotated[str, Changes]
     """Treatment of users' changes of the old tree in a switch. Default: list the changes, and do not switch. One of
     `refuse`, `carry_over`, `leave_behind`."""
     storage: JailVolumeArgs
@@ -382,7 +400,7 @@ class JailArgs(TypedDict, total=False):
     """The Job that fills a tree."""
     admin_shell: bool
     """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
-    app_armor: str
+    app_armor: Annotated[str, Literal["unconfined"]]
     """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting.
     Machines with AppArmor need "unconfined". Only `unconfined`."""
 
@@ -544,15 +562,15 @@ class AccountingArgs(TypedDict, total=False):
 
     database: DatabaseArgs
     """The database. Default: a MariaDB of the cluster's own."""
-    enforce: Sequence[str]
+    enforce: Sequence[Annotated[str, Enforce]]
     """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none, jobs of everybody run
     and are recorded. One of `associations`, `limits`, `qos`, `safe`, `wckeys`."""
-    store: Sequence[str]
+    store: Sequence[Annotated[str, StoredPart]]
     """Parts of jobs to record besides their resources (AccountingStoreFlags). Default: none. One of `job_script`,
     `job_env`, `job_comment`, `job_extra`."""
     default_account: str
     """Account of users for whom neither the spec nor an administrator names another one. Default: "default"."""
-    unknown_users: str
+    unknown_users: Annotated[str, UnknownUsers]
     """Treatment of users that were added inside the jail. Default: add. One of `add`, `refuse`."""
     purge: PurgeArgs
     """Ages at which records are deleted. Default: never."""
@@ -573,9 +591,9 @@ class CheckArgs(TypedDict, total=False):
     """Run the check. Default: true."""
     limit: float
     """Limit of the value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
-    action: str
+    action: Annotated[str, HealthAction]
     """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
-    undrain: str
+    undrain: Annotated[str, UndrainRule]
     """End of a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware passes
     (docs/long-checks.md); without one, somebody undrains the node. `never`: somebody undrains the node."""
     failures: int
@@ -584,7 +602,7 @@ class CheckArgs(TypedDict, total=False):
     """Rounds in a row that pass before the drain ends."""
     every: str
     """Time between two rounds of the check, at least `health.interval`."""
-    node_use: Sequence[str]
+    node_use: Sequence[Annotated[str, NodeUse]]
     """Use of the node while the check counts: `idle`, `busy`, or both."""
 
 
@@ -614,9 +632,9 @@ class LongCheckArgs(TypedDict, total=False):
     limit: float
     """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model where it has
     one."""
-    action: str
+    action: Annotated[str, HealthAction]
     """Consequence of a failure: `log` or `drain`. One of `log`, `drain`, `drain_and_replace`. Default: drain."""
-    undrain: str
+    undrain: Annotated[str, UndrainRule]
     """End of a drain by the check. `auto`: a later run finds the node healthy. `never`: somebody undrains the node. One
     of `auto`, `verify`, `never`. Default: auto."""
     time_limit: str
@@ -642,7 +660,7 @@ class HealthArgs(TypedDict, total=False):
     """Run the checks. With false, drains of earlier checks stay until you undrain their nodes. Default: true."""
     interval: str
     """Time between two rounds on a node (HealthCheckInterval). Default: 1m."""
-    node_states: Sequence[str]
+    node_states: Sequence[Annotated[str, HealthCheckNodeState]]
     """Nodes on which rounds start (HealthCheckNodeState). Without drained nodes, no node undrains itself. One of `ANY`,
     `ALLOC`, `IDLE`, `MIXED`, `NONDRAINED_IDLE`."""
     spread: bool
@@ -677,7 +695,7 @@ class HookScriptArgs(TypedDict):
     """Script for /bin/sh, with the variables of slurmd's Prolog and Epilog (SLURM_JOB_ID, SLURM_JOB_UID, and so on).
     Status 0: done. Any other: failed, and the first line that it prints is the reason. Do not start programs of the
     jail or of users in it: they would run as root."""
-    action: NotRequired[str]
+    action: NotRequired[Annotated[str, HookAction]]
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`. Default: drain."""
     timeout: NotRequired[str]
     """Time until the script is killed, which is a failure. Default: 30s."""
@@ -688,7 +706,7 @@ class OurHookArgs(TypedDict, total=False):
 
     enabled: bool
     """Run the hook."""
-    action: str
+    action: Annotated[str, HookAction]
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`."""
     timeout: str
     """Time until it counts as failed."""
@@ -737,7 +755,7 @@ class RestArgs(ScheduledArgs, total=False):
 
     replicas: int
     """Number of pods. Default: 1."""
-    service: str
+    service: Annotated[str, ServiceType]
     """Access to the API. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
     `LoadBalancer`."""
     service_annotations: Mapping[str, str]
@@ -861,7 +879,7 @@ class ImagesArgs(TypedDict):
     jail: NotRequired[str]
     """The root filesystem of sessions and jobs. Required without jail.source. A plain value, as the tree's id is made
     of it."""
-    pull_policy: NotRequired[str]
+    pull_policy: NotRequired[Annotated[str, PullPolicy]]
     """Time of pulls. Default: once, as tags are hashes of the content. One of `Always`, `IfNotPresent`, `Never`."""
     pull_secrets: NotRequired[Sequence[pulumi.Input[str]]]
     """Names of Secrets in the namespace with the registry's credentials."""
@@ -889,11 +907,17 @@ class SecretsArgs(TypedDict, total=False):
     """Sources of the cluster's keys."""
 
     munge_key: SecretRefArgs
-    """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random bytes."""
+    """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random letters and digits."""
+    munge_key_version: int
+    """Number of the generated munge key. Another number makes another key, which all daemons use from then on while
+    jobs run. Default: 1."""
     ssh_host_key: SecretRefArgs
-    """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""
+    """The login nodes' host key. Default: a generated ed25519 key."""
+    ssh_host_key_version: int
+    """Number of the generated host key. Another number makes another key, which users' ssh clients have to be told.
+    Default: 1."""
     jwt_key: JwtKeyRefArgs
-    """Key that signs tokens of the REST API (HS256). Default: generated, 32 random bytes."""
+    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` has its number."""
 
 
 class ProvidedArgs(TypedDict, total=False):
@@ -937,6 +961,10 @@ class ClusterArgs(TypedDict, total=False):
     cluster_domain: str
     """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve each other.
     Default: cluster.local."""
+    ready_timeout_seconds: int
+    """Time in seconds for pods of the cluster to be ready, workers apart, and for Jobs on the jail to get a machine and
+    an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large image and a new
+    machine of most clouds."""
     labels: Mapping[str, str]
     """Further labels of all objects."""
     annotations: Mapping[str, str]
@@ -957,7 +985,7 @@ class ClusterArgs(TypedDict, total=False):
     """Groups of users. A user's own group needs no entry."""
     jail: JailArgs
     """The root filesystem of all sessions and jobs, on one volume with the homes."""
-    accounting: AccountingArgs | str
+    accounting: AccountingArgs | Annotated[str, Literal["none"]]
     """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd, and a MariaDB of
     the cluster's own."""
     health: HealthArgs
@@ -1048,7 +1076,7 @@ class CiliumArgs(TypedDict, total=False):
     """Values that the known keys of the tested version do not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
-    mode: str
+    mode: Annotated[str, CiliumMode]
     """Relation to the network of the Kubernetes. Required unless exists: a wrong one cuts every pod off. One of `own`,
     `chained`, `eks_chained`, `eks`, `gke`, `aks`."""
     cni_config_map: str
@@ -1174,7 +1202,7 @@ class GpuOperatorArgs(TypedDict, total=False):
     """Values that the known keys of the tested version do not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
-    driver: str
+    driver: Annotated[str, DriverSource]
     """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, or else operator. One of `operator`,
     `machine_image`."""
     driver_version: str
@@ -1183,7 +1211,7 @@ class GpuOperatorArgs(TypedDict, total=False):
     """Load the module by which network adapters reach GPU memory (GPUDirect RDMA). Default: false."""
     gdrcopy: bool
     """Load GDRCopy, by which CPUs reach GPU memory: NCCL's small messages. Default: false."""
-    mig_strategy: str
+    mig_strategy: Annotated[str, MigStrategy]
     """Names of the resources of MIG devices. One of `single`, `mixed`. Default: single."""
     runtime_class: str
     """RuntimeClass of pods with GPUs, which the operator creates. Default: nvidia."""
@@ -1251,7 +1279,7 @@ class SecondaryNetworkArgs(TypedDict):
 
     name: str
     """Name of the network, which pods name in the annotation `k8s.v1.cni.cncf.io/networks`."""
-    kind: str
+    kind: Annotated[str, NetworkKind]
     """Way by which a pod reaches it. One of `host_device`, `macvlan`, `ipoib`."""
     namespace: NotRequired[str]
     """Namespace of the pods. Default: default."""
@@ -1310,7 +1338,7 @@ class NetworkOperatorArgs(TypedDict, total=False):
 class CsiStorageClassArgs(TypedDict):
     """A StorageClass to create."""
 
-    system: str
+    system: Annotated[str, StorageSystem]
     """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
     `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
     driver: NotRequired[str]
@@ -1333,7 +1361,7 @@ class ObjectReferenceArgs(TypedDict):
 class CsiVolumeArgs(TypedDict):
     """A PersistentVolume of a CSI driver, on storage that exists."""
 
-    system: str
+    system: Annotated[str, StorageSystem]
     """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
     `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
     handle: str
@@ -1393,7 +1421,7 @@ class SharedStorageArgs(TypedDict, total=False):
 class PlatformArgs(TypedDict, total=False):
     """The platform of one Kubernetes. A part that is left out is neither installed nor checked."""
 
-    kubernetes: str
+    kubernetes: Annotated[str, KubernetesKind]
     """Kind of the Kubernetes. One of `generic`, `eks`, `gke`, `aks`, `nebius`. Default: generic."""
     source: ChartSourceArgs
     """Place of all charts, such as a mirror without a way to the internet. Default: the projects' own."""

@@ -1,6 +1,7 @@
 """Spec of the whole cluster, and the rules between its fields."""
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -43,7 +44,7 @@ from soperator_pulumi.spec.storage import StorageSpec
 from soperator_pulumi.spec.types import quantity
 from soperator_pulumi.spec.types.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
-from soperator_pulumi.spec.validation.base import Model, broken_rules
+from soperator_pulumi.spec.validation.base import Model, broken_rules, whole
 from soperator_pulumi.spec.validation.parse import parse
 from soperator_pulumi.spec.validation.partial import known
 
@@ -77,6 +78,10 @@ class ClusterSpec(Model):
     cluster_domain: ObjectName = "cluster.local"
     """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve each
     other."""
+    ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
+    """Time in seconds for pods of the cluster to be ready, workers apart, and for Jobs on the jail to get a machine and
+    an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large image and a new
+    machine of most clouds."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Further labels of all objects."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)

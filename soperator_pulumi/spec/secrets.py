@@ -4,7 +4,7 @@ from typing import Annotated
 
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
-from soperator_pulumi.spec.validation.base import Matches, Model
+from soperator_pulumi.spec.validation.base import Matches, Model, whole
 
 SecretKey = Annotated[
     str, Matches(r"[A-Za-z0-9._-]+", "needs the name of a Secret's key: letters, digits, '-', '_', '.'.", 253)
@@ -45,8 +45,13 @@ class SecretsSpec(Model):
     """Sources of the cluster's keys."""
 
     munge_key: MungeKeyRef | None = None
-    """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random bytes."""
+    """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random letters and digits."""
+    munge_key_version: Annotated[int, whole(1, 1_000_000)] = 1
+    """Number of the generated munge key. Another number makes another key, which all daemons use from then on while
+    jobs run."""
     ssh_host_key: SshHostKeyRef | None = None
-    """The login nodes' host key. Default: an ed25519 key made from 32 random bytes."""
+    """The login nodes' host key. Default: a generated ed25519 key."""
+    ssh_host_key_version: Annotated[int, whole(1, 1_000_000)] = 1
+    """Number of the generated host key. Another number makes another key, which users' ssh clients have to be told."""
     jwt_key: JwtKeyRef | None = None
-    """Key that signs tokens of the REST API (HS256). Default: generated, 32 random bytes."""
+    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` has its number."""

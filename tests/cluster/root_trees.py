@@ -4,32 +4,25 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import tarfile
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
 from tests.cluster import busybox
+from tests.debian_releases import bootstrap_release
 from tools import paths
 from tools.console import step
-from tools.images import apt, bootstrap
-from tools.images.mirror import AptSource, sources
-from tools.images.recipe import SUITE, Recipe
-from tools.images.runner import CONFINED
+from tools.images.recipe import Recipe
 from tools.kube import EmbeddedKubernetes, archives
-from tools.kube.debs import tool
 
 PACKAGES = ("openssh-client", "procps", "python3", "rsync")
 """Packages that tests run in a jail, beside the essential packages."""
 
 _VERSION = 1
 """Counted up when this module makes other trees of the same inputs."""
-
-_TIMEOUT_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -128,42 +121,6 @@ def _whole(path: Path, write: Callable[[Path], None]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _bootstrap(suite: str, target: Path) -> None:
-    program = tool("mmdebstrap")
-    with tempfile.TemporaryDirectory() as folder:
-        keyring = bootstrap.keyring(program.path)
-        found = next((source for source in sources(None) if source.suite == SUITE), None)
-        known = [replace(found, suite=suite, signed_by=found.signed_by or keyring)] if found else []
-        prepared = apt.prepare(Path(folder) / "apt", known)
-        done = subprocess.run(
-            [*CONFINED, program.path, *_arguments(suite, target, prepared.settings, prepared.sources)],
-            # Its own folder is there too: apt, which can't look into it, then does not become a user of its own.
-            env={**os.environ, **program.environment, "TMPDIR": folder},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    assert done.returncode == 0, f"mmdebstrap {suite} gave {done.returncode}:\n{done.stderr[-4000:]}"
-
-
-def _arguments(suite: str, target: Path, settings: Path, known: list[AptSource]) -> list[str]:
-    return [
-        "--mode=root",
-        "--variant=minbase",
-        "--format=tar",
-        "--skip=output/dev",
-        f"--aptopt={settings}",
-        '--aptopt=Acquire::Check-Valid-Until "false"',  # a testing release's index expires within days
-        f"--dpkgopt={paths.ROOT / 'images' / 'base' / 'dpkg.cfg'}",
-        f"--include={','.join(PACKAGES)}",
-        suite,
-        str(target),
-        *(source.line() for source in known),
-    ]
-
-
 def _busybox(target: Path) -> None:
     with (
         tarfile.open(busybox.archive()) as image,
@@ -179,7 +136,7 @@ def _busybox(target: Path) -> None:
 
 
 def _debian(suite: str) -> RootTree:
-    return RootTree(suite, lambda path: _bootstrap(suite, path), " ".join(PACKAGES))
+    return RootTree(suite, lambda path: bootstrap_release(suite, path, PACKAGES), " ".join(PACKAGES))
 
 
 BOOKWORM, FORKY = _debian("bookworm"), _debian("forky")

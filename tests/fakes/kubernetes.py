@@ -13,7 +13,6 @@ from tests.fakes.workers import OWNER, Pod, Set, Workers
 
 OWNER_LABEL = "soperator-pulumi/owner"
 IDENTITY = "soperator-pulumi/identity"
-TEMPLATE = "soperator-pulumi/template"
 POLICY = "soperator-pulumi/drain"
 
 
@@ -72,9 +71,13 @@ class Kubernetes(Objects, Workers):
                 "uid": owner.uid,
                 "generation": owner.generation,
                 "labels": {**labels_of("worker", owner.name), OWNER_LABEL: OWNER},
-                "annotations": {IDENTITY: owner.identity, TEMPLATE: owner.template, POLICY: owner.policy},
+                "annotations": {IDENTITY: owner.identity, POLICY: owner.policy},
             },
-            "spec": {"replicas": owner.replicas, "updateStrategy": {"type": "OnDelete"}},
+            "spec": {
+                "replicas": owner.replicas,
+                "updateStrategy": {"type": "OnDelete"},
+                "template": template_of(owner.template),
+            },
             "status": {
                 "observedGeneration": owner.observed,
                 "updateRevision": owner.revision,
@@ -88,6 +91,11 @@ class Kubernetes(Objects, Workers):
 
 
 _CONTROLLER: Json = {"metadata": {"name": "controller", "labels": SELECTOR}, "spec": {"replicas": 1}}
+
+
+def template_of(name: str) -> Json:
+    """Return a pod template that differs from that of another name, with a default of Kubernetes."""
+    return {"metadata": {"annotations": {"template": name}}, "spec": {"dnsPolicy": "ClusterFirst"}}
 
 
 def _pod(pod: Pod) -> Json:

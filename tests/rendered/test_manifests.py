@@ -109,9 +109,9 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
     rendered: Manifests, files: dict[str, str]
 ) -> None:
     text = "".join(files.values())
-    for name, length in (("hpc-munge-key", 128), ("hpc-ssh-host-key", 32)):
-        made = testing.random_bytes("random:index/randomBytes:RandomBytes", name, {"length": length})
-        assert made["base64"][:16] not in text
+    for name in ("hpc-munge-key", "hpc-ssh-host-key"):
+        made = testing.random_bytes("random:index/randomPassword:RandomPassword", name, {"length": 64})
+        assert made["result"][:16] not in text
 
     assert "PRIVATE KEY" not in text
     assert [(each.name, each.namespace, each.keys) for each in rendered.secrets] == [

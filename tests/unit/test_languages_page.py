@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from soperator_pulumi import NAMESPACE, REPOSITORY
 from soperator_pulumi.lifecycle.resource import PACKAGE
 from soperator_pulumi.plugin.cluster_types import CLUSTER, INPUTS, OUTPUTS
 from soperator_pulumi.plugin.property_types import camel_case
@@ -58,7 +59,7 @@ def test_the_program_in_typescript_has_inputs_and_outputs_that_there_are() -> No
     assert len(names) > 15
     assert names <= {camel_case(name) for name in names_in(INPUTS)}
     assert set(re.findall(r"cluster\.(\w+)", program)) <= {each.key for each in OUTPUTS.properties}
-    assert f"@pulumi/{PACKAGE}" in program
+    assert f'from "@{NAMESPACE}/{PACKAGE}"' in program
 
 
 def test_the_program_in_typescript_describes_a_cluster() -> None:
@@ -67,6 +68,11 @@ def test_the_program_in_typescript_describes_a_cluster() -> None:
     described = yaml.safe_load(plain.replace("${registry}", "registry.example.com/soperator"))
     cluster = parse_cluster({"name": "hpc", **from_other_language(described, INPUTS)})
     assert [user.name for user in cluster.users] == ["alice"]
+
+
+def test_the_page_names_the_packages_of_the_other_languages() -> None:
+    assert f"`@{NAMESPACE}/{PACKAGE}`" in PAGE
+    assert f"`{REPOSITORY.removeprefix('https://')}/sdk/go/{PACKAGE.replace('-', '')}`" in PAGE
 
 
 def test_the_page_lists_the_outputs() -> None:

@@ -31,6 +31,7 @@ from soperator_pulumi.operations.preflight.preflight_report import json_report, 
 from soperator_pulumi.preflight_options import Options, add_options, options_of
 from soperator_pulumi.preflight_plan import planned_clusters, planned_of_file
 from soperator_pulumi.testing import deploy
+from tests.fakes.shuffled_loop import shuffle_registrations
 from tests.fakes.small_world import SmallWorld
 from tools import paths
 
@@ -62,7 +63,11 @@ def test_a_description_is_planned_as_it_would_be_applied(tmp_path: Path) -> None
     assert not planned.owner_known
 
 
-def test_node_sets_have_the_places_of_the_spec_in_whatever_order_pulumi_registers_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_node_sets_have_the_places_of_the_spec_in_whatever_order_pulumi_registers_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    shuffle_registrations(monkeypatch, seed)
     names = [f"n{number}" for number in (3, 1, 4, 2, 5)]
     described = {**HPC, "node_sets": [{**CPU, "name": name, "replicas": int(name[1])} for name in names]}
     (planned,) = planned_of_file(a_file(tmp_path, described))

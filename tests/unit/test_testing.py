@@ -7,6 +7,7 @@ import pulumi_random as random
 import pytest
 
 from soperator_pulumi.testing import Secret, deploy
+from tests.fakes.shuffled_loop import shuffle_registrations
 
 
 def test_resources_exports_and_options_are_recorded() -> None:
@@ -24,6 +25,20 @@ def test_resources_exports_and_options_are_recorded() -> None:
     assert deployment.one("child", "RandomBytes").inputs == {"length": 4}
     assert deployment.request("child").protect
     assert deployment.exports == {"length": 4, "secret": Secret("x")}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_resources_are_recorded_as_the_program_creates_them_in_whatever_order_pulumi_registers_them(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    shuffle_registrations(monkeypatch, seed)
+    names = [f"{number}" for number in range(12)]
+
+    def program() -> None:
+        for name in names:
+            random.RandomBytes(name, length=4)
+
+    assert [each.name for each in deploy(program).recorded] == names
 
 
 def test_what_a_resource_waits_for_is_found_also_through_others() -> None:

@@ -101,7 +101,8 @@ def at_address(address: str) -> PrometheusApi:
             with urlopen(Request(address.rstrip("/") + path, headers=headers), timeout=_SECONDS) as answer:  # noqa: S310 - HTTP, see above
                 return str(answer.read().decode(errors="replace"))
         except HTTPError as error:
-            body = error.read().decode(errors="replace")
+            with error:
+                body = error.read().decode(errors="replace")
             if body.startswith("{"):  # a query that it refuses
                 return body
             raise UserError(f"Prometheus at {address} answers with status {error.code}.{_hint(error.code)}") from error

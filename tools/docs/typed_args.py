@@ -3,13 +3,16 @@
 Editors and type checkers read that module, and the plugin for other languages infers its schema from it.
 """
 
+import itertools
+import json
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from enum import Enum
+from operator import itemgetter
 
 import pulumi
 from pydantic import BaseModel, BeforeValidator
@@ -37,13 +40,15 @@ _HEAD = '''\
 """Descriptions of a cluster and of a platform as typed dictionaries.
 
 They are for editors, type checkers, and the schema of other languages. `make docs` writes this module from the models
-beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there.
+beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there. A value
+that is one of several words is annotated with them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
+
 '''
 
 _SHARED: dict[type[BaseModel], type[BaseModel]] = {
@@ -85,7 +90,8 @@ def text() -> str:
         group = dictionaries.setdefault(_SHARED.get(model, model), [])
         if model not in group:
             group.append(model)
-    return _HEAD + "".join(f"\n\n{_dictionary(base, models)}" for base, models in dictionaries.items())
+    body = "".join(f"\n\n{_dictionary(base, models)}" for base, models in dictionaries.items())
+    return _HEAD + "".join(_imports(body, dictionaries)) + body
 
 
 def name_of(model: type[BaseModel]) -> str:
@@ -101,6 +107,15 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for part in models_below(model):
         yield from _models(part)
     yield model
+
+
+def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
+    """Yield the imports of the enumerations whose members are the words of a text."""
+    used = {*re.findall(r"Annotated\[str, (\w+)\]", body)}
+    parts = {each for model in models for field in model.model_fields.values() for each in types_in(field.annotation)}
+    found = [each for each in parts if isinstance(each, type) and each.__name__ in used]
+    for module, names in itertools.groupby(sorted((each.__module__, each.__name__) for each in found), itemgetter(0)):
+        yield f"from {module} import {', '.join(name for _, name in names)}\n"
 
 
 def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
@@ -152,9 +167,9 @@ def _key(annotation: object) -> str:
     if origin is dict:
         return f"Mapping[str, {_key(arguments[1])}]"
     if origin is typing.Literal:
-        return "str"
+        return f"Annotated[str, Literal[{', '.join(json.dumps(each) for each in arguments)}]]"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return "str"
+        return f"Annotated[str, {annotation.__name__}]"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return name_of(annotation)
     return _SIMPLE[annotation]

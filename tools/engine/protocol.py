@@ -1,10 +1,10 @@
 """Interface of both engines: the operations on a stack, and their results."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from tools.console import UserError
 
@@ -102,6 +102,10 @@ class StackChanges:
     def changed(self) -> tuple[ResourceChange, ...]:
         """Changes without the resources that stay the same."""
         return tuple(c for c in self.changes if c.operation not in {StepOp.SAME, StepOp.READ})
+
+    def by_name(self) -> Self:
+        """Return the same changes by the names of resources: engines make them in another order each time."""
+        return replace(self, changes=tuple(sorted(self.changes, key=lambda c: (c.name, c.type, c.operation))))
 
 
 @dataclass(frozen=True, kw_only=True)

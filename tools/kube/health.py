@@ -51,6 +51,9 @@ class Asker:
         """Return None if the Node object at `url` is ready, else the problem."""
         try:
             node: dict[str, Any] = json.loads(self.get(url))
+        except urllib.error.HTTPError as error:
+            with error:
+                return f"{url}: {error}"
         except (OSError, http.client.HTTPException) as error:
             return f"{url}: {error}"
         conditions = node.get("status", {}).get("conditions", [])

@@ -57,6 +57,12 @@ def passed_through(*options: str) -> FileSystem:
     return FileSystem((f"bindfs {' '.join(options)} {{below}} {{mount}}",), "fuse")
 
 
+def numbers_names() -> bool:
+    """Return True where fuse2fs gives each name of a file a number of its own, as that of Debian 13 does."""
+    done = subprocess.run(["fuse2fs", "-V"], env=_environment(), capture_output=True, text=True, check=False)
+    return "fuse2fs 1.47.2 " in done.stdout + done.stderr
+
+
 @contextmanager
 def mounted(system: FileSystem, folder: Path) -> Iterator[Path]:
     """Mount a file system below an empty folder, and unmount it at the end.

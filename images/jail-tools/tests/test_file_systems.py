@@ -68,6 +68,8 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_system_has_exactly_its_own_findings_and_is_left_as_it_was(name: str, folder: Path) -> None:
     system, expected = CASES[name]
+    if system is file_systems.FUSE_EXT4 and file_systems.numbers_names():
+        expected = {**expected, "hard_links": REFUSED}
 
     with mounted(system, folder) as claim:
         before = sorted(names(claim))

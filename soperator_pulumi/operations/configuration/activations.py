@@ -33,7 +33,7 @@ class Sshd:
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Have sshd check the file in a login pod, which has the keys and modules, before the file is in place."""
-        pods = self._running() if old != new else []
+        pods = self.running() if old != new else []
         for pod in pods[:1]:
             text = new["sshd_config"].encode()
             script = f"head -c {len(text)} | /usr/sbin/sshd -t -f /dev/stdin"
@@ -46,13 +46,14 @@ class Sshd:
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Have every sshd read the file."""
-        for pod in self._running():
+        for pod in self.running():
             # The oldest sshd listens, and keeps its process id over a restart.
             answer = self._transport(pod).run(["pkill", "-HUP", "--oldest", "--exact", "sshd"])
             if answer.returncode != 0:
                 raise NotReadyError(f"sshd in pod {pod.name} was not found, and has not read its new file. Run again.")
 
-    def _running(self) -> list[Pod]:
+    def running(self) -> list[Pod]:
+        """Return the login pods in which sshd runs."""
         pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})
         return [pod for pod in pods if not pod.going and pod.runs("sshd")]
 

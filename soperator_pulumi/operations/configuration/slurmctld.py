@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
 from soperator_pulumi.operations.kube import Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
 from soperator_pulumi.render.layout import JWT_KEY, NODE_GRES, RUN_DIR
 from soperator_pulumi.slurm.client import SlurmClient
@@ -190,7 +190,8 @@ class Slurmctld:
         """Return the controller's pod; None when there is none, or when it reads the files as it starts."""
         if not self._installed():
             return None
-        for left in until(self.clock.now() + START_SECONDS, self.clock):
+        say = saying(self.report, "waits until slurmctld starts")
+        for left in until(self.clock.now() + START_SECONDS, self.clock, say=say):
             pod = self._pod()
             if pod is None:
                 continue  # just deleted

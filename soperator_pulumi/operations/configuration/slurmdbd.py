@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, TransportError
 from soperator_pulumi.operations.kube import Kube, stateful_sets_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 ACCOUNTING_COMPONENT = "accounting"
 """Name of slurmdbd's StatefulSet, and of its pod's component."""
@@ -68,7 +68,8 @@ class Slurmdbd:
         """Return slurmdbd's pod; None when there is none, or when it reads the files as it starts."""
         if self.kube.get(f"{stateful_sets_path(self.namespace)}/{ACCOUNTING_COMPONENT}") is None:
             return None
-        for left in until(self.clock.now() + START_SECONDS, self.clock):
+        say = saying(self.report, "waits until slurmdbd starts")
+        for left in until(self.clock.now() + START_SECONDS, self.clock, say=say):
             pod = self._pod()
             if pod is None:
                 continue  # just deleted

@@ -137,7 +137,7 @@ class Transaction:
         for reader in desired.readers:
             pods = self._pods(desired, reader)
             for pod in pods:
-                self._ask_kubelet(pod)
+                ask_kubelet(self._kube, pod)
             for pod in pods if reader.verified else []:
                 listing = _listing(desired, reader, pod)
                 if listing is not None:
@@ -147,11 +147,6 @@ class Transaction:
         selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
         return [pod for pod in find_pods(self._kube, desired.namespace, selector) if not pod.going]
 
-    def _ask_kubelet(self, pod: Pod) -> None:
-        # A digest of a Secret's files would let readers of pods try out passwords.
-        mark = secrets.token_hex(8)
-        self._kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: mark}}})
-
     def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, listing: Sequence[str]) -> None:
         asked = self._clock.now()
         for left in until(asked + SYNC_SECONDS, self._clock):
@@ -159,7 +154,7 @@ class Transaction:
                 return
             if self._clock.now() - asked > _ASK_AGAIN_SECONDS:
                 asked = self._clock.now()
-                self._ask_kubelet(pod)
+                ask_kubelet(self._kube, pod)
                 self._report(f"{desired.name}: waits for its files in {pod.name}, {left:.0f} s left")
         raise NotReadyError(
             f"{desired.name}: its new files are not in pod {desired.namespace}/{pod.name} after {SYNC_SECONDS} s. "
@@ -178,6 +173,12 @@ class Transaction:
         except TransportError:
             return False  # the pod may be going: the next look shows it
         return answer.returncode == 0 and _digest(answer.stdout) == desired.digest
+
+
+def ask_kubelet(kube: Kube, pod: Pod) -> None:
+    """Have the pod's kubelet bring changed files now: a change of an annotation makes it look."""
+    # A digest of a Secret's files would let readers of pods try out passwords.
+    kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: secrets.token_hex(8)}}})
 
 
 def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] | None:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower, Outcome, job_path
+from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS, BatchJob, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
 from soperator_pulumi.operations.kube import Json, Kube, config_map_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
@@ -58,6 +58,8 @@ class LiveJail:
     """Pod template of the Jobs that work on the trees: its container `jail` gets the arguments."""
     report: Report
     clock: Clock
+    stuck_seconds: float = STUCK_SECONDS
+    """Time for a Job's pod to get a machine and an image."""
 
     def trees(self) -> tuple[Tree, ...]:
         """Return the current trees.
@@ -105,7 +107,8 @@ class LiveJail:
     def _awaited(self, login: Transport, tree: str, deadline: float) -> str:
         """Return the tree that new sessions in a login container enter, once it is the wanted one or time is up."""
         entered = ""
-        for _ in until(deadline, self.clock):
+        say = saying(self.report, f"jail: waits until new sessions enter tree {tree}")
+        for _ in until(deadline, self.clock, say=say):
             entered = login.run(ENTERED).stdout.strip()
             if entered == tree:
                 break
@@ -193,7 +196,17 @@ class LiveJail:
         return self._following(name).end()
 
     def _following(self, name: str) -> JobFollower:
-        return JobFollower(self.kube, self.namespace, name, CONTAINER, "jail", self.report, self.clock)
+        return JobFollower(
+            self.kube,
+            self.namespace,
+            name,
+            CONTAINER,
+            "jail",
+            self.report,
+            self.clock,
+            self.stuck_seconds,
+            advice="Where machines or images take longer, raise ready_timeout_seconds.",
+        )
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
         container = {

@@ -1,9 +1,9 @@
 """Drain of all nodes of node sets before they are deleted, also where no controller can be asked any more."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from soperator_pulumi.errors import DrainError, KubernetesError
+from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.operations.kube import Kube, pods_path, stateful_sets_path
 from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, ClusterRef, controller_lost, namespace_path
@@ -52,11 +52,7 @@ def drain_all(
         before: list[DrainRequest] = []
         for _ in range(LOOKS):
             live = {name: each for name, each in find_node_sets(kube, ref).items() if name not in staying}
-            leaving = [
-                each.leaving(policy_of(ref.cluster, policies.get(name)), 0)
-                for name, each in live.items()
-                if each.names()
-            ]
+            leaving = requests_for_all(live, policies, ref.cluster)
             # Nothing to free, or nobody has scaled a set up meanwhile, and no slurmd has started.
             settled = len(leaving) == len(before) and all(map(DrainRequest.as_free_as, leaving, before))
             if settled or not (before or _answers(kube, ref, live, context)):
@@ -69,6 +65,56 @@ def drain_all(
                 )
             before = leaving
     raise DrainError(f"{ref.cluster}: its nodes change as fast as they are drained. Run again when that is over.")
+
+
+def preview_drain_all(
+    kube: Kube,
+    ref: ClusterRef,
+    policies: Mapping[str, Mapping[str, Any]],
+    operation: Operation,
+    *,
+    report: Report,
+    clock: Clock,
+) -> list[str]:
+    """Return what `drain_all` would do now, in lines: nodes, their jobs, and the ends of these. It only reads.
+
+    Raises:
+        KubernetesError: it is not reached, or it is another namespace than the recorded one.
+        SpecError: SOPERATOR_DRAIN has problems.
+    """
+    ref.uid(kube)
+    back = operation is Operation.REPLACEMENT
+    leaving = requests_for_all(find_node_sets(kube, ref), policies, ref.cluster, come_back=back)
+    return previewed(DrainContext.at(kube, ref, report, clock), leaving, operation)
+
+
+def requests_for_all(
+    live: Mapping[str, LiveNodeSet],
+    policies: Mapping[str, Mapping[str, Any]],
+    cluster: str,
+    *,
+    come_back: bool = False,
+) -> list[DrainRequest]:
+    """Return the requests to drain all nodes of these node sets; a set without a policy has the default one.
+
+    Raises:
+        SpecError: SOPERATOR_DRAIN has problems.
+    """
+    chosen = {name: policy_of(cluster, policies.get(name)) for name, each in live.items() if each.names()}
+    return [live[name].recreated(each) if come_back else live[name].leaving(each, 0) for name, each in chosen.items()]
+
+
+def previewed(context: DrainContext, leaving: Sequence[DrainRequest], operation: Operation) -> list[str]:
+    """Return the preview of a drain, in lines; of the nodes alone where slurmctld does not answer.
+
+    Raises:
+        KubernetesError: the policies of other node sets cannot be looked at.
+    """
+    try:
+        return Draining(context).preview(leaving, operation)
+    except (SlurmError, TransportError) as error:
+        nodes = compress([name for each in leaving for name in each.names])
+        return [f"{context.cluster}: {nodes} will be drained; their jobs are not known: {error}"]
 
 
 def _is_there(kube: Kube, ref: ClusterRef, context: DrainContext) -> bool:

@@ -10,9 +10,7 @@ from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP
 from soperator_pulumi.operations.kube import Kube, config_map_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext
-from soperator_pulumi.operations.nodes.drain_all import drain_all
-from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.draining import Draining
+from soperator_pulumi.operations.nodes.drain_all import drain_all, previewed, requests_for_all
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.slurm.drain.reason import Operation
@@ -42,16 +40,8 @@ class NodeSetRemoval:
         """
         self.ref.uid(self.kube)
         found = self._found()
-        leaving = [
-            each.leaving(policy_of(self.ref.cluster, self.former.get(name)), 0)
-            for name, each in found.items()
-            if each.names()
-        ]
-        try:
-            lines = Draining(self.context).preview(leaving, Operation.REMOVAL)
-        except (SlurmError, TransportError) as error:
-            names = ", ".join(each.node_set for each in leaving)
-            lines = [f"{self.ref.cluster}: removed: {names}. Their jobs are not known: {error}"]
+        leaving = requests_for_all(found, self.former, self.ref.cluster)
+        lines = previewed(self.context, leaving, Operation.REMOVAL)
         if leaving and (words := self._against([name for each in leaving for name in each.names])):
             lines = [*lines, f"{self.ref.cluster}: would be refused now, before any node is drained. {words}"]
         left = self._left_over(found)

@@ -1,15 +1,18 @@
 """Reconciliation of a node set: no record without a pod, no drain of ours, no old pod, no missing node."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
+from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup, kept_lines
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration
 from soperator_pulumi.operations.nodes.rolling_update import RollingUpdate
-from soperator_pulumi.operations.progress import until
-from soperator_pulumi.slurm.hostlist import compress
+from soperator_pulumi.operations.nodes.template_change import changes_pods
+from soperator_pulumi.operations.progress import saying, until
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.hostlist import compress, in_order
 
 _STOP_SECONDS = 60
 """Time for a pod to go beyond its grace period: the kubelet kills it, and updates the API server."""
@@ -17,9 +20,6 @@ _STOP_SECONDS = 60
 _REPORT_SECONDS = 10
 _ANSWER_SECONDS = 15.0
 """slurmctld asks a node within a second; on a machine under load it took more than 5 s."""
-
-TEMPLATE_ANNOTATION = "soperator-pulumi/template"
-"""On a worker StatefulSet: digest of its pods' template."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,13 @@ class Reconciliation:
         if first.trouble:  # surplus records were not known then
             self._remove_surplus(last)
 
-    def drift(self, template: str, *, resized: bool) -> Drift:
+    def drift(self, template: Json | None = None, *, resized: bool = False, refreshes: bool = False) -> Drift:
         """Return how it differs from its inputs.
 
         Args:
-            template: Digest of the pods' template: where the StatefulSet has another one, all pods will be recreated.
-            resized: Whether the size has just been changed, so that nodes may be missing or surplus as yet.
+            template: Template of the pods that is about to be applied; all pods are recreated where that changes it.
+            resized: True where the size has just been changed, so that nodes may be missing or surplus as yet.
+            refreshes: True where the run that asks records the live size.
 
         Raises:
             KubernetesError: the pods cannot be looked at.
@@ -81,26 +82,40 @@ class Reconciliation:
             return Drift([f"{self.registration.node_set}: {status.trouble}"], changes=True)
         if self.registration.not_observed(status):  # the update waits for it, and reports then
             return Drift(changes=True)
-        other_size = "" if resized else self.registration.other_size(status.live)
+        other_size = "" if resized else self.registration.other_size(status.live, refreshes=refreshes)
         missing = () if resized else status.missing_of(status.names)
         held = self.rolling_update.held(status)
-        applied = _template(status.live) == template
         outdated = (
-            self.rolling_update.outdated(status)
-            if applied
-            else [name for name in status.names if name in status.live.pods]
+            [name for name in status.names if name in status.live.pods]
+            if template is not None and changes_pods(template, status.live.stateful_set or {})
+            else self.rolling_update.outdated(status)
         )
         surplus_lines, removable = self._surplus_drift(status)
         lines = [
             *([other_size] if other_size else []),
             *(self._missing_lines(status, missing) if missing else []),
             *surplus_lines,
-            *(f"{name}: still drained by us ({why}), will be undrained" for name, why in held.items()),
+            *_held_lines(held),
             *(self.rolling_update.preview(status, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
         waits = waits or bool(self.rolling_update.held_until_they_come(status, missing))
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
+
+    def possible_drift(self) -> Drift:
+        """Return what an update drains if it changes the pods, where their new template is not known yet.
+
+        Raises:
+            KubernetesError: the pods cannot be looked at.
+        """
+        status = self.registration.look(waits=False)
+        names = [name for name in status.names if name in status.live.pods]
+        head = f"{self.registration.node_set}: the template of its pods is not known yet. Where it changes:"
+        try:
+            lines = [head, *self.rolling_update.preview_nodes(status, names)] if names else []
+        except (SlurmError, TransportError) as error:
+            lines = [f"{head} {compress(names)} will be recreated; their jobs are not known: {error}"]
+        return Drift(lines, changes=True)
 
     def _wait(self, status: NodeSetStatus) -> NodeSetStatus:
         names, seconds = status.names, self.timeout_seconds
@@ -126,11 +141,13 @@ class Reconciliation:
 
     def _await_answers(self, status: NodeSetStatus) -> None:
         """Wait a little for undrained nodes: no job starts there before slurmctld has asked them."""
-        for _ in until(self.registration.clock.now() + _ANSWER_SECONDS, self.registration.clock):
+        registration = self.registration
+        say = saying(registration.report, "waits until its undrained nodes answer slurmctld")
+        for _ in until(registration.clock.now() + _ANSWER_SECONDS, registration.clock, say=say):
             nodes = (status.nodes.get(name) for name in status.names)
             if not any(node and "NOT_RESPONDING" in node.state and "IDLE" in node.state for node in nodes):
                 return
-            status = self.registration.look()
+            status = registration.look()
 
     def _missing_lines(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
         head = f"{self.registration.node_set}: {status.size - len(missing)} of {status.size} nodes have joined"
@@ -188,6 +205,11 @@ class Reconciliation:
         return words + kept_lines(kept), going or bool(removable)
 
 
-def _template(live: LiveNodeSet) -> str:
-    annotations = (live.stateful_set or {}).get("metadata", {}).get("annotations") or {}
-    return str(annotations.get(TEMPLATE_ANNOTATION, ""))
+def _held_lines(held: Mapping[str, Operation]) -> list[str]:
+    by_purpose: dict[Operation, list[str]] = {}
+    for name in in_order(held):
+        by_purpose.setdefault(held[name], []).append(name)
+    return [
+        f"{compress(names)}: still drained by us ({purpose}); pulumi up undrains {'it' if len(names) == 1 else 'them'}"
+        for purpose, names in by_purpose.items()
+    ]

@@ -9,7 +9,7 @@ from soperator_pulumi.operations.kube import Kube, pods_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.pods import Pod
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, drain_of_ours
 from soperator_pulumi.slurm.models import Node
@@ -118,10 +118,22 @@ class Registration:
         if words := self.other_size(live):
             raise NotReadyError(words)
 
-    def other_size(self, live: LiveNodeSet) -> str:
-        """Return the problem of the StatefulSet's size, with a fix; empty where it has none."""
+    def other_size(self, live: LiveNodeSet, *, refreshes: bool = False) -> str:
+        """Return the problem of the StatefulSet's size, with a fix; empty where it has none.
+
+        Args:
+            live: The node set as it is now.
+            refreshes: True where the run that asks records the live size.
+        """
         if live.stateful_set is None:
-            return f"{self.node_set}: somebody deleted its StatefulSet. Run `pulumi up --refresh`, which recreates it."
+            cure = "pulumi up recreates it." if refreshes else "Run `pulumi up --refresh`, which recreates it."
+            return f"{self.node_set}: somebody deleted its StatefulSet. {cure}"
+        if live.replicas != self.size and refreshes:
+            return (
+                f"{self.node_set}: its StatefulSet has {live.replicas} replicas, and {self.size} were recorded, before "
+                "an interrupted run or a change beside Pulumi (`kubectl scale`, an autoscaler). This refresh records "
+                f"{live.replicas}; pulumi up sets the program's number."
+            )
         if live.replicas != self.size:
             return (
                 f"{self.node_set}: its StatefulSet has {live.replicas} replicas instead of {self.size}: somebody "
@@ -190,7 +202,9 @@ class Registration:
 
     def _live(self, *, waits: bool) -> LiveNodeSet:
         """Return the pods. The API server counts a change a moment after it was applied: wait for that."""
-        for _ in until(self.clock.now() + _COUNTED_SECONDS, self.clock):
+        deadline = self.clock.now() + _COUNTED_SECONDS
+        say = saying(self.report, "waits until Kubernetes looks at its StatefulSet")
+        for _ in until(deadline, self.clock, say=say):
             live = LiveNodeSet.read(self.kube, self.ref, self.node_set)
             if _observed(live) or not waits:
                 break

@@ -21,7 +21,7 @@ from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
-from soperator_pulumi.operations.progress import unless_cancelled, until
+from soperator_pulumi.operations.progress import saying, unless_cancelled, until
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
@@ -72,7 +72,8 @@ class RollingUpdate:
 
     def _undrain(self, status: NodeSetStatus) -> NodeSetStatus:
         trouble, clock = "slurmctld still has them drained", self.registration.clock
-        for _ in until(clock.now() + UNDRAIN_SECONDS, clock):
+        say = saying(self.registration.report, "waits until slurmctld has undrained its nodes")
+        for _ in until(clock.now() + UNDRAIN_SECONDS, clock, say=say):
             held = self.held(status)
             if not held:
                 return status
@@ -112,7 +113,7 @@ class RollingUpdate:
     def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will do, in lines: their jobs, and the order of the waves."""
         try:
-            lines = self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
+            lines = self.preview_nodes(status, names)
             recreation = self._ask()
             waves, left = recreation.waves(names, _WAVES_SHOWN)
         except (SlurmError, TransportError) as error:
@@ -121,6 +122,15 @@ class RollingUpdate:
         order = ", then ".join(compress(wave) for wave in waves)
         more = f", then the other {left}" if left else ""
         return [*lines, f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
+
+    def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
+        """Return what the update of these nodes will drain, in lines: the nodes and their jobs.
+
+        Raises:
+            SlurmError: slurmctld does not answer as it should.
+            TransportError: it was not reached.
+        """
+        return self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
 
     def run(self, status: NodeSetStatus) -> NodeSetStatus:
         """Recreate outdated pods, wave by wave, and return the node set as it is then.
@@ -175,17 +185,17 @@ class RollingUpdate:
             SlurmError: slurmctld has not answered for five minutes.
             TransportError: it was not reached.
         """
-        deadline = self.registration.clock.now() + ANSWER_SECONDS
-        while True:
+        clock, say = self.registration.clock, saying(self.registration.report, "waits for slurmctld")
+        for left in until(clock.now() + ANSWER_SECONDS, clock, first=_ASK_SECONDS, longest=_ASK_SECONDS, say=say):
             self.draining.context.keep_alone()
             try:
                 snapshot = self.registration.slurm.snapshot(reservations=False)
             except (SlurmError, TransportError):
-                if self.registration.clock.now() >= deadline:
+                if not left:
                     raise
-                self.registration.clock.sleep(_ASK_SECONDS)
             else:
                 return self._recreation(self.registration.look_with(snapshot.nodes), snapshot.jobs)
+        raise AssertionError("the last look has returned or raised")
 
     # -- one wave -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_WANTED, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -235,7 +235,8 @@ class ScaleDown:
             self._report(f"continues while slurmctld does not answer, as no node leaves: {error}")
 
     def _await_pods(self, seconds: float) -> None:
-        for left in until(self._clock.now() + seconds, self._clock, longest=5.0):
+        say = saying(self._report, "waits until its pods have ended")
+        for left in until(self._clock.now() + seconds, self._clock, longest=5.0, say=say):
             pods = self._live().pods
             if not pods:
                 return

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.operations.nodes.context import DrainContext
-from soperator_pulumi.operations.progress import until
+from soperator_pulumi.operations.progress import saying, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, Marker, Operation, drain_of_ours
@@ -70,7 +70,8 @@ class Undrain:
             AnotherPlannerError: another planner holds the cluster's Lease now: it undrains them.
         """
         why, clock = "not looked at", self._context.clock
-        for _ in until(clock.now() + UNDRAIN_SECONDS, clock, longest=5.0):
+        say = saying(self._context.report, "waits until slurmctld has undrained the nodes")
+        for _ in until(clock.now() + UNDRAIN_SECONDS, clock, longest=5.0, say=say):
             self._context.keep_alone()
             try:
                 snapshot = self._context.slurm.snapshot(reservations=False)

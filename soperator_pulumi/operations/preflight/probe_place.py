@@ -16,7 +16,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube, pods_path
 from soperator_pulumi.operations.planner_process import has_ended, me
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 LABEL = "soperator-pulumi/preflight"
 MADE_BY = "soperator-pulumi/made-by"
@@ -117,7 +117,8 @@ class ProbePlace:
         self.report(f"makes the namespace {self.namespace} for the probes")
         self.kube.create(NAMESPACES, self._marked(body))
         account = f"{NAMESPACES}/{self.namespace}/serviceaccounts/default"
-        for left in until(self.clock.now() + 30, self.clock):  # pods are refused until it is there
+        say = saying(self.report, f"waits for the ServiceAccount of {self.namespace}")
+        for left in until(self.clock.now() + 30, self.clock, say=say):  # pods are refused until it is there
             if self.kube.get(account) is not None or not left:
                 return
 
@@ -155,7 +156,8 @@ class ProbePlace:
         path = f"{NAMESPACES}/{self.namespace}"
         self._remove(self.namespace, self.labels, abandoned=False, pods_alone=True)
         self.kube.delete(path)
-        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock):
+        say = saying(self.report, f"waits until the namespace {self.namespace} is deleted")
+        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock, say=say):
             if self.kube.get(path) is None:
                 return
             if not left:
@@ -170,7 +172,8 @@ class ProbePlace:
                 for body in self.kube.find(path, labels):
                     if not abandoned or self._is_abandoned(body):
                         self.kube.delete(f"{path}/{body['metadata']['name']}")
-        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock):
+        say = saying(self.report, f"waits until the probes in {namespace} are deleted")
+        for left in until(self.clock.now() + _REMOVAL_SECONDS, self.clock, say=say):
             if not left or abandoned or not self.kube.find(pods_path(namespace), labels):
                 return
 

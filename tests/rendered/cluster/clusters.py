@@ -1,7 +1,7 @@
 """Clusters to deploy under mocks."""
 
-import base64
 import functools
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -24,10 +24,10 @@ IMAGES = {
         "jail",
     )
 }
-SEED = bytes(range(32))
 API_SERVERS = ["10.96.0.1/32", "192.0.2.9/32"]
 PASSWORD = "generated"
-HOST_KEY_SEED = base64.b64encode(SEED).decode()
+SEED = hashlib.sha256(PASSWORD.encode()).digest()
+"""Seed of the generated host key."""
 
 
 def a_spec(**overrides: Any) -> dict[str, Any]:
@@ -48,8 +48,6 @@ def a_node_set(**changes: object) -> dict[str, Any]:
 
 def provided(type_: str, _name: str, _inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Outputs that providers add to the inputs."""
-    if type_.endswith(":RandomBytes"):
-        return {"base64": HOST_KEY_SEED}
     if type_.endswith(":RandomPassword"):
         return {"result": PASSWORD}
     if type_.endswith(":Prerequisites"):

@@ -49,8 +49,10 @@ def reached_from(component: pulumi.ComponentResource) -> Iterator[str]:
 
 def test_every_child_is_reached_by_declared_attributes() -> None:
     cluster, deployment = created(kubeconfig=KUBECONFIG)
-    # What holds the random bytes of a key holds a secret that nothing but the key's Secret needs.
-    of_children = [each.type for each in deployment.recorded if each.name != "hpc" and ":RandomBytes" not in each.type]
+    # What holds the random text of a key holds a secret that nothing but the key's Secret needs.
+    of_children = [
+        each.type for each in deployment.recorded if each.name != "hpc" and ":RandomPassword" not in each.type
+    ]
     assert sorted(reached_from(cluster)) == sorted(of_children)
 
 

@@ -27,11 +27,12 @@ hpc                                   soperator-pulumi:index:SlurmCluster
     hpc-jail                          kubernetes:core/v1:PersistentVolumeClaim protect retain
     hpc-jail-populate-21c39bb3a094    kubernetes:batch/v1:Job
     hpc-jail-populated                pulumi-python:dynamic/soperator:TreePopulated
+  hpc-keys-in-use                     pulumi-python:dynamic/soperator:KeysInUse
   hpc-login                           soperator-pulumi:index:LoginNodes
     hpc-login                         kubernetes:apps/v1:StatefulSet
     hpc-login-ready                   pulumi-python:dynamic/soperator:PodsReady
     hpc-login-service                 kubernetes:core/v1:Service
-  hpc-munge-key                       random:index/randomBytes:RandomBytes
+  hpc-munge-key                       random:index/randomPassword:RandomPassword
   hpc-munge-key-secret                kubernetes:core/v1:Secret
   hpc-namespace                       kubernetes:core/v1:Namespace protect retain
   hpc-network-admin-egress            kubernetes:networking.k8s.io/v1:NetworkPolicy
@@ -50,7 +51,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-slurm-config                    pulumi-python:dynamic/soperator:ConfigFiles
   hpc-slurm-version                   pulumi-python:dynamic/soperator:SlurmVersion
   hpc-slurmctld-state                 kubernetes:core/v1:PersistentVolumeClaim protect retain
-  hpc-ssh-host-key                    random:index/randomBytes:RandomBytes
+  hpc-ssh-host-key                    random:index/randomPassword:RandomPassword
   hpc-ssh-host-key-secret             kubernetes:core/v1:Secret
   hpc-ssh-keys                        pulumi-python:dynamic/soperator:ConfigFiles
   hpc-sshd-config                     pulumi-python:dynamic/soperator:ConfigFiles

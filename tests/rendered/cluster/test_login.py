@@ -60,7 +60,7 @@ def test_the_endpoint_is_where_ssh_is_reached(
     assert exported(a_spec(login=login), service).exports["endpoint"] == endpoint
 
 
-def test_the_host_key_is_made_from_random_bytes_and_its_public_half_is_for_everybody() -> None:
+def test_the_host_key_is_made_from_a_random_text_and_its_public_half_is_for_everybody() -> None:
     deployment = exported(a_spec())
     data = deployment.one("hpc-ssh-host-key-secret").inputs["data"]
     assert isinstance(data, Secret)
@@ -78,12 +78,12 @@ def test_an_own_host_key_is_mounted_and_its_public_half_comes_from_the_cluster()
     volumes = deployment.one("hpc-login", "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
     secret = next(volume["secret"] for volume in volumes if volume["name"] == "ssh-host-key")
     assert (secret["secretName"], secret["items"]) == ("ours", [{"key": "id", "path": "ssh_host_ed25519_key"}])
-    assert [each.name for each in deployment.resources(":RandomBytes")] == ["hpc-munge-key"]
+    assert [each.name for each in deployment.resources(":RandomPassword")] == ["hpc-munge-key"]
 
 
 def test_an_own_munge_key_is_mounted_and_none_is_made() -> None:
     deployment = exported(a_spec(secrets={"munge_key": {"secret": "ours"}}))
-    assert [each.name for each in deployment.resources(":RandomBytes")] == ["hpc-ssh-host-key"]
+    assert [each.name for each in deployment.resources(":RandomPassword")] == ["hpc-ssh-host-key"]
     assert [each.name for each in deployment.resources(":Secret")] == ["hpc-ssh-host-key-secret"]
 
 

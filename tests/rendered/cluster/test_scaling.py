@@ -5,10 +5,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pulumi
 import pytest
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, POLICY_ANNOTATION, TEMPLATE_ANNOTATION
+from soperator_pulumi.lifecycle import IDENTITY_ANNOTATION, POLICY_ANNOTATION
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import a_deployment, a_spec, containers_of, pod_of, provided
 
@@ -106,6 +107,18 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
     assert json.loads(annotations[POLICY_ANNOTATION]) == policy
 
 
+def test_the_time_for_pods_that_are_no_workers_reaches_all_that_waits_for_them() -> None:
+    deployment = a_deployment(ready_timeout_seconds=1200, accounting={}, metrics={}, rest={})
+    waits = [
+        *deployment.resources(":PodsReady"),
+        deployment.one("hpc-jail-populated"),
+        deployment.one("hpc-active-tree"),
+    ]
+    assert len(waits) == 8
+    assert {each.inputs["timeout_seconds"] for each in waits} == {1200}
+    assert deployment.one("hpc-cpu-ready").inputs["timeout_seconds"] == 600
+
+
 def test_what_acts_on_slurm_knows_whose_cluster_it_is_and_in_which_namespace() -> None:
     def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         if type_.endswith(":Namespace"):
@@ -135,11 +148,8 @@ def test_those_that_look_for_node_sets_find_the_pods_of_all_and_others_those_of_
     assert deployment.one("hpc-big-drain").inputs["selector"] == {**worker, "soperator-pulumi/node-set": "big"}
 
 
-def digest(**overrides: Any) -> str:
-    deployment = a_deployment(**overrides)
-    found: str = deployment.one("hpc-cpu-ready").inputs["template"]
-    annotations = deployment.one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
-    assert annotations[TEMPLATE_ANNOTATION] == found
+def template(**overrides: Any) -> str:
+    found: str = a_deployment(**overrides).one("hpc-cpu-ready").inputs["template"]
     return found
 
 
@@ -147,22 +157,55 @@ def a_node_set(**fields: Any) -> list[dict[str, Any]]:
     return [{"name": "cpu", "replicas": 2, "cpus": 4, "memory_gib": 8, **fields}]
 
 
-def test_the_digest_of_a_template_is_another_one_exactly_when_the_pods_are() -> None:
-    before = digest()
+def test_the_template_that_a_preview_compares_is_another_one_exactly_when_the_pods_are() -> None:
+    before = template()
     same = [
-        digest(node_sets=a_node_set(replicas=7)),
-        digest(node_sets=a_node_set(drain={"timeout": "1h"}, rolling_update={"max_unavailable": 3})),
-        digest(users=[]),
+        template(node_sets=a_node_set(replicas=7)),
+        template(node_sets=a_node_set(drain={"timeout": "1h"}, rolling_update={"max_unavailable": 3})),
+        template(users=[]),
     ]
     changed = [
-        digest(node_sets=a_node_set(cpus=8)),
-        digest(node_sets=a_node_set(features=["ib"])),
-        digest(node_sets=a_node_set(drain={"grace": "1h"})),
-        digest(labels={"team": "hpc"}),
-        digest(jail={"submounts": [{"path": "/data", "existing_claim": "data"}]}),
+        template(node_sets=a_node_set(cpus=8)),
+        template(node_sets=a_node_set(features=["ib"])),
+        template(node_sets=a_node_set(drain={"grace": "1h"})),
+        template(labels={"team": "hpc"}),
+        template(jail={"submounts": [{"path": "/data", "existing_claim": "data"}]}),
     ]
     assert same == [before] * len(same)
     assert len({before, *changed}) == len(changed) + 1
+
+
+@pytest.mark.parametrize("everywhere", [False, True], ids=["of the component", "of the stack"])
+def test_a_transformation_of_the_pods_reaches_the_preview_of_their_recreation(everywhere: bool) -> None:
+    def annotated(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if args.type_ != "kubernetes:apps/v1:StatefulSet":
+            return None
+        props: Any = args.props
+        props["spec"].template.metadata.annotations = {"team": "hpc"}
+        return pulumi.ResourceTransformationResult(props, args.opts)
+
+    def program() -> None:
+        if everywhere:
+            pulumi.runtime.register_stack_transformation(annotated)
+        SlurmCluster("hpc", a_spec(), pulumi.ResourceOptions(transformations=[] if everywhere else [annotated]))
+
+    found = json.loads(deploy(program, outputs=provided).one("hpc-cpu-ready").inputs["template"])
+    assert found["metadata"]["annotations"] == {"team": "hpc"}
+
+
+def test_what_transforms_in_the_engine_make_of_the_pods_reaches_the_preview_of_their_recreation() -> None:
+    """The program sees their result in the outputs of the StatefulSet alone."""
+
+    def outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if name != "hpc-cpu" or not type_.endswith(":StatefulSet"):
+            return provided(type_, name, inputs)
+        pod = inputs["spec"]["template"]
+        tolerations = [{"key": "team", "operator": "Exists"}]
+        return {"spec": {**inputs["spec"], "template": {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}}}
+
+    deployment = deploy(lambda: SlurmCluster("hpc", a_spec()), outputs=outputs)
+    found = json.loads(deployment.one("hpc-cpu-ready").inputs["template"])
+    assert found["spec"]["tolerations"] == [{"key": "team", "operator": "Exists"}]
 
 
 def identity(**overrides: Any) -> str:

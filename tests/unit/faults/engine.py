@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.spec.drain import DrainSpec
+from tests.fakes.kubernetes import template_of
 from tests.fakes.objects import NAMESPACE, KilledError, labels_of
 from tests.fakes.workers import OWNER
 from tests.unit.faults.faults import Faults
@@ -220,7 +221,7 @@ def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tupl
             {
                 **judged,
                 "replicas": replicas,
-                "template": node_set.template,
+                "template": json.dumps(template_of(node_set.template)),
                 "timeout_seconds": 60.0,
                 "max_unready": node_set.max_unready,
                 "wait_until_ready": node_set.wait_until_ready,

@@ -15,6 +15,7 @@ from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
+from soperator_pulumi.lifecycle.shown_lines import SHOWN
 from soperator_pulumi.lifecycle.superseded import CREATED
 from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes import lease
@@ -40,6 +41,7 @@ class Stage:
         self.faults = faults
         self._kube = FaultyKube(faults) if faults else None
         CREATED.clear()
+        SHOWN.clear()
         lease._held.clear()
 
     @property

@@ -42,30 +42,30 @@ class Model:
 
     def again(self) -> list[str]:
         """Run the same program once more, as a new process."""
-        self._begin()
+        self.begin()
         self.engine.up(self.program)
         self.world.advance(5)
         return [*self.world.reported]
 
     def preview(self, replicas: int = 3, *, policy: DrainSpec | None = None, **changes: Any) -> list[str]:
         """Return what a preview says of that."""
-        self._begin()
+        self.begin()
         self.engine.preview(Program({"gpu": NodeSet(replicas, policy or DrainSpec(), **changes)}))
         return [*self.world.reported]
 
     def differs(self) -> bool:
         """Return True where NodesReady sees something to do for the program as it is."""
-        self._begin()
+        self.begin()
         olds = self.engine.state[NAME]
         news = dict(self.engine._wanted(self.program))[NAME]
         return bool(provider("NodesReady").diff(NAME, olds, self.engine._with_outputs(NAME, news)).changes)
 
     def refresh(self) -> dict[str, Any]:
         """Return what a refresh reads."""
-        self._begin()
+        self.begin()
         return provider("NodesReady").read(NAME, self.engine.state[NAME]).outs or {}
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Be a new process."""
         STAGE.begin(self.faults)
         self.faults.begin_run()

@@ -1,6 +1,6 @@
 """The resource that is recorded as soon as a node set's pods can be, and whose deletion frees them of jobs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -45,6 +45,37 @@ def test_what_a_deletion_needs_is_recorded_anew_when_it_changes(model: Model, ch
     result = DrainGateProvider().diff("", state, {**state, **change})
     assert result.changes
     assert not result.replaces
+
+
+def test_a_gate_that_is_replaced_with_its_stateful_set_shows_the_jobs_that_this_drains(model: Model) -> None:
+    model.submit(seconds=1000, limit_seconds=7200)
+    model.begin()
+    state = recorded(model)
+    found = DrainGateProvider().diff("gpu", state, {**state, "guards": UNKNOWN})
+    assert (found.replaces, found.delete_before_replace) == (["guards"], True)
+    assert model.world.reported[0] == "hpc/gpu: 3 nodes to be recreated: gpu-[0-2]"
+    assert any("job 1 (alice, job1), ends by" in line for line in model.world.reported)
+    assert model.drained() == {}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda model: model.world.slurm.crash(1000), "hpc: gpu-[0-2] will be drained; their jobs are not known: "),
+        (
+            lambda model: setattr(model.world.kubernetes, "namespace_uid", "another"),
+            "hpc: its nodes and jobs cannot be looked at: ",
+        ),
+    ],
+    ids=["slurmctld is down", "another namespace"],
+)
+def test_what_a_deletion_would_drain_is_said_to_be_unknown_where_it_is(
+    model: Model, spoil: Callable[[Model], None], words: str
+) -> None:
+    state = recorded(model)
+    spoil(model)
+    (line,) = DrainGateProvider().preview_delete(state)
+    assert line.startswith(words)
 
 
 def test_deleting_drains_all_nodes_for_a_removal(model: Model) -> None:

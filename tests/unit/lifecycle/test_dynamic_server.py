@@ -1,17 +1,9 @@
 """Our providers in Pulumi's own server of dynamic resources: numbers as floats, the stack's configuration, words."""
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import grpc
 import pytest
-from google.protobuf import struct_pb2
-from pulumi.dynamic import ResourceProvider
-from pulumi.dynamic.dynamic import serialize_provider
 from pulumi.runtime.proto import provider_pb2
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 from pulumi.runtime.rpc import UNKNOWN
@@ -21,6 +13,7 @@ from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.lifecycle.prerequisites import PrerequisitesProvider
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
+from tests.unit.lifecycle.dynamic_server import inputs, sdk_server, struct
 from tests.unit.lifecycle.recorded_world import CONFIG_FILES, PREREQUISITES
 
 NODES = {
@@ -52,29 +45,8 @@ def printed() -> list[str]:
 @pytest.fixture(scope="module")
 def server(printed: list[str]) -> Iterator[ResourceProviderStub]:
     """The server, configured with a stack's `soperator:kubeconfig` of a cluster that nobody answers for."""
-    command = [sys.executable, "-u", "-m", "pulumi.dynamic"]
-    environment = {**os.environ, "PULUMI_PROJECT": "project"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout
-        port = int(process.stdout.readline())
-        reader = threading.Thread(target=printed.extend, args=(process.stdout,))
-        reader.start()
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            stub = ResourceProviderStub(channel)
-            stub.Configure(provider_pb2.ConfigureRequest(args=struct({"soperator:kubeconfig": NOWHERE})))
-            yield stub
-        process.terminate()
-        reader.join(timeout=10)
-
-
-def struct(values: dict[str, Any]) -> struct_pb2.Struct:
-    message = struct_pb2.Struct()
-    message.update(values)
-    return message
-
-
-def inputs(provider: ResourceProvider, values: dict[str, Any]) -> struct_pb2.Struct:
-    return struct({**values, "__provider": serialize_provider(provider)})
+    with sdk_server({"soperator:kubeconfig": NOWHERE}, printed) as stub:
+        yield stub
 
 
 def test_a_cluster_that_does_not_answer_fails_the_first_check_in_words(server: ResourceProviderStub) -> None:

@@ -102,6 +102,27 @@ def test_nothing_is_said_of_a_slurmctld_that_is_down_when_no_node_leaves(model: 
     assert model.world.reported == []
 
 
+def test_a_refresh_records_the_live_size_and_the_diff_after_it_advises_no_other_refresh(model: Model) -> None:
+    model.world.kubernetes.sets["gpu"].replicas = 6
+    model.world.advance(10)
+    state = model.engine.state[NAME]
+    assert differs(model)
+    assert "use `pulumi up --refresh`" in model.world.reported[0]
+    model.world.reported.clear()
+    refreshed = provider("NodeDrain").read("", state).outs or {}
+    assert refreshed == {**state, "replicas": 6}
+    assert provider("NodeDrain").diff("", refreshed, state).changes
+    assert model.world.reported[0] == "hpc/gpu: 6 -> 4 nodes. Leaving: gpu-[4-5]"
+
+
+def test_a_refresh_of_a_size_that_cannot_be_looked_at_keeps_what_is_recorded(model: Model) -> None:
+    model.begin()
+    model.world.kubernetes.namespace_uid = "another"
+    state = model.engine.state[NAME]
+    assert provider("NodeDrain").read("", state).outs == state
+    assert "its size cannot be looked at" in model.world.reported[0]
+
+
 def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
     assert differs(model)

@@ -9,8 +9,10 @@ from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.errors import KubernetesError, NotReadyError
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
+from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.kubernetes import Kubernetes
 from tests.fakes.workers import OWNER, Set
+from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.lifecycle.model import NAME, Model, a_model
 
 
@@ -48,6 +50,17 @@ def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
 def test_an_unknown_namespace_uid_does_not_keep_a_preview_from_looking(model: Model) -> None:
     state = model.engine.state[NAME]
     assert not NodesReadyProvider().diff("", state, {**state, "namespace_uid": UNKNOWN}).changes
+
+
+def test_a_template_that_is_not_known_yet_shows_the_jobs_of_all_nodes_that_it_may_recreate(model: Model) -> None:
+    model.submit(seconds=200, limit_seconds=7200)
+    model.begin()
+    state = model.engine.state[NAME]
+    assert NodesReadyProvider().diff("", state, {**state, "template": UNKNOWN}).changes
+    first, second, *lines = model.world.reported
+    assert first == "gpu: the template of its pods is not known yet. Where it changes:"
+    assert "3 nodes to be recreated: gpu-[0-2]" in second
+    assert any("job 1 (alice, job1), ends by" in line for line in lines)
 
 
 def test_other_unknown_inputs_are_a_change(model: Model) -> None:
@@ -153,8 +166,32 @@ def test_a_refresh_shows_drift_and_reads_the_live_size(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 2
     model.world.advance(10)
     assert model.refresh()["replicas"] == 2
-    assert any("its StatefulSet has 2 replicas instead of 3" in line for line in model.world.reported)
+    assert any("its StatefulSet has 2 replicas, and 3 were recorded" in line for line in model.world.reported)
     assert any("gpu-2: its pod does not exist yet" in line for line in model.world.reported)
+
+
+def test_after_a_kill_a_refresh_and_the_diff_after_it_say_what_is_true_for_the_run_and_once(model: Model) -> None:
+    model.world.kubernetes.new_pods_fit = False
+    model.kill_at(lambda: len(model.pods) == 5)
+    model.killed(5)
+    model.world.kubernetes.new_pods_fit = True
+    model.world.advance(20)
+    model.begin()
+    model.engine.up(Program({"gpu": NodeSet(5, DrainSpec())}), refresh=True)
+    reported = model.world.reported
+    (size,) = [line for line in reported if "replicas" in line]
+    assert size.startswith("gpu: its StatefulSet has 5 replicas, and 3 were recorded, before an interrupted run or ")
+    assert size.endswith("This refresh records 5; pulumi up sets the program's number.")
+    held = "gpu-[3-4]: still drained by us (pod-start); pulumi up undrains them"
+    assert [line for line in reported if "still drained" in line] == [held]
+    assert not [line for line in reported if "up --refresh" in line]
+    assert model.drained() == {}
+
+
+def test_a_refresh_of_a_stateful_set_that_is_gone_says_that_the_next_run_makes_it(model: Model) -> None:
+    model.world.kubernetes.sets.clear()
+    assert model.refresh()["replicas"] == 0
+    assert "gpu: somebody deleted its StatefulSet. pulumi up recreates it." in model.world.reported
 
 
 def test_a_refresh_of_what_cannot_be_looked_at_keeps_what_is_recorded(model: Model) -> None:
@@ -185,7 +222,7 @@ def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: M
 def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
     model.world.slurm.drain(["gpu-0"], marker(operation))
     assert model.differs()
-    assert f"gpu-0: still drained by us ({operation}), will be undrained" in model.world.reported
+    assert f"gpu-0: still drained by us ({operation}); pulumi up undrains it" in model.world.reported
     state = model.engine.state[NAME]
     NodesReadyProvider().update("", state, state)
     assert model.drained() == {}

@@ -109,7 +109,7 @@ def test_what_slurm_could_never_take_is_refused_before_the_first_node_is_drained
 def test_a_preview_without_slurmctld_says_which_go_and_that_it_knows_no_more(model: Model) -> None:
     model.world.slurm.crash(1000)
     model.engine.preview(CPU_ALONE)
-    assert any("removed: gpu. Their jobs are not known" in line for line in model.world.reported)
+    assert any("will be drained; their jobs are not known" in line for line in model.world.reported)
 
 
 def test_a_record_that_goes_between_two_looks_is_nothing(model: Model) -> None:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from tests.debian_packages import unpacked_packages
 
-_PACKAGES = ("prometheus",)
+_PACKAGE = "prometheus"
 """Debian 12 has 2.42, older than what users have. The cluster tier has 3.14."""
+_WITH_PROGRAMS = {_PACKAGE, "promtool"}
+"""Debian 13 has promtool in a package of its own."""
 
 
 @cache
 def program(name: str) -> Path:
     """Return the path of one of the programs, which need no library but C's."""
-    root = unpacked_packages("prometheus", _PACKAGES, lambda apt: apt.fresh_closure(_PACKAGES) & {*_PACKAGES})
+    root = unpacked_packages(_PACKAGE, [_PACKAGE], lambda apt: apt.fresh_closure([_PACKAGE]) & _WITH_PROGRAMS)
     return root / "usr" / "bin" / name
 
 

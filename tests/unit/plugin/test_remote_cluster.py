@@ -114,7 +114,7 @@ def test_the_spelling_of_other_languages_reaches_the_spec_and_keys_of_the_users_
 def test_what_acts_on_the_cluster_is_served_by_the_plugin_that_made_the_cluster(made: Made) -> None:
     acting = [each for each in made.engine.of("soperator-pulumi:index:") if each.custom]
     assert {each.provider for each in acting} == {f"{PROVIDER}::{PROVIDER_ID}"}
-    assert len({each.type for each in acting}) == 13
+    assert len({each.type for each in acting}) == 14
     assert not made.engine.of("pulumi-python:dynamic")
     assert not any("__provider" in each.object.fields for each in made.engine.registered)
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import soperator_pulumi
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.plugin.live_kinds import KINDS
-from soperator_pulumi.plugin.package_schema import schema
+from soperator_pulumi.plugin.package_schema import COMPONENTS, _named_types_in, schema
 from soperator_pulumi.plugin.platform_types import PLATFORM
 
 FILE = Path(__file__).with_name("schema.json")
@@ -30,10 +31,26 @@ def test_the_schema_has_the_version_of_the_package() -> None:
     assert schema()["version"] == soperator_pulumi.__version__
 
 
+def test_the_packages_of_other_languages_have_the_names_of_the_release() -> None:
+    """Without them, Pulumi gives a package the names of its own."""
+    known = schema()
+    assert known["namespace"] == known["language"]["java"]["basePackage"] == soperator_pulumi.NAMESPACE
+    assert known["repository"] == soperator_pulumi.REPOSITORY
+    assert "pulumi" not in known["namespace"].split("-")
+
+
 def properties(found: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     for section in ("inputProperties", "properties"):
         for name, each in found.get(section, {}).items():
             yield f"{path}.{name}", each
+
+
+def referred(each: dict[str, Any]) -> dict[str, Any]:
+    """Return the type that a reference names, directly or as the last form of a union."""
+    if "oneOf" in each:
+        return referred(each["oneOf"][-1])
+    found: dict[str, Any] = schema()["types"][each["$ref"].removeprefix("#/types/")]
+    return found
 
 
 def test_every_key_of_a_component_is_described() -> None:
@@ -55,14 +72,45 @@ def test_free_keys_are_maps() -> None:
     labels = known["resources"][CLUSTER]["inputProperties"]["labels"]
     assert labels["additionalProperties"]["type"] == "string"
     extra = known["types"]["soperator-pulumi:index:Slurm"]["properties"]["extra"]
-    assert extra["additionalProperties"]["oneOf"] == [{"type": "string"}, {"type": "number"}]
+    assert extra["additionalProperties"]["oneOf"] == [
+        {"type": "string", "plain": True},
+        {"type": "number", "plain": True},
+    ]
 
 
 def test_a_word_in_place_of_a_description_is_a_value_of_its_own() -> None:
     known = schema()
     accounting = known["resources"][CLUSTER]["inputProperties"]["accounting"]
-    assert accounting["oneOf"] == [{"$ref": "#/types/soperator-pulumi:index:Accounting"}, {"type": "string"}]
-    assert "unknownUsers" in known["types"]["soperator-pulumi:index:Accounting"]["properties"]
+    described, word = (referred(each) for each in accounting["oneOf"])
+    assert "unknownUsers" in described["properties"]
+    assert word == {"type": "string", "enum": [{"name": "None", "value": "none"}]}
+    assert "$ref" not in accounting["oneOf"][1], "beside an enumeration, Go takes no description"
+
+
+def test_a_value_that_is_one_of_several_words_is_an_enumeration_in_every_language() -> None:
+    """The text below a value lists the words: "One of `a`, `b`."."""
+    known = schema()
+    objects = {name: known["resources"][name] for name in (CLUSTER, PLATFORM.token)} | known["types"]
+    listed = 0
+    for path, each in (found for name, part in objects.items() for found in properties(part, name)):
+        texts = re.search(r"(?:One of|Only) ((?:`[^`]+`(?:, )?)+)\.", each["description"])
+        type_ = each.get("items", each)
+        if texts is None or type_.get("type") == "object":  # the keys of a map, which no language lists
+            continue
+        listed += 1
+        assert [word["value"] for word in referred(type_)["enum"]] == re.findall("`([^`]+)`", texts[1]), path
+    assert listed > 20
+
+
+def test_a_word_has_a_name_that_every_language_takes() -> None:
+    words = [word for type_ in schema()["types"].values() for word in type_.get("enum", [])]
+    assert {"value": "24.11", "name": "V24_11"} in words
+    assert {word["name"] for word in words if not re.fullmatch(r"[A-Z]\w*", word["name"])} == set()
+
+
+def test_a_name_stands_for_one_type() -> None:
+    known = [each for component in COMPONENTS for each in _named_types_in(component.inputs)]
+    assert len({each.name.removesuffix("Args") for each in known}) == len({*known})
 
 
 def test_a_kubeconfig_is_secret_wherever_it_is_given() -> None:

@@ -225,6 +225,25 @@ def test_a_plain_copy_of_a_marked_value_is_one() -> None:
     assert paths(MARKED_SECRETS, judged) == ["metadata.annotations.note"]
 
 
+def generated(kind: str, name: str) -> ResourceView:
+    token = f"random:index/{kind[0].lower()}{kind[1:]}:{kind}"
+    return ResourceView(type=token, name=name, urn=f"urn:{name}", props={"length": 32}, secrets=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("RandomBytes", "suffix"), ("RandomString", "db-password"), ("RandomUuid", "api-key")]
+)
+def test_a_credential_that_is_the_id_of_its_resource_is_found(kind: str, name: str) -> None:
+    assert paths(MARKED_SECRETS, generated(kind, name)) == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("RandomPassword", "db-password"), ("RandomString", "suffix"), ("RandomPet", "monkey")]
+)
+def test_other_generated_values_are_no_credentials_in_ids(kind: str, name: str) -> None:
+    assert paths(MARKED_SECRETS, generated(kind, name)) == []
+
+
 @pytest.mark.parametrize(
     ("props", "path"),
     [

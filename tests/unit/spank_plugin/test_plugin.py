@@ -52,6 +52,8 @@ def make(tools: Toolchain, *targets: str) -> Path:
 
 def run(program: Path, *arguments: str) -> str:
     assert os.geteuid() == 0, "the plugin's tests make namespaces and mounts: run them as root"
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    assert "/" in mounts, "the plugin's tests make mounts private: run them where / is a mount point, not in a chroot"
     done = subprocess.run(
         [program, *arguments], capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS, check=False
     )

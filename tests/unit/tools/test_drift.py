@@ -35,7 +35,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, *changes: ResourceChange) -> int:
 
 
 def test_differences_are_listed_and_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compared(monkeypatch, PATCHED, SAME, GONE) == 2
+    assert compared(monkeypatch, GONE, SAME, PATCHED) == 2
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "update kubernetes:apps/v1:StatefulSet hpc-cpu: spec.replicas, metadata.labels",

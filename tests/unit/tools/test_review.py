@@ -1,5 +1,8 @@
 """The page of a preview, as a reviewer reads it."""
 
+from dataclasses import replace
+from itertools import permutations
+
 import pytest
 
 from tools import chosen_cluster, review
@@ -48,6 +51,13 @@ def test_the_page_has_the_changes_and_the_nodes_and_jobs_that_they_touch(
         "| step | resource | properties |\n|---|---|---|\n| update | `StatefulSet` hpc-cpu | `spec.replicas` |\n\n"
         "````text\nhpc/cpu: 4 -> 2 nodes. Leaving: cpu-[2-3]\n  cpu-2  job 4711 (alice)\na note of the program\n````\n"
     )
+
+
+def test_the_page_is_the_same_in_whatever_order_an_engine_makes_the_changes() -> None:
+    made = replace(SHRUNK, name="hpc-gpu", operation=StepOp.CREATE, messages=("hpc/gpu: 0 -> 4 nodes.",))
+    pages = {review.page("prod", StackChanges(changes=each), []) for each in permutations((SHRUNK, made, SAME))}
+    assert len(pages) == 1
+    assert "`prod`: 1 to create, 1 to update\n" in pages.pop()
 
 
 def test_a_refused_change_is_on_the_page_and_fails(

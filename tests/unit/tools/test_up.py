@@ -7,7 +7,7 @@ import pytest
 
 from tools import paths, up
 from tools.chosen_cluster import ChosenCluster
-from tools.engine import DeployError
+from tools.engine import DeployError, StackChanges
 
 CHOSEN = ChosenCluster(Path("kubeconfig"), None, None, Path("state"))
 
@@ -19,10 +19,11 @@ class Recording:
         self.asked: list[str] = []
         self._refused = refused
 
-    def preview(self) -> None:
+    def preview(self) -> StackChanges:
         self.asked.append("preview")
         if self._refused:
             raise DeployError("a policy is violated")
+        return StackChanges(changes=())
 
     def up(self) -> None:
         self.asked.append("up")

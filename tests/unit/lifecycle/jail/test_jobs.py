@@ -85,7 +85,7 @@ def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld)
     pod = started(world)
     pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ContainerCreating"}}
     following(world).end()
-    assert world.reported == ["jail: its pod starts"] * 4
+    assert world.reported == [f"jail: its pod starts; {left} s left" for left in (1800, 1770, 1739, 1709)]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_reason(world: JailWorld, s
     with pytest.raises(NotReadyError, match="makes no progress") as raised:
         following(world).end()
     assert words in str(raised.value)
-    assert f"jail: {words}" in world.reported
+    assert world.reported[0] == f"jail: {words}; 600 s left"
     assert 600 <= world.clock.time < 610
 
 
@@ -137,6 +137,37 @@ def test_a_program_that_hangs_is_given_up_in_the_end(world: JailWorld) -> None:
     with pytest.raises(NotReadyError, match="makes no progress: runs"):
         following(world).end()
     assert 1800 <= world.clock.time < 1810
+    assert all(line.endswith("s left to report anything new") for line in world.reported[1:])
+
+
+def test_a_program_that_makes_progress_is_never_cut_off(world: JailWorld) -> None:
+    world.programs["populate"] = lambda _arguments: Run(0, seconds=850)
+    prints(world, started(world), *[f"{number} files" for number in range(11)], every=80)
+    assert replace(following(world), stuck_seconds=20, silent_seconds=90).end().failure == ""
+
+
+def test_a_pod_that_starts_for_ever_is_given_up_whatever_reasons_it_has_for_that(world: JailWorld) -> None:
+    pod = started(world)
+    world.clock.later.clear()
+    for number in range(40):
+        waiting = {"waiting": {"reason": "ContainerCreating" if number % 2 else "ErrImagePull"}}
+
+        def wait(state: Json = waiting) -> None:
+            pod["status"]["containerStatuses"][0]["state"] = state
+
+        world.clock.after(100 * number, wait)
+    with pytest.raises(NotReadyError, match="makes no progress: its pod"):
+        following(world).end()
+    assert 1800 <= world.clock.time < 1810
+
+
+def test_a_wait_for_a_machine_ends_when_the_user_said_and_names_what_to_do(world: JailWorld) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
+    started(world)["status"] = {"phase": "Pending", "conditions": [condition]}
+    world.clock.later.clear()
+    with pytest.raises(NotReadyError, match=r"Insufficient cpu.*That is so for 90 s\. Buy one\. Fix"):
+        replace(following(world), stuck_seconds=90, advice="Buy one.").end()
+    assert 90 <= world.clock.time < 92
 
 
 def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
@@ -144,7 +175,7 @@ def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: runs.pop(0)
     started(world)
     assert following(world).end().log == ("whole",)
-    assert "jail: its pod ended with exit code 137" in world.reported
+    assert "jail: its pod ended with exit code 137; 1800 s left" in world.reported
 
 
 def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
@@ -155,7 +186,7 @@ def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
     assert world.reported[:3] == [
         "jail: 1 of 2 files",
         "jail: the server is busy",
-        "jail: its pod ended with exit code 1",
+        "jail: its pod ended with exit code 1; 1800 s left",
     ]
 
 

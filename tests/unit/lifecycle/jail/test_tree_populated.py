@@ -2,7 +2,7 @@
 
 import pytest
 
-from soperator_pulumi.errors import JailError
+from soperator_pulumi.errors import JailError, NotReadyError
 from soperator_pulumi.lifecycle.tree_populated import TreePopulatedProvider
 from tests.fakes.jail import JOB, NEW, OLD, REFUSED, JailWorld, Printed, Run
 from tests.fakes.objects import NAMESPACE, SELECTOR, KilledError
@@ -78,6 +78,19 @@ def test_a_job_that_an_interrupted_run_left_running_is_followed(world: JailWorld
     world.calls_left = None
     TreePopulatedProvider().create(dict(FILLED))
     assert len(world.ran) == 1
+
+
+def test_a_machine_that_never_comes_ends_the_wait_at_the_time_of_the_spec(world: JailWorld, printed: Printed) -> None:
+    populates(world, Run())
+    world.clock.later.clear()
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
+    world.job_pods()[-1]["status"] = {"phase": "Pending", "conditions": [condition]}
+    with pytest.raises(NotReadyError, match=r"raise ready_timeout_seconds; .* lower jail\.populate\.pod_resources"):
+        TreePopulatedProvider().create({**FILLED, "timeout_seconds": 1200.0})
+    assert 1200 <= world.clock.time < 1202
+    first, second, *_ = printed.lines()
+    assert first == "jail: its pod waits for a machine: 0/1 nodes are available: 1 Insufficient cpu.; 1200 s left"
+    assert second.endswith("1 Insufficient cpu.; 1170 s left")
 
 
 def test_removing_the_cluster_removes_no_tree(world: JailWorld) -> None:

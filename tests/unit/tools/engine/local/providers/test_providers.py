@@ -18,7 +18,7 @@ from tools.engine.kubernetes import objects, ownership, provider_settings
 from tools.engine.kubernetes.provider_settings import KubernetesSettings
 from tools.engine.local.providers import diff
 from tools.engine.local.providers.random import RandomProvider
-from tools.engine.values import UNKNOWN, plain_map, properties_of, value_of
+from tools.engine.values import plain_map, properties_of, value_of
 
 TYPES = {
     "RandomPassword": "random:index/randomPassword:RandomPassword",
@@ -71,11 +71,6 @@ def test_ids_and_uuids_are_their_resources_id() -> None:
     assert made["b64Url"] == f"p-{made['id']}"
 
 
-def test_a_preview_generates_nothing() -> None:
-    request = api.CreateRequest(urn("RandomUuid"), {}, 0, preview=True)
-    assert asyncio.run(RandomProvider().create(request)).properties == {}
-
-
 @pytest.mark.parametrize(
     ("kind", "inputs", "where"),
     [
@@ -83,7 +78,8 @@ def test_a_preview_generates_nothing() -> None:
         ("RandomBytes", {"length": 1.5}, "length"),
         ("RandomId", {"byteLength": -1}, "byteLength"),
         ("RandomPassword", {"length": 3, "minLower": 2, "minUpper": 2}, "length"),
-        ("RandomBytes", {"length": 1, "seed": "s"}, "seed"),
+        ("RandomPassword", {"length": 3, "minLower": -1}, "minLower"),
+        ("RandomString", {"length": 3, "numeric": True, "number": False}, "number"),
         ("random:index/randomPet:RandomPet", {}, ""),
     ],
 )
@@ -91,16 +87,16 @@ def test_what_cannot_be_generated_is_refused(kind: str, inputs: dict[str, object
     assert [found for found, _ in problems(kind, **inputs)] == [where]
 
 
-def test_what_is_not_known_yet_is_not_refused() -> None:
-    assert problems("RandomBytes", length=UNKNOWN) == []
+def test_a_refusal_holds_no_secret() -> None:
+    inputs = {"length": value_of("hunter2").with_secret(True)}
+    answer = asyncio.run(RandomProvider().check(api.CheckRequest(urn("RandomBytes"), {}, inputs, b"")))
+    assert [f.reason for f in answer.failures or []] == ["got a secret, must be a whole number"]
 
 
-@pytest.mark.parametrize(("keepers", "replaces"), [({"k": "1"}, []), ({"k": "2"}, ["keepers"])])
-def test_changed_keepers_replace(keepers: dict[str, str], replaces: list[str]) -> None:
-    old = properties_of({"length": 1, "keepers": {"k": "1"}, "hex": "00"})
-    new = properties_of({"length": 1, "keepers": keepers})
-    answer = asyncio.run(RandomProvider().diff(api.DiffRequest(urn("RandomBytes"), "none", old, new, [])))
-    assert (answer.changes, answer.replaces) == (bool(replaces), replaces)
+def test_a_state_without_defaults_keeps_its_value() -> None:
+    old, new = properties_of({"length": 4, "result": "abcd"}), properties_of({"length": 4})
+    answer = asyncio.run(RandomProvider().diff(api.DiffRequest(urn("RandomPassword"), "none", old, new, [])))
+    assert not answer.changes
 
 
 # Kubernetes -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,168 @@
+"""The resource after the cluster's keys: up to date when every daemon that runs uses the newest ones."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, UpdateResult
+from pydantic import BaseModel, ConfigDict
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.lifecycle.connection import ClusterConnection
+from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
+from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.operations.key_rotation import KeyRotation
+from soperator_pulumi.operations.kube import secret_path
+from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of
+from soperator_pulumi.operations.progress import MachineClock, report
+
+_FINGERPRINT_DIGITS = 12
+
+
+class KeyKind(StrEnum):
+    """Kind of a key, and its name in messages."""
+
+    MUNGE = "munge key"
+    SSH_HOST = "ssh host key"
+    JWT = "key that signs tokens"
+
+
+class KeyInUse(BaseModel):
+    """A key of the cluster, in a Secret."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    kind: KeyKind
+    secret: str
+    key: str
+    """Key in the Secret's data."""
+    fingerprint: str | None = None
+    """Start of its SHA-256 sum. None to read it from the user's own Secret."""
+
+
+class KeysInUseInputs(ClusterRef):
+    """The keys; the selector has the labels of all pods of the cluster."""
+
+    keys: tuple[KeyInUse, ...]
+
+
+def key_fingerprint(key: bytes) -> str:
+    """Return the start of a key's SHA-256 sum: enough to notice another key, and too little to find it."""
+    return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+class KeysInUseProvider(PinnedProvider):
+    """Bring new keys into use. Delete removes nothing."""
+
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Fill in the fingerprints of keys in the user's own Secrets, so that a preview has them.
+
+        A live cluster without a recorded resource was made by an earlier release, whose generated keys are readable in
+        the state: the check reports them.
+        """
+        checked = super().check(olds, news)
+        given: list[dict[str, Any]] = checked.inputs["keys"]
+        own = [each for each in given if not each.get("fingerprint")]
+        try:
+            if not olds:
+                self._report_exposed(news, [each for each in given if each not in own])
+            found = [{**each, "fingerprint": self._fingerprint(news, each)} if each in own else each for each in given]
+        except KubernetesError:
+            return checked  # the operation that acts reports it
+        return CheckResult({**checked.inputs, "keys": found}, checked.failures)
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Report the keys that change, and what that costs."""
+        changed = [each for each in news["keys"] if has_unknown(each) or each not in olds["keys"]]
+        before = {each["kind"] for each in olds["keys"]}
+        try:
+            self._report_costs(news, [each for each in changed if each["kind"] in before and each["fingerprint"]])
+        except KubernetesError as error:
+            report(f"{cluster_of(news)}: its pods cannot be looked at: {error}")
+        return DiffResult(changes=bool(changed))
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Bring the keys into use: the cluster may be older than this resource."""
+        self._bring(props, ())
+        return CreateResult(f"{props['namespace']}/keys-in-use", {**props})
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Bring the changed keys into use."""
+        self._bring(news, KeysInUseInputs.model_validate(olds).keys)
+        return UpdateResult({**news})
+
+    def _bring(self, props: dict[str, Any], in_use: Sequence[KeyInUse]) -> None:
+        self.pinned_kube(props)
+        rotation = self._rotation(props)
+        for each in KeysInUseInputs.model_validate(props).keys:
+            if each.kind is KeyKind.MUNGE and each not in in_use:
+                rotation.munge(each.secret, each.key)
+            if each.kind is KeyKind.SSH_HOST and each not in in_use:
+                rotation.ssh_host(each.secret, each.key)
+
+    def _report_exposed(self, news: dict[str, Any], generated: Sequence[Mapping[str, Any]]) -> None:
+        live = [each for each in generated if self._fingerprint(news, each) not in {None, each["fingerprint"]}]
+        if not live:
+            return
+        kinds = ", ".join(each["kind"] for each in live)
+        report(
+            f"{cluster_of(news)}: new keys take the place of generated ones ({kinds}) that an earlier release wrote as "
+            "plain text into ids of this stack's state. They stay in its history and backups, and open nothing after "
+            "this update. See docs/state.md."
+        )
+        self._report_costs(news, live)
+
+    def _report_costs(self, news: dict[str, Any], changed: Sequence[Mapping[str, Any]]) -> None:
+        kinds = {each["kind"] for each in changed}
+        cluster = cluster_of(news)
+        if KeyKind.MUNGE in kinds and (pods := self._rotation(news).munge_pods()):
+            report(
+                f"{cluster}: another munge key, which {len(pods)} pods take at the same moment. Running jobs go on. "
+                "For four seconds no job starts, and a step that starts then may fail."
+            )
+        if KeyKind.SSH_HOST in kinds:
+            report(
+                f"{cluster}: another host key of the login nodes: open sessions stay, and ssh clients refuse new ones "
+                "until they know it. Give users its fingerprint, the output of the login nodes."
+            )
+        if KeyKind.JWT in kinds:
+            report(
+                f"{cluster}: another key that signs tokens: slurmctld and slurmdbd restart, and every token of "
+                "before is refused."
+            )
+
+    def _fingerprint(self, props: Mapping[str, Any], key: Mapping[str, Any]) -> str | None:
+        """Return the fingerprint of a key in a live Secret; None where there is none, or where it is not known yet."""
+        if has_unknown([props["namespace"], key["secret"]]):
+            return None
+        found = self.kube(props).get(secret_path(props["namespace"], key["secret"])) or {}
+        data = (found.get("data") or {}).get(key["key"])
+        return None if data is None else key_fingerprint(base64.b64decode(data))
+
+    def _rotation(self, props: Mapping[str, Any]) -> KeyRotation:
+        return KeyRotation(self.kube(props), props["namespace"], props["selector"], report, MachineClock())
+
+
+class KeysInUse(LiveResource, module="soperator", name="KeysInUse"):
+    """Keys of a cluster that every daemon uses when the resource is up to date."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        cluster: ClusterConnection,
+        keys: Sequence[Mapping[str, pulumi.Input[str] | None]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Register the resource.
+
+        Args:
+            resource_name: Name of the resource.
+            cluster: The cluster, with the labels of all of its pods.
+            keys: The keys, with the fields of `KeyInUse`.
+            opts: Options of the resource.
+        """
+        super().__init__(KeysInUseProvider(), resource_name, cluster, {"keys": [*keys]}, opts)

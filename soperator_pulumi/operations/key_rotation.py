@@ -1,0 +1,370 @@
+"""Rotation of keys while jobs run: the munge key in all pods at the same moment, and the host key of sshd.
+
+munged reads one key when it starts, and daemons with different keys refuse each other. A refused message can cost a
+job: slurmctld shows a batch job as running for ever whose end it has refused (measured). So the rotation has steps:
+
+1. Wait until the kubelets have brought the new key to every pod. No munged changes before that.
+2. Start a munged with the new key in every pod, on a socket that nobody knows, and ask it for a credential.
+3. Give all pods one moment at which it takes the place of the former one, by `Schedule`. slurmctld, slurmd and the
+   steps of jobs stay: they connect to munged for each message, and try for two seconds.
+
+If a step fails in one pod, nothing changes in any, and the next run begins again. A run that is killed while it gives
+the moment leaves pods with the former key, and the next run changes those alone.
+"""
+
+import base64
+import hashlib
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from soperator_pulumi.errors import NotReadyError, TransportError
+from soperator_pulumi.operations.configuration.activations import Sshd
+from soperator_pulumi.operations.configuration.transaction import SYNC_SECONDS, ask_kubelet
+from soperator_pulumi.operations.kube import Kube, secret_path
+from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.operations.progress import Clock, Report, unless_cancelled, until
+from soperator_pulumi.render import layout
+
+T = TypeVar("T")
+
+MUNGED = "munged"
+"""Name of the container that runs munged, in every pod of Slurm's."""
+
+MOUNTED_KEY = "/etc/munge-secret/munge.key"
+"""Munge key as the kubelet brings it."""
+
+KEY_IN_USE = "/run/munge-key/munge.key"
+"""Copy of the munge key that munged has read."""
+
+SOCKET = "/run/munge/munge.socket.2"
+NEXT_SOCKET = "/run/munge/next.socket"
+
+CLOCK_SECONDS = 0.5
+"""Difference of the machines' clocks that the schedule bears, besides the time that a look at them takes."""
+
+ATTEMPTS = 3
+"""Attempts to give all pods the moment in time; each gives more time than the one before."""
+
+_SLEEP_UNTIL = """
+sleep_until() {
+    left=$(($1 - $(date +%s%3N)))
+    [ "$left" -le 0 ] || sleep "$((left / 1000)).$(printf %03d "$((left % 1000))")"
+}
+"""
+"""Function of the shell that sleeps until a time in milliseconds since 1970."""
+
+PREPARE = f"""set -eu
+cd /run/munge-key
+[ ! -e next.pid ] || kill -9 "$(cat next.pid)" || true
+rm -f {NEXT_SOCKET} {NEXT_SOCKET}.lock
+install -m 0400 {MOUNTED_KEY} next.key
+setsid munged --foreground --force --key-file=/run/munge-key/next.key --socket={NEXT_SOCKET} \\
+    --pid-file=/run/munge-key/next.pid --seed-file=/run/munge-key/munged.seed --num-threads=4 \\
+    </dev/null >/proc/1/fd/1 2>/proc/1/fd/2 &
+left=100
+until munge -n --socket={NEXT_SOCKET} >/dev/null 2>&1; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || exit 1
+    sleep 0.1
+done
+echo ready
+"""
+"""Script that starts the next munged, asks it for a credential, and prints `ready`."""
+
+ARM = """set -eu
+echo "$1" > /run/munge-key/armed
+setsid /bin/sh -c "$0" munge-switch "$1" "$2" </dev/null >/proc/1/fd/1 2>/proc/1/fd/2 &
+echo armed
+"""
+"""Script that leaves `SWITCH` waiting for its times, and prints `armed`."""
+
+DISARM = "rm -f /run/munge-key/armed"
+"""Command after which a waiting `SWITCH` changes nothing."""
+
+SWITCH = f"""set -eu
+{_SLEEP_UNTIL}
+sleep_until "$1"
+[ "$(cat /run/munge-key/armed)" = "$1" ] || exit 0
+mv -f /run/munge-key/next.key {KEY_IN_USE}
+rm -f {SOCKET}
+sleep_until "$2"
+mv -f {NEXT_SOCKET} {SOCKET}
+rm -f /run/munge-key/armed
+former=$(cat /run/munge-key/served_by 2>/dev/null || true)
+mv -f /run/munge-key/next.pid /run/munge-key/served_by
+[ -z "$former" ] || kill "$former"
+"""
+"""Script that takes munged's socket away at its first argument and puts the next munged's in its place at its second.
+
+The container's own munged keeps running without a socket, as the container would end with it. A munged of an earlier
+rotation ends.
+"""
+
+PAUSE = f"""set -u
+{_SLEEP_UNTIL}
+sleep_until "$1"
+paused=""
+for each in $(scontrol show partitions --oneliner | sed -n 's/^PartitionName=\\([^ ]*\\) .* State=UP .*/\\1/p'); do
+    scontrol update "partitionname=$each" state=DOWN && paused="$paused $each"
+done
+sleep_until "$2"
+for try in $(seq 60); do
+    left=""
+    for each in $paused; do scontrol update "partitionname=$each" state=UP || left="$left $each"; done
+    paused=$left
+    [ -n "$paused" ] || break
+    sleep 1
+done
+"""
+"""Script that starts no job between its two arguments. It ends by itself, whatever happens to the run that began it; a
+slurmctld that restarts meanwhile takes the state of partitions from slurm.conf."""
+
+_IN_BACKGROUND = 'setsid /bin/sh -c "$0" key-rotation "$1" "$2" </dev/null >/proc/1/fd/1 2>/proc/1/fd/2 &'
+
+_LISTENERS = ("controller", "accounting")
+"""Components whose daemons read the messages that must not be lost."""
+
+_OVER_SECONDS = 6.0
+"""Seconds from the start of a schedule until all of it is over."""
+_CALLS_AT_ONCE = 32
+_AGAIN_SECONDS = 10
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Times of a change of munged, in milliseconds since 1970 by the clocks of the cluster's machines."""
+
+    start: int
+
+    @property
+    def pause(self) -> tuple[int, int]:
+        """Time in which no job starts: its messages come from slurmctld, whose munged stays longest."""
+        return self.start, self.start + 4400
+
+    @property
+    def senders(self) -> tuple[int, int]:
+        """Time without munged in workers and login pods. Their last messages arrive in its first half."""
+        return self.start + 1000, self.start + 2400
+
+    @property
+    def listeners(self) -> tuple[int, int]:
+        """Change of munged for slurmctld and slurmdbd, in the middle of the time without others."""
+        return self.start + 1700, self.start + 1700
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file in a container of several pods, and the content that it is to have."""
+
+    container: str
+    path: str
+    sum: str
+    """SHA-256 sum of the content, in hexadecimal digits."""
+
+    def holds_in(self, kube: Kube, pod: Pod) -> bool:
+        """Return True where the pod has this content; False also where the container does not answer."""
+        try:
+            place = kube.transport(pod.body["metadata"]["namespace"], pod.name, self.container)
+            answer = place.run(["sha256sum", self.path], timeout_seconds=20)
+        except TransportError:
+            return False  # the container restarts, or the pod goes: the next look shows it
+        return answer.returncode == 0 and answer.stdout.startswith(f"{self.sum} ")
+
+
+@dataclass(frozen=True)
+class KeyRotation:
+    """The keys of one running cluster."""
+
+    kube: Kube
+    namespace: str
+    selector: Mapping[str, str]
+    """Labels of all pods of the cluster."""
+    report: Report
+    clock: Clock
+
+    def munge_pods(self) -> list[Pod]:
+        """Return the pods in which munged runs."""
+        pods = find_pods(self.kube, self.namespace, {**self.selector})
+        return [pod for pod in pods if not pod.going and pod.runs(MUNGED)]
+
+    def munge(self, secret: str, key: str) -> None:
+        """Bring the munge key of a Secret into use in every pod that runs, while jobs run.
+
+        Raises:
+            NotReadyError: a pod did not get the key, or cannot take it. munged has changed nowhere.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            running = self.munge_pods()
+            if not running:
+                return
+            wanted = self._sum(secret, key)
+            pods = self._without(_File(MUNGED, KEY_IN_USE, wanted), running)
+            if not pods:
+                return
+            self._require_mount(pods, secret)
+            self._await_mounted(_File(MUNGED, MOUNTED_KEY, wanted), pods, "the new munge key")
+            unless_cancelled()
+            self._switch(self._still(pods), lead_factor=attempt)
+        raise NotReadyError(
+            f"The munge key of namespace {self.namespace} is not the same in all pods after {ATTEMPTS} attempts: "
+            f"{_names(pods)} still use the former one, and Slurm refuses them. Run again at once."
+        )
+
+    def _require_mount(self, pods: Sequence[Pod], secret: str) -> None:
+        """Refuse another Secret than the one that the pods mount: they would never get it.
+
+        Raises:
+            NotReadyError: the pods mount another Secret.
+        """
+        for pod in pods:
+            mounted = pod.secrets()
+            if secret not in mounted:
+                raise NotReadyError(
+                    f"The pods of namespace {self.namespace} do not read the Secret {secret}, so it cannot bring "
+                    "another munge key while they run. Copy the present key into it, run again, and change its key "
+                    "after that."
+                )
+
+    def ssh_host(self, secret: str, key: str) -> None:
+        """Have every sshd read the host key of a Secret. Open sessions stay.
+
+        Raises:
+            NotReadyError: login pods did not get the key in time, or have no sshd.
+        """
+        sshd = Sshd(self.kube, self.namespace, self.selector)
+        if not (running := sshd.running()):
+            return
+        file = _File("sshd", layout.SSH_HOST_KEY, self._sum(secret, key))
+        self._await_mounted(file, running, "the new host key")
+        sshd.activate({}, {})
+
+    def _sum(self, secret: str, key: str) -> str:
+        found = self.kube.get(secret_path(self.namespace, secret)) or {}
+        data = (found.get("data") or {}).get(key)
+        if data is None:
+            raise NotReadyError(
+                f"Secret {self.namespace}/{secret} has no key {key}, so no pod can get it. Create it and run again."
+            )
+        return hashlib.sha256(base64.b64decode(data)).hexdigest()
+
+    def _await_mounted(self, file: _File, pods: Sequence[Pod], what: str) -> None:
+        """Wait until the kubelets have brought the file."""
+        self._await(file, pods, what, SYNC_SECONDS, self._ask_kubelets)
+
+    def _await(
+        self, file: _File, pods: Sequence[Pod], what: str, seconds: float, act: Callable[[Sequence[Pod]], float]
+    ) -> None:
+        """Act until all of these pods that stay have the file. `act` returns the seconds until it is due again."""
+        waiting, due = [*pods], float("-inf")
+        for left in until(self.clock.now() + seconds, self.clock):
+            waiting = self._without(file, self._still(waiting))
+            if not waiting:
+                return
+            if self.clock.now() >= due:
+                self.report(f"waits for {what} in {_names(waiting)}, {left:.0f} s left")
+                due = act(waiting) + self.clock.now()
+        raise NotReadyError(
+            f"{what} is not in {_names(waiting)} of namespace {self.namespace} after {seconds:.0f} s. Check the "
+            "kubelets of their machines, or delete the pods of a machine that is gone. Run again to continue."
+        )
+
+    def _ask_kubelets(self, pods: Sequence[Pod]) -> float:
+        self._in_all(pods, lambda pod: ask_kubelet(self.kube, pod))
+        return _AGAIN_SECONDS
+
+    def _switch(self, pods: Sequence[Pod], *, lead_factor: int) -> None:
+        """Change munged in these pods at one moment, and wait until it is over. A failure before changes nothing.
+
+        Raises:
+            NotReadyError: munged does not start with the new key in a pod, or a clock differs.
+        """
+        if not pods:
+            return
+        self.report(f"starts munged with the new key in {_names(pods)}")
+        began = self.clock.wall()
+        ready = self._in_all(pods, lambda pod: self._run(pod, MUNGED, ["/bin/sh", "-c", PREPARE]).strip() == "ready")
+        if unready := [pod for pod, is_ready in zip(pods, ready, strict=True) if not is_ready]:
+            raise NotReadyError(
+                f"munged does not start with the new key in {_names(unready)} of namespace {self.namespace}, so no pod "
+                "changes to it. A munge key has 32 to 1024 bytes. Look at the log of the container munged, and run "
+                "again."
+            )
+        offset = self._offset(pods)
+        ahead = lead_factor * (2 + self.clock.wall() - began)
+        schedule = Schedule(int((self.clock.wall() + offset + ahead) * 1000))
+        until_start = self.clock.now() + ahead
+        armed = self._in_all(pods, lambda pod: self._arm(pod, schedule))
+        if not all(armed) or self.clock.now() > until_start:
+            self._in_all(pods, lambda pod: self._run(pod, MUNGED, ["/bin/sh", "-c", DISARM]))
+            self.report("not all pods were ready in time: nothing has changed, and it is tried again")
+            return
+        for pod in pods:
+            if pod.component == "controller":
+                self._run(pod, "slurmctld", ["/bin/sh", "-c", _IN_BACKGROUND, PAUSE, *map(str, schedule.pause)])
+        self.report(f"all {len(pods)} pods change to the new munge key in {until_start - self.clock.now():.0f} s")
+        for _ in until(until_start + _OVER_SECONDS, self.clock, first=1.0):
+            pass
+
+    def _offset(self, pods: Sequence[Pod]) -> float:
+        """Return by how many seconds the clocks of the machines are ahead of this one's.
+
+        Raises:
+            NotReadyError: they differ from each other by more than the schedule bears.
+        """
+        looks = self._in_all(pods, self._clock)
+        middle = statistics.median(offset for offset, _ in looks)
+        far = [
+            pod
+            for pod, (offset, error) in zip(pods, looks, strict=True)
+            if abs(offset - middle) > CLOCK_SECONDS + error
+        ]
+        if far:
+            raise NotReadyError(
+                f"The clocks of the machines of {_names(far)} differ from the others' by more than {CLOCK_SECONDS} s, "
+                "so no pod changes to the new munge key. Give them a time server, and run again."
+            )
+        return middle
+
+    def _clock(self, pod: Pod) -> tuple[float, float]:
+        """Return by how many seconds a pod's clock is ahead of this one's, and the largest error of that."""
+        asked = self.clock.wall()
+        text = self._run(pod, MUNGED, ["date", "+%s%3N"]).strip()
+        answered = self.clock.wall()
+        offset = int(text) / 1000 - (asked + answered) / 2 if text.isdecimal() else 0.0
+        return offset, (answered - asked) / 2 if text.isdecimal() else math.inf
+
+    def _arm(self, pod: Pod, schedule: Schedule) -> bool:
+        times = schedule.listeners if pod.component in _LISTENERS else schedule.senders
+        return self._run(pod, MUNGED, ["/bin/sh", "-c", ARM, SWITCH, *map(str, times)]).strip() == "armed"
+
+    def _still(self, pods: Sequence[Pod]) -> list[Pod]:
+        """Return the pods that are still there. A new pod starts with the new key."""
+        uids = {pod.uid for pod in pods}
+        found = find_pods(self.kube, self.namespace, {**self.selector})
+        return [pod for pod in found if pod.uid in uids and not pod.going and not pod.ended]
+
+    def _without(self, file: _File, pods: Sequence[Pod]) -> list[Pod]:
+        found = self._in_all(pods, lambda pod: file.holds_in(self.kube, pod))
+        return [pod for pod, holds in zip(pods, found, strict=True) if not holds]
+
+    def _run(self, pod: Pod, container: str, command: Sequence[str]) -> str:
+        """Return the output of a command; empty where the pod goes: the next look shows it."""
+        try:
+            return self.kube.transport(self.namespace, pod.name, container).run(command, timeout_seconds=20).stdout
+        except TransportError:
+            return ""
+
+    def _in_all(self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> list[T]:
+        """Return the answers of all pods, asked at the same time."""
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as threads:
+            return [*threads.map(call, pods)]
+
+
+def _names(pods: Sequence[Pod]) -> str:
+    more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
+    return f"{len(pods)} pods ({', '.join(pod.name for pod in pods[:_SHOWN])}{more})"

@@ -1,0 +1,95 @@
+"""Every wait of an operation ends, and shows until when."""
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import soperator_pulumi
+from soperator_pulumi.operations.progress import saying, until
+from tests.fakes.clock import FakeClock
+
+PACKAGE = Path(soperator_pulumi.__file__).parent
+ENDS_BY_ITSELF = {
+    "DrainRun.free": "test_whatever_jobs_do_there_is_an_end",
+    "JobFollower.end": "test_a_pod_that_starts_for_ever_is_given_up_whatever_reasons_it_has_for_that",
+}
+"""Waits whose end changes with what they see, each with the test of that."""
+
+
+def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield all functions below a node by their qualified names."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.FunctionDef):
+            yield f"{prefix}{each.name}", each
+        yield from functions(each, f"{prefix}{each.name}." if isinstance(each, ast.ClassDef) else prefix)
+
+
+def waiting() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for folder in ("lifecycle", "operations"):
+        for file in sorted((PACKAGE / folder).rglob("*.py")):
+            yield from functions(ast.parse(file.read_text()))
+
+
+def loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.Call]]:
+    """Yield the loops over `until` in a function."""
+    for each in ast.walk(function):
+        if isinstance(each, ast.For) and isinstance(each.iter, ast.Call) and called(each.iter) == "until":
+            yield each, each.iter
+
+
+def called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def shows(loop: ast.For, call: ast.Call) -> bool:
+    """Return True where the time left is shown by `until`, or in a text of the loop."""
+    texts = (each.value for each in ast.walk(loop) if isinstance(each, ast.FormattedValue))
+    names = (getattr(each, "id", "") for text in texts for each in ast.walk(text))
+    return any(each.arg == "say" for each in call.keywords) or ast.unparse(loop.target) in names
+
+
+def test_every_wait_has_an_end() -> None:
+    found = [(name, ast.unparse(call.args[0])) for name, each in waiting() for _, call in loops(each)]
+    assert len(found) > 20
+    assert not [each for each in found if "inf" in each[1]]
+
+
+def test_every_wait_shows_until_when_it_lasts() -> None:
+    silent = [name for name, each in waiting() for loop, call in loops(each) if not shows(loop, call)]
+    assert silent == []
+
+
+def test_no_other_function_waits_but_those_whose_end_is_tested() -> None:
+    sleeps = {
+        name
+        for name, each in waiting()
+        for call in ast.walk(each)
+        if isinstance(call, ast.Call) and called(call) == "sleep"
+    }
+    # Programs of probes, which run in pods of limited life; the waits themselves.
+    others = {"is_open", "main", "until", "Clock.sleep", "MachineClock.sleep"}
+    assert sleeps - others == ENDS_BY_ITSELF.keys()
+
+
+@pytest.mark.parametrize("test", ENDS_BY_ITSELF.values())
+def test_a_test_shows_that_such_a_wait_ends(test: str) -> None:
+    tests = Path(__file__).parents[1]
+    assert any(f"def {test}(" in file.read_text() for file in tests.rglob("test_*.py"))
+
+
+def test_a_wait_says_the_time_left_every_ten_seconds() -> None:
+    clock, said = FakeClock(), list[str]()
+    looks = [*until(25, clock, say=saying(said.append, "waits for slurmctld"))]
+    assert (looks[0], looks[-1], clock.time) == (25, 0, 25)
+    assert said == ["waits for slurmctld, 15 s left", "waits for slurmctld, 5 s left"]
+
+
+def test_a_short_wait_says_nothing() -> None:
+    clock, said = FakeClock(), list[str]()
+    for _ in until(25, clock, say=partial(said.append)):
+        if clock.time > 8:
+            break
+    assert said == []

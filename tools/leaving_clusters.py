@@ -1,0 +1,41 @@
+"""Nodes and jobs of clusters that a deployment deletes: in a preview Pulumi asks no provider about a deletion."""
+
+from dataclasses import replace
+
+from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG
+from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
+from soperator_pulumi.lifecycle.resource import acts_as
+from tools.chosen_cluster import ChosenCluster
+from tools.console import say
+from tools.engine import Deployer, ResourceState, StackChanges, StepOp
+from tools.engine.protocol import HIDDEN
+
+
+def with_their_jobs(found: StackChanges, deployer: Deployer, chosen: ChosenCluster) -> StackChanges:
+    """Return a preview with the nodes and jobs of the clusters that it deletes among its messages, and print them.
+
+    Args:
+        found: The preview.
+        deployer: Deployer of the stack, whose state names the clusters.
+        chosen: Kubernetes to ask where a cluster has recorded no access, or a secret one. Another cluster's namespace
+            is known by its UID, and not looked at.
+    """
+    deleted = {each.urn for each in found.of(StepOp.DELETE) if acts_as(each.type, "DrainGate")}
+    gates = [each for each in deployer.state() if each.urn in deleted] if deleted else []
+    lines = [line for gate in gates if _of_a_cluster(gate) for line in _lines(gate, chosen)]
+    for line in lines:
+        say(line)
+    return replace(found, messages=(*found.messages, *lines))
+
+
+def _of_a_cluster(gate: ResourceState) -> bool:
+    """Return True for the gate of a whole cluster. The removal of a node set shows its jobs itself."""
+    return not gate.outputs.get("node_set")
+
+
+def _lines(gate: ResourceState, chosen: ChosenCluster) -> list[str]:
+    recorded = dict(gate.outputs)
+    if recorded.get(KUBECONFIG) in {None, HIDDEN}:
+        context = None if recorded.get(KUBECONFIG) else recorded.get(CONTEXT)
+        recorded |= {KUBECONFIG: str(chosen.kubeconfig), CONTEXT: context or chosen.context}
+    return DrainGateProvider().preview_delete(recorded)
