@@ -26,7 +26,7 @@ from soperator_pulumi.operations.configuration.activations import Sshd
 from soperator_pulumi.operations.configuration.transaction import SYNC_SECONDS, ask_kubelet
 from soperator_pulumi.operations.kube import Kube, secret_path
 from soperator_pulumi.operations.pods import Pod, find_pods
-from soperator_pulumi.operations.progress import Clock, Report, unless_cancelled, until
+from soperator_pulumi.operations.progress import Clock, Report, saying, unless_cancelled, until
 from soperator_pulumi.render import layout
 
 T = TypeVar("T")
@@ -307,7 +307,8 @@ class KeyRotation:
             if pod.component == "controller":
                 self._run(pod, "slurmctld", ["/bin/sh", "-c", _IN_BACKGROUND, PAUSE, *map(str, schedule.pause)])
         self.report(f"all {len(pods)} pods change to the new munge key in {until_start - self.clock.now():.0f} s")
-        for _ in until(until_start + _OVER_SECONDS, self.clock, first=1.0):
+        say = saying(self.report, "all pods change to the new munge key")
+        for _ in until(until_start + _OVER_SECONDS, self.clock, first=1.0, say=say):
             pass
 
     def _offset(self, pods: Sequence[Pod]) -> float:
