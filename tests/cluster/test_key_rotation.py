@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.slurm import Slurm
 from tests.cluster.workers import in_service, pods
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -34,12 +35,14 @@ def munge_keys(slurm: Slurm) -> dict[str, str]:
 
 
 def identities(slurm: Slurm) -> dict[str, Any]:
-    """Return what changes when a worker's pod or its slurmd is replaced."""
-    return {name: (pod.metadata.uid, slurm.daemon(name)) for name, pod in pods(slurm).items()}
+    """Return what changes when a worker's pod or its slurmd is replaced; of running ones alone."""
+    slurmds = {name: pod.status.container_statuses[0] for name, pod in pods(slurm).items()}
+    return {name: each.container_id for name, each in slurmds.items() if each.ready and each.state.running}
 
 
 def test_jobs_start_run_and_end_while_all_daemons_take_other_keys(workers: Slurm, tmp_path: Path) -> None:
     slurm = workers
+    wait_until(lambda: len(identities(slurm)) == 3, "the workers of an earlier test are back")
     keys, before = munge_keys(slurm), identities(slurm)
     with slurm.ssh_session(STREAM) as session:
         assert session.stdout is not None
