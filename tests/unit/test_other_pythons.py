@@ -30,10 +30,8 @@ def python(request: pytest.FixtureRequest) -> OtherPython:
 
 
 def test_the_tests_of_make_check_pass(python: OtherPython) -> None:
-    done = python.run(*QUICK_TESTS, timeout_seconds=TIMEOUT_SECONDS)
-    assert done.returncode == 0, done.stdout[-20_000:]
+    assert python.run(*QUICK_TESTS, timeout_seconds=TIMEOUT_SECONDS) == 0
 
 
 def test_the_wheel_serves_a_program_in_an_environment_of_its_own(python: OtherPython) -> None:
-    done = python.run("sh", "-c", USE_THE_WHEEL, timeout_seconds=TIMEOUT_SECONDS)
-    assert done.returncode == 0, done.stdout[-20_000:]
+    assert python.run("sh", "-c", USE_THE_WHEEL, timeout_seconds=TIMEOUT_SECONDS) == 0

@@ -59,8 +59,12 @@ def passed_through(*options: str) -> FileSystem:
 
 def numbers_names() -> bool:
     """Return True where fuse2fs gives each name of a file a number of its own, as that of Debian 13 does."""
-    done = subprocess.run(["fuse2fs", "-V"], env=_environment(), capture_output=True, text=True, check=False)
-    return "fuse2fs 1.47.2 " in done.stdout + done.stderr
+    return "fuse2fs 1.47.2 " in _about("fuse2fs", "-V")
+
+
+def takes_direct_io() -> bool:
+    """Return True where bindfs takes `direct_io`: FUSE 3 has no such option."""
+    return "linked version 2." in _about("bindfs", "--fuse-version")
 
 
 @contextmanager
@@ -102,6 +106,12 @@ def _run(command: str) -> str:
             "SYS_ADMIN, free loop devices (/dev/loop*) and /dev/fuse."
         )
     return done.stdout
+
+
+def _about(*command: str) -> str:
+    """Return what a program of the packages prints about itself."""
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False, timeout=_SECONDS)
+    return done.stdout + done.stderr
 
 
 @cache

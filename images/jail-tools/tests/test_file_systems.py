@@ -1,5 +1,6 @@
 """The probe on real file systems: each gives the table of its own shortcomings."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,10 @@ def test_a_file_system_has_exactly_its_own_findings_and_is_left_as_it_was(name: 
     system, expected = CASES[name]
     if system is file_systems.FUSE_EXT4 and file_systems.numbers_names():
         expected = {**expected, "hard_links": REFUSED}
+    if name == "direct_io" and not file_systems.takes_direct_io():
+        pytest.skip(
+            "bindfs of this machine stands on FUSE 3, which takes no direct_io. Run this test on Debian 12 or 13."
+        )
 
     with mounted(system, folder) as claim:
         before = sorted(names(claim))
@@ -87,7 +92,7 @@ def test_words_of_the_volume_stand_in_the_findings(folder: Path) -> None:
     with mounted(system, folder) as claim:
         lines = probe(claim).lines({})
 
-    assert lines[0].startswith("fuse: ")
+    assert re.match(r"fuse(\.bindfs)?: ", lines[0])
     (owners,) = (line for line in lines if "owners" in line)
     assert "a file made by root belongs to 65534:" in owners
     assert "no_root_squash" in owners
