@@ -15,7 +15,7 @@ from tools.images.recipe import SUITE
 from tools.images.runner import CONFINED
 from tools.kube.debs import tool
 
-_TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 600
 
 
 def bootstrap_release(suite: str, target: Path, packages: Iterable[str]) -> None:
