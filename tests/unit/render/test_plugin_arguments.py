@@ -1,6 +1,7 @@
 """The plugin's own parser takes what we render for it."""
 
 import ctypes
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.submount import MAX_PATHS, MAX_SUBMOUNTS, SubmountRole
 from soperator_pulumi.spec.types.absolute_path import SPOOL, jail_path_problem
 from tests.strategies import a_spec, cluster_specs
+from tests.unit.spank_plugin.compiler import toolchain
 
 SOURCES = Path(__file__).parents[3] / "spank-plugin"
 _ENOUGH = 1 << 20  # for the plugin's structures, whose layout is its own
@@ -26,7 +28,9 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
     """Return True where `config_parse` takes arguments."""
     library = tmp_path_factory.mktemp("plugin") / "config.so"
     sources = [SOURCES / name for name in ("config.c", "failure.c")]
-    subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, *sources], check=True)
+    tools = toolchain()
+    command = [*tools.compiler, "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, *sources]
+    subprocess.run(command, env={**os.environ, **tools.environment}, check=True)
     parse = ctypes.CDLL(str(library)).config_parse
 
     def call(arguments: list[str]) -> bool:

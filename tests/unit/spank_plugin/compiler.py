@@ -18,18 +18,25 @@ _HEADERS = ("libslurm-dev",)
 
 @dataclass(frozen=True)
 class Toolchain:
-    """Variables of `make`.
+    """A compiler, and `make` with variables for it.
 
     Attributes:
         make: Path of make.
-        variables: Its arguments: `CC=...`, `SLURM_CFLAGS=...`.
-        environment: To be added to the environment that it is run in.
+        compiler: Words that start the compiler.
+        slurm: `SLURM_CFLAGS=...`.
+        environment: To be added to the environment that these are run in.
 
     """
 
     make: Path
-    variables: tuple[str, ...]
+    compiler: tuple[str, ...]
+    slurm: str
     environment: Mapping[str, str]
+
+    @property
+    def variables(self) -> tuple[str, str]:
+        """Arguments of make."""
+        return f"CC={' '.join(self.compiler)}", self.slurm
 
 
 def toolchain(*, own: bool = False) -> Toolchain:
@@ -48,15 +55,10 @@ def toolchain(*, own: bool = False) -> Toolchain:
                 (root / name).symlink_to(f"usr/{name}")
         environment = Unpacked(root).environment
         # Only the compiler's own programs need the unpacked libraries, and what it builds must not see them.
-        compiler = (
-            f"env LD_LIBRARY_PATH={environment['LD_LIBRARY_PATH']} {Unpacked(root).program('gcc')} --sysroot={root}"
-        )
-        return Toolchain(
-            Unpacked(root).program("make"),
-            (f"CC={compiler}", _slurm()),
-            {"PATH": environment["PATH"]},
-        )
-    return Toolchain(Path(make), (f"CC={gcc}", _slurm()), {})
+        libraries = f"LD_LIBRARY_PATH={environment['LD_LIBRARY_PATH']}"
+        compiler = ("env", libraries, str(Unpacked(root).program("gcc")), f"--sysroot={root}")
+        return Toolchain(Unpacked(root).program("make"), compiler, _slurm(), {"PATH": environment["PATH"]})
+    return Toolchain(Path(make), (gcc,), _slurm(), {})
 
 
 def _slurm() -> str:
