@@ -34,7 +34,8 @@ munge proves. munged listens on a socket inside each pod. Egress is closed but f
 NetworkPolicies do not filter a machine's own traffic to its pods (probes, `kubectl exec` and `port-forward`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import pulumi
 from pulumi_kubernetes.core.v1 import Service, ServiceSpecArgs
@@ -66,6 +67,19 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.metrics import calls_kubernetes
 from soperator_pulumi.spec.network import Destination, NetworkSpec
 from soperator_pulumi.spec.types.addresses import Ports
+
+
+class Rules(NamedTuple):
+    """Connections of a component's pods. All others are closed.
+
+    Attributes:
+        ingress: To the pods.
+        egress: From the pods; None leaves all open.
+
+    """
+
+    ingress: list[NetworkPolicyIngressRuleArgs]
+    egress: pulumi.Input[Sequence[NetworkPolicyEgressRuleArgs]] | None
 
 
 def create_nodes_service(name: str, scope: Scope) -> Service:
@@ -100,90 +114,68 @@ def create_network_policies(
     metrics = [_pods(scope, METRICS)] if spec.metrics else []
     first, last = layout.SRUN_PORTS
     srun = NetworkPolicyPortArgs(protocol="TCP", port=first, end_port=last)
-
-    def ingress(component: str | None, *rules: NetworkPolicyIngressRuleArgs) -> NetworkPolicySpecArgs:
-        selector = LabelSelectorArgs(match_labels=scope.selector(component))
-        return NetworkPolicySpecArgs(pod_selector=selector, policy_types=["Ingress"], ingress=[*rules])
-
-    def egress_of(component: str, *rules: NetworkPolicyEgressRuleArgs) -> NetworkPolicySpecArgs:
-        selector = LabelSelectorArgs(match_labels=scope.selector(component))
-        return NetworkPolicySpecArgs(pod_selector=selector, policy_types=["Egress"], egress=[*rules])
-
-    to_srun = _from(ours, srun)
-    sources = [_addresses(source) for source in spec.login.allowed_sources]
-    to_sshd = [_from(sources, _tcp(layout.SSH_PORT))] if sources else []  # a rule without sources admits everybody
-    to_slurmd = _from([controller], _tcp(layout.SLURMD_PORT))
     streams = spec.jail.source is not None and spec.jail.source.tarball is not None
-    anywhere = [NetworkPolicyEgressRuleArgs()] if streams else []
     names = NetworkPolicyEgressRuleArgs(ports=[kind(port) for kind in (_tcp, _udp) for port in egress.DNS_PORTS])
     among_ours = NetworkPolicyEgressRuleArgs(to=[*ours, *slurmdbd])
+    to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
     opened = _opened(spec.network, api_servers)
-    policies = {
-        "default-deny-ingress": ingress(None),
-        "controller-ingress": ingress(
-            "controller", _from([*ours, *slurmdbd, *rest, *metrics, *checks], _tcp(layout.SLURMCTLD_PORT))
+    rules = {
+        "controller": Rules(
+            [_from([*ours, *slurmdbd, *rest, *metrics, *checks], _tcp(layout.SLURMCTLD_PORT))], [among_ours, names]
         ),
-        "controller-egress": egress_of("controller", among_ours, names),
-        "worker-ingress": ingress("worker", to_slurmd, to_srun, _from([logins, workers])),
-        "worker-egress": egress_of("worker", among_ours, names, *opened),
-        "login-ingress": ingress("login", to_srun, *to_sshd),
-        "login-egress": egress_of("login", among_ours, names, *opened),
-        "admin-egress": egress_of(ADMIN, names, *opened),
+        "worker": Rules(
+            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([logins, workers])],
+            [among_ours, names, *opened],
+        ),
+        "login": Rules(
+            [_from(ours, srun), *_open_to(map(_addresses, spec.login.allowed_sources), layout.SSH_PORT)],
+            [among_ours, names, *opened],
+        ),
+        ADMIN: Rules([], [names, *opened]),
         # There for any source: a policy that a change removes would be in force until after the Job.
-        "jail-populate-egress": egress_of(POPULATE, *anywhere),
-        "jail-switch-egress": egress_of(SWITCH),
+        POPULATE: Rules([], [NetworkPolicyEgressRuleArgs()] if streams else []),
+        SWITCH: Rules([], []),
     }
     if spec.health.long_checks:
-        to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
-        policies["health-checks-egress"] = egress_of(HEALTH_CHECKS, to_slurmctld, names)
+        rules[HEALTH_CHECKS] = Rules([], [to_slurmctld, names])
     if spec.rest is not None:
-        allowed = [
-            *(_addresses(source) for source in spec.rest.allowed_sources),
-            *(_namespace(namespace) for namespace in spec.rest.allowed_namespaces),
-        ]
-        to_daemons = [
-            NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)]),
-            *(NetworkPolicyEgressRuleArgs(to=[each], ports=[_tcp(layout.SLURMDBD_PORT)]) for each in slurmdbd),
-        ]
-        policies |= {
-            # a rule without sources admits everybody
-            "rest-ingress": ingress(REST, *([_from(allowed, _tcp(layout.REST_PORT))] if allowed else [])),
-            "rest-egress": egress_of(REST, *to_daemons, names),
-        }
+        clients = [*map(_addresses, spec.rest.allowed_sources), *map(_namespace, spec.rest.allowed_namespaces)]
+        to_slurmdbd = [NetworkPolicyEgressRuleArgs(to=slurmdbd, ports=[_tcp(layout.SLURMDBD_PORT)])] if slurmdbd else []
+        rules[REST] = Rules(_open_to(clients, layout.REST_PORT), [to_slurmctld, *to_slurmdbd, names])
     if spec.metrics is not None:
-        readers = [_namespace(namespace) for namespace in spec.metrics.allowed_namespaces]
-        to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
-        policies |= {
-            "metrics-ingress": ingress(METRICS, *([_from(readers, _tcp(layout.METRICS_PORT))] if readers else [])),
-            "metrics-egress": NetworkPolicySpecArgs(
-                pod_selector=LabelSelectorArgs(match_labels=scope.selector(METRICS)),
-                policy_types=["Egress"],
-                egress=_with_kubernetes([to_slurmctld, names], api_servers)
-                if calls_kubernetes(spec.metrics)
-                else [to_slurmctld, names],
-            ),
-        }
+        readers = map(_namespace, spec.metrics.allowed_namespaces)
+        calls = calls_kubernetes(spec.metrics)
+        rules[METRICS] = Rules(
+            _open_to(readers, layout.METRICS_PORT),
+            _with_kubernetes([to_slurmctld, names], api_servers) if calls else [to_slurmctld, names],
+        )
     if spec.accounting is not None:
         database = _to_database(scope, spec.accounting)
-        to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
-        policies |= {
-            "accounting-ingress": ingress(ACCOUNTING, _from([*ours, *rest], _tcp(layout.SLURMDBD_PORT))),
-            "accounting-egress": egress_of(ACCOUNTING, to_slurmctld, database, names),
-        }
+        rules[ACCOUNTING] = Rules([_from([*ours, *rest], _tcp(layout.SLURMDBD_PORT))], [to_slurmctld, database, names])
         if spec.accounting.own is not None:
-            dumps = [_pods(scope, layout.DUMP_COMPONENT)]
-            policies |= {
-                "database-ingress": ingress(DATABASE, _from([*slurmdbd, *dumps], _tcp(layout.DATABASE_PORT))),
-                "database-egress": egress_of(DATABASE),
-                # There without dumps as well: a Job may outlive them.
-                "accounting-dump-egress": egress_of(layout.DUMP_COMPONENT, database, names),
-            }
+            dumps = _pods(scope, layout.DUMP_COMPONENT)
+            rules[DATABASE] = Rules([_from([*slurmdbd, dumps], _tcp(layout.DATABASE_PORT))], [])
+            # There without dumps as well: a Job may outlive them.
+            rules[layout.DUMP_COMPONENT] = Rules([], [database, names])
+    policies = {"default-deny-ingress": _policy(scope, None, Rules([], None))} | {
+        component: _policy(scope, component, each) for component, each in rules.items()
+    }
     return {
         policy: NetworkPolicy(
             f"{name}-network-{policy}", metadata=scope.metadata(policy), spec=spec_of_policy, opts=scope.options()
         )
         for policy, spec_of_policy in policies.items()
     }
+
+
+def _policy(scope: Scope, component: str | None, rules: Rules) -> NetworkPolicySpecArgs:
+    """Return the policy of a component's pods, or of all pods of the cluster."""
+    return NetworkPolicySpecArgs(
+        pod_selector=LabelSelectorArgs(match_labels=scope.selector(component)),
+        policy_types=["Ingress"] if rules.egress is None else ["Ingress", "Egress"],
+        ingress=[*rules.ingress],
+        egress=rules.egress,
+    )
 
 
 def _to_database(scope: Scope, accounting: AccountingSpec) -> NetworkPolicyEgressRuleArgs:
@@ -248,6 +240,12 @@ def _namespace(name: str) -> NetworkPolicyPeerArgs:
 
 def _from(peers: Sequence[NetworkPolicyPeerArgs], *ports: NetworkPolicyPortArgs) -> NetworkPolicyIngressRuleArgs:
     return NetworkPolicyIngressRuleArgs(from_=[*peers], ports=[*ports] or None)
+
+
+def _open_to(peers: Iterable[NetworkPolicyPeerArgs], port: int) -> list[NetworkPolicyIngressRuleArgs]:
+    """Return the rule that admits these peers; none without peers, as a rule without sources admits everybody."""
+    found = [*peers]
+    return [_from(found, _tcp(port))] if found else []
 
 
 def _tcp(port: int) -> NetworkPolicyPortArgs:

@@ -119,7 +119,7 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
     if not (resource.is_kubernetes and resource.kind == "NetworkPolicy"):
         return
     selected = look(resource.props, "spec", "podSelector", "matchLabels", COMPONENT_LABEL)
-    if selected == _POPULATE and resource.is_made_by(CLUSTER_PART, suffix=f"-network-{_POPULATE}-egress"):
+    if selected == _POPULATE and resource.is_made_by(CLUSTER_PART, suffix=f"-network-{_POPULATE}"):
         return
     path = ("spec", "egress")
     rules = look(resource.props, *path)

@@ -166,8 +166,8 @@ def test_the_manifests_are_the_same_whatever_process_acts(files: dict[str, str],
 def test_addresses_of_the_api_that_the_stack_gives_are_closed(files: dict[str, str]) -> None:
     given = manifests_of(deployed(network={"api_servers": ["10.0.0.1/32"]})).files("prod")
 
-    assert "10.0.0.1/32" in str(body(given, "NetworkPolicy", "worker-egress"))
-    assert "10.0.0.1/32" not in str(body(files, "NetworkPolicy", "worker-egress"))
+    assert "10.0.0.1/32" in str(body(given, "NetworkPolicy", "worker"))
+    assert "10.0.0.1/32" not in str(body(files, "NetworkPolicy", "worker"))
     assert "addresses of the Kubernetes API are not closed" not in given["README.md"]
 
 

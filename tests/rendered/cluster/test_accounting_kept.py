@@ -98,10 +98,10 @@ def test_no_object_of_a_database_by_the_operator_has_a_name_of_the_clusters_own(
 
 def test_dumps_reach_the_database_and_nothing_reaches_them(deployment: Deployment) -> None:
     labels = {"app.kubernetes.io/component": "accounting-dump"}
-    ingress = deployment.one("hpc-network-database-ingress", "NetworkPolicy").inputs["spec"]["ingress"]
+    ingress = deployment.one("hpc-network-database", "NetworkPolicy").inputs["spec"]["ingress"]
     sources = [peer["podSelector"]["matchLabels"] for rule in ingress for peer in rule["from"]]
     assert any(labels.items() <= source.items() for source in sources)
-    spec = deployment.one("hpc-network-accounting-dump-egress", "NetworkPolicy").inputs["spec"]
+    spec = deployment.one("hpc-network-accounting-dump", "NetworkPolicy").inputs["spec"]
     assert labels.items() <= spec["podSelector"]["matchLabels"].items()
     (database, _names) = spec["egress"]
     assert [port["port"] for port in database["ports"]] == [3306]

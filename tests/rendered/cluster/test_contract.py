@@ -35,16 +35,13 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-munge-key                       random:index/randomPassword:RandomPassword
   hpc-munge-key-secret                kubernetes:core/v1:Secret
   hpc-namespace                       kubernetes:core/v1:Namespace protect retain
-  hpc-network-admin-egress            kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-controller-egress       kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-controller-ingress      kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-admin                   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-controller              kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-default-deny-ingress    kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-populate-egress    kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-jail-switch-egress      kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-login-egress            kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-login-ingress           kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-worker-egress           kubernetes:networking.k8s.io/v1:NetworkPolicy
-  hpc-network-worker-ingress          kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-populate           kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-jail-switch             kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-login                   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                           kubernetes:core/v1:Service
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
   hpc-removed-node-sets               pulumi-python:dynamic/soperator:RemovedNodeSets
@@ -88,16 +85,13 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "ConfigMap/health",
         "ConfigMap/ssh-keys",
         "ConfigMap/sshd-config",
-        "NetworkPolicy/admin-egress",
-        "NetworkPolicy/controller-egress",
-        "NetworkPolicy/controller-ingress",
+        "NetworkPolicy/admin",
+        "NetworkPolicy/controller",
         "NetworkPolicy/default-deny-ingress",
-        "NetworkPolicy/jail-populate-egress",
-        "NetworkPolicy/jail-switch-egress",
-        "NetworkPolicy/login-egress",
-        "NetworkPolicy/login-ingress",
-        "NetworkPolicy/worker-egress",
-        "NetworkPolicy/worker-ingress",
+        "NetworkPolicy/jail-populate",
+        "NetworkPolicy/jail-switch",
+        "NetworkPolicy/login",
+        "NetworkPolicy/worker",
         "PodDisruptionBudget/controller",
         "PodDisruptionBudget/cpu",
     }

@@ -87,11 +87,11 @@ def test_the_settings_have_limits_of_each_node_set(deployment: Deployment) -> No
 
 
 def test_runs_reach_slurmctld_alone(deployment: Deployment) -> None:
-    egress = deployment.one("hpc-network-health-checks-egress")
+    egress = deployment.one("hpc-network-health-checks")
     rules = egress.inputs["spec"]["egress"]
     assert rules[0]["ports"] == [{"protocol": "TCP", "port": 6817}]
     assert {port["port"] for port in rules[1]["ports"]} == set(egress_ports.DNS_PORTS)
-    controller = deployment.one("hpc-network-controller-ingress", "NetworkPolicy").inputs["spec"]["ingress"][0]["from"]
+    controller = deployment.one("hpc-network-controller", "NetworkPolicy").inputs["spec"]["ingress"][0]["from"]
     assert "health-checks" in [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in controller]
 
 

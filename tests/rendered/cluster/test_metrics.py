@@ -15,7 +15,7 @@ def with_metrics(**changes: Any) -> Deployment:
 
 
 def ingress(deployment: Deployment, component: str) -> list[dict[str, Any]]:
-    rules = deployment.one(f"hpc-network-{component}-ingress").inputs["spec"].get("ingress")
+    rules = deployment.one(f"hpc-network-{component}").inputs["spec"].get("ingress")
     return [*(rules or [])]
 
 
@@ -80,7 +80,7 @@ def test_without_events_the_pod_has_no_account_and_no_way_to_kubernetes() -> Non
 
     assert not [each for each in deployment.resources() if each.type.startswith("kubernetes:rbac")]
     assert pod_of(deployment, "hpc-metrics").get("serviceAccountName") is None
-    assert "ipBlock" not in str(deployment.one("hpc-network-metrics-egress").inputs)
+    assert "ipBlock" not in str(deployment.one("hpc-network-metrics").inputs)
 
 
 def test_events_come_with_the_right_to_create_them_in_the_namespace_and_no_other() -> None:
@@ -128,7 +128,7 @@ def test_the_token_is_in_the_exporter_s_container_alone() -> None:
 
 
 def test_events_open_the_addresses_of_kubernetes_to_the_exporter() -> None:
-    rules = with_metrics(events=True).one("hpc-network-metrics-egress").inputs["spec"]["egress"]
+    rules = with_metrics(events=True).one("hpc-network-metrics").inputs["spec"]["egress"]
 
     assert [peer["ipBlock"]["cidr"] for peer in rules[-1]["to"]] == API_SERVERS
     assert all(rule.get("to") or rule.get("ports") for rule in rules)
