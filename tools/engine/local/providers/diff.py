@@ -21,6 +21,8 @@ _READ_ONLY = (
 _QUANTITIES = {"requests", "limits", "capacity", "hard", "overhead"}
 """Names of maps whose values are quantities."""
 _QUANTITY = {"sizeLimit", "divisor"}
+_MAPS = {"annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "parameters", *_QUANTITIES}
+"""Names of maps that mean the same if they are empty as if they are missing."""
 _SUFFIXES = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(10**3),
     "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
@@ -36,14 +38,18 @@ def normal(obj: Mapping[str, object]) -> dict[str, object]:
     Empty values are left out, quantities are numbers, a Secret's `stringData` is in its `data`.
     """
     result = {key: value for key, value in obj.items() if key != "status"}
-    if result.get("kind") == "Secret" and isinstance(texts := result.pop("stringData", None), Mapping):
+    if result.get("kind") == "Secret" and isinstance(texts := result.get("stringData"), Mapping):
+        del result["stringData"]
         encoded = {k: _encode(v) for k, v in texts.items()}
         data = result.get("data")
         result["data"] = {**(data if isinstance(data, Mapping) else {}), **encoded}
     if isinstance(metadata := result.get("metadata"), Mapping):
         result["metadata"] = {k: v for k, v in metadata.items() if k not in _READ_ONLY}
     cleaned = _clean(result)
-    return cleaned if isinstance(cleaned, dict) else {}
+    of_role: dict[str, object] = (
+        {"rules": []} if result.get("rules") == [] else {}
+    )  # the one list of a Role, and never left out
+    return {**(cleaned if isinstance(cleaned, dict) else {}), **of_role}
 
 
 def _encode(value: object) -> object:
@@ -57,7 +63,7 @@ def _clean(value: object, *, quantities: bool = False) -> object:
             for key, item in value.items()
             if item is not None
         }
-        return {key: item for key, item in cleaned.items() if item != []}
+        return {key: item for key, item in cleaned.items() if item != [] and not (item == {} and key in _MAPS)}
     if isinstance(value, list):
         return [_clean(item) for item in value]
     return value
@@ -79,7 +85,7 @@ def _quantity(value: object) -> object:
 def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[Path]) -> dict[str, api.PropertyDiff]:
     """Return the paths at which objects differ, each with its kind of change: update or replacement."""
     return {
-        property_paths.text(path): api.PropertyDiff(kind, input_diff=kind is api.PropertyDiffKind.DELETE)
+        property_paths.text(path): api.PropertyDiff(kind, input_diff=kind.name.startswith("DELETE"))
         for path, kind in _changes((), old, new, forced)
     }
 

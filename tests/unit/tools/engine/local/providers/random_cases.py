@@ -15,7 +15,7 @@ from tools.engine.local.providers.local_provider import LocalProvider
 from tools.engine.values import UNKNOWN, Plain, PlainMap, Properties, has_unknown, plain_map, properties_of
 
 RECORDED = Path(__file__).parent / "recorded" / "random.json"
-"""Answers of the real provider, by case; `RECORD=1` writes them (tests/engine/test_random_provider.py)."""
+"""Answers of the real provider, by case; `RECORD=1` writes them (tests/engine/test_real_providers.py)."""
 
 _SEED = bytes(32)
 _CLASSES = {
@@ -146,9 +146,9 @@ async def answers(provider: LocalProvider, case: Case) -> dict[str, Any]:
         later = await _checked(provider, case, inputs, case.later)
     except UserError as error:
         return {"refused": str(error)}
-    difference = await provider.diff(api.DiffRequest(case.urn, resource_id, outputs, later, []))
-    found = {"diff": _difference(difference)}
-    if difference.changes and not difference.replaces:
+    seen = await provider.diff(api.DiffRequest(case.urn, resource_id, outputs, later, []))
+    found = {"diff": difference(seen)}
+    if seen.changes and not seen.replaces:
         request = api.UpdateRequest(case.urn, resource_id, outputs, later, 0, [], preview=False)
         found["update"] = _shown((await provider.update(request)).properties, case.later)
     return found
@@ -167,7 +167,8 @@ def _id_form(resource_id: str, outputs: PlainMap) -> str:
     return f"as {', '.join(same)}{', without prefix' if prefix else ''}" if same else "of its own"
 
 
-def _difference(answer: api.DiffResponse) -> dict[str, Any]:
+def difference(answer: api.DiffResponse) -> dict[str, Any]:
+    """Return what a provider answers about a change, as JSON."""
     return {
         "changes": answer.changes,
         "replaces": sorted(answer.replaces),

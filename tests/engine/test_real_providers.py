@@ -1,11 +1,11 @@
-"""The real pulumi-random gives the answers that the local engine's provider is compared with."""
+"""The real pulumi-random and pulumi-kubernetes give the answers that the local engine's are compared with."""
 
 import asyncio
 import json
 import os
 import shutil
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,14 +14,16 @@ import pytest
 from pulumi.provider.experimental import provider as api
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from tests.unit.tools.engine.local.providers.random_cases import CASES, RECORDED, answers, written
+from tests.conftest import Kubernetes
+from tests.unit.tools.engine.local.providers import kubernetes_cases, random_cases
 from tools.console import UserError
+from tools.engine.kubernetes import objects
 from tools.engine.local.providers.local_provider import LocalProvider
 from tools.engine.values import from_struct, to_struct
 
 pytestmark = pytest.mark.engine
 
-PLUGIN = "pulumi-resource-random"
+RANDOM, KUBERNETES = "pulumi-resource-random", "pulumi-resource-kubernetes"
 NO_ENGINE = "127.0.0.1:1"
 """Address of an engine for the plugin to log to: nothing listens there."""
 _SECONDS = 60
@@ -54,11 +56,13 @@ class RealProvider(LocalProvider):
         return api.CreateResponse(resource_id=answer.id, properties=from_struct(answer.properties))
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
+        kept = request.old_state.get(objects.INPUTS)
+        before = kept.value if kept is not None and isinstance(kept.value, Mapping) else None
         answer = await self._ask(
             "Diff",
             provider_pb2.DiffRequest(
                 id=request.resource_id, urn=request.urn, olds=to_struct(request.old_state),
-                news=to_struct(request.new_inputs),
+                news=to_struct(request.new_inputs), old_inputs=None if before is None else to_struct(before),
             ),
         )  # fmt: skip
         return api.DiffResponse(
@@ -89,28 +93,43 @@ class RealProvider(LocalProvider):
 
 
 @asynccontextmanager
-async def running_plugin() -> AsyncIterator[RealProvider]:
-    process = await asyncio.create_subprocess_exec(PLUGIN, NO_ENGINE, stdout=PIPE)
+async def running_plugin(name: str, variables: Mapping[str, str]) -> AsyncIterator[RealProvider]:
+    process = await asyncio.create_subprocess_exec(name, NO_ENGINE, stdout=PIPE)
     try:
         assert process.stdout is not None
         port = int(await asyncio.wait_for(process.stdout.readline(), _SECONDS))
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             plugin = provider_pb2_grpc.ResourceProviderStub(channel)
-            await plugin.Configure(provider_pb2.ConfigureRequest(acceptSecrets=True, acceptResources=True))
+            request = provider_pb2.ConfigureRequest(acceptSecrets=True, acceptResources=True, variables=variables)
+            await plugin.Configure(request)
             yield RealProvider(plugin)
     finally:
         process.kill()
         await process.wait()
 
 
-async def real_answers() -> dict[str, Any]:
-    async with running_plugin() as provider:
-        return {name: await answers(provider, case) for name, case in CASES.items()}
+async def random_answers() -> dict[str, Any]:
+    async with running_plugin(RANDOM, {}) as provider:
+        return {name: await random_cases.answers(provider, case) for name, case in random_cases.CASES.items()}
 
 
-@pytest.mark.skipif(not shutil.which(PLUGIN), reason=f"{PLUGIN} is not on PATH")
-def test_the_real_provider_answers_as_recorded() -> None:
-    found = asyncio.run(real_answers())
+async def kubernetes_answers(variables: Mapping[str, str]) -> dict[str, Any]:
+    async with running_plugin(KUBERNETES, variables) as provider:
+        return {name: await kubernetes_cases.answers(provider, case) for name, case in kubernetes_cases.CASES.items()}
+
+
+@pytest.mark.skipif(not shutil.which(RANDOM), reason=f"{RANDOM} is not on PATH")
+def test_the_real_provider_of_random_answers_as_recorded() -> None:
+    found = asyncio.run(random_answers())
     if os.environ.get("RECORD"):
-        RECORDED.write_text(written(found))
-    assert found == json.loads(RECORDED.read_text())
+        random_cases.RECORDED.write_text(random_cases.written(found))
+    assert found == json.loads(random_cases.RECORDED.read_text())
+
+
+@pytest.mark.skipif(not shutil.which(KUBERNETES), reason=f"{KUBERNETES} is not on PATH")
+def test_the_real_provider_of_kubernetes_answers_as_recorded(kubernetes: Kubernetes) -> None:
+    variables = {"kubernetes:config:kubeconfig": kubernetes.kubeconfig.read_text()}
+    found = asyncio.run(kubernetes_answers(variables))
+    if os.environ.get("RECORD"):
+        kubernetes_cases.RECORDED.write_text(kubernetes_cases.written(found))
+    assert found == json.loads(kubernetes_cases.RECORDED.read_text())
