@@ -100,4 +100,6 @@ def _limits(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec, node_set: 
     limit = long_limit(name, check.limit, node_set.gpus)
     gpus = node_set.gpus.count if node_set.gpus and LONG_DEFAULTS[name].needs.of_gpus else 0
     first = first_checks(spec.health.long_checks, node_set) if spec.health.verify_new_nodes else []
-    return {"alone": limit, "together": limit, "gpus": gpus, "first": [each.value for each in first]}
+    plain = long_limit(name, check.limit, node_set.gpus, nvls=False)
+    without = {} if plain == limit else {"without_nvls": plain}
+    return {"alone": limit, "together": limit, "gpus": gpus, "first": [each.value for each in first], **without}

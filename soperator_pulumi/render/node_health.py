@@ -8,7 +8,7 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import submounts
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.gpus import Vendor
-from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, HealthCheck, Needs, allowed, default_limit
+from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, HealthCheck, Needs, allowed, default_limit, of_board
 from soperator_pulumi.spec.node_health import CheckSpec, HealthSpec, merged_checks
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.submount import SubmountRole
@@ -16,10 +16,17 @@ from soperator_pulumi.spec.types.quantity import amount
 
 _MIB = 1024**2
 
+_LEAST_LINKED = {"v100": 8}
+"""GPUs of a node from which each has all links of its model, if that is not 2. A V100 is linked to others directly: a
+virtual machine with a part of them has fewer. A single GPU of any model may have none."""
+
 FORMAT = 1
 """Format of the files (`images/health/node_health/check_settings.py`)."""
 
 PROGRAM_FILE = "program.sh"
+
+SMI_SECONDS = 40
+"""Bound of nvidia-smi, which loads the driver first without persistence mode: 10 to 30 s with eight GPUs."""
 
 
 def health_files(spec: ClusterSpec) -> dict[str, str]:
@@ -54,6 +61,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
         "volumes": [*_volumes(spec)],
         "jail": layout.ACTIVE_TREE,
         "program": ["/bin/sh", f"{layout.HEALTH_SETTINGS}/{PROGRAM_FILE}"] if health.program else [],
+        "smi_seconds": SMI_SECONDS,
         "program_seconds": health.program.timeout.total_seconds() if health.program else 0,
         "checks": {name.value: each for name, each in _checks(health, node_set)} if health.enabled else {},
     }
@@ -71,7 +79,7 @@ def _checks(health: HealthSpec, node_set: NodeSetSpec) -> Iterator[tuple[HealthC
     changes = merged_checks(health)
     for name in DEFAULTS:
         limit = _limit(name, changes[name], node_set)
-        has_limit = DEFAULTS[name].bound is Bound.NONE or limit is not None
+        has_limit = DEFAULTS[name].bound is Bound.NONE or not DEFAULTS[name].needs_limit or limit is not None
         if changes[name].enabled and has_limit and _applies(DEFAULTS[name].needs, health, node_set):
             yield name, _settings(name, changes[name], limit)
 
@@ -90,8 +98,12 @@ def _applies(needs: Needs, health: HealthSpec, node_set: NodeSetSpec) -> bool:
 def _limit(name: HealthCheck, change: CheckSpec, node_set: NodeSetSpec) -> float | None:
     if name is HealthCheck.GPU_COUNT:
         return node_set.gpus.count if node_set.gpus else None
-    gpu_type = node_set.gpus.type if node_set.gpus else None
-    return default_limit(name, gpu_type) if change.limit is None else change.limit
+    if change.limit is not None:
+        return change.limit
+    gpus = node_set.gpus
+    if name is HealthCheck.NVLINK_LINKS and gpus and gpus.count < of_board(_LEAST_LINKED, gpus.type, 2):
+        return None
+    return default_limit(name, gpus.type if gpus else None)
 
 
 def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict[str, Any]:
@@ -106,6 +118,7 @@ def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict
         "passes": change.passes or defaults.passes,
         "every_seconds": every,
         "states": [each.value for each in change.node_use or defaults.uses],
+        "source": defaults.source,
     }
 
 

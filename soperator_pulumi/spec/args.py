@@ -669,14 +669,15 @@ class HealthArgs(TypedDict, total=False):
     timeout: str
     """Time of a round in all. A program of a check has half of it; one that takes longer is a failure. Default: 10s."""
     checks: Mapping[str, CheckArgs]
-    """Changes of checks by their names (docs/health-checks.md). One of `gpu_tool`, `gpu_query`, `gpu_count`,
-    `gpu_model`, `gpu_xid`, `gpu_recovery`, `gpu_ecc_uncorrected`, `gpu_ecc_corrected`, `gpu_remap_failed`,
-    `gpu_remap_pending`, `gpu_slowdown`, `gpu_temperature`, `gpu_memory_temperature`, `gpu_pcie_width`,
-    `gpu_pcie_generation`, `gpu_pcie_replays`, `gpu_processes`, `gpu_memory_used`, `nvlink_fabric`, `nvlink_links`,
-    `nvlink_errors`, `gpu_peer_access`, `network_ports`, `network_port_lost`, `network_rate`, `network_symbol_errors`,
-    `network_flaps`, `network_receive_errors`, `memory_available`, `memory_uncorrected`, `memory_corrected`, `volumes`,
-    `volume_space`, `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `clock`,
-    `kernel_network`, `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
+    """Changes of checks by their names (docs/health-checks.md). One of `gpu_tool`, `gpu_query`, `gpu_warnings`,
+    `gpu_persistence`, `gpu_count`, `gpu_model`, `gpu_xid`, `gpu_xid_noted`, `gpu_recovery`, `gpu_ecc_uncorrected`,
+    `gpu_ecc_contained`, `gpu_ecc_corrected`, `gpu_remap_failed`, `gpu_remap_pending`, `gpu_slowdown`,
+    `gpu_temperature`, `gpu_memory_temperature`, `gpu_pcie_width`, `gpu_pcie_generation`, `gpu_pcie_replays`,
+    `gpu_processes`, `gpu_memory_used`, `nvlink_fabric`, `nvlink_missing`, `nvlink_links`, `nvlink_errors`,
+    `gpu_peer_access`, `network_ports`, `network_port_lost`, `network_rate`, `network_symbol_errors`, `network_flaps`,
+    `network_receive_errors`, `memory_available`, `memory_uncorrected`, `memory_corrected`, `volumes`, `volume_space`,
+    `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `clock`, `kernel_network`,
+    `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
     program: HealthProgramArgs
     """A check of your own. Default: none."""
     long_checks: Mapping[str, LongCheckArgs]

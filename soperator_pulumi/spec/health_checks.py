@@ -9,6 +9,7 @@ would drain all nodes.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 
 class HealthAction(StrEnum):
@@ -49,32 +50,43 @@ class HealthCheck(StrEnum):
     GPU_TOOL = "gpu_tool"
     """nvidia-smi is in the worker's container. Without it, no check of GPUs has a reading."""
     GPU_QUERY = "gpu_query"
-    """nvidia-smi answers in time, and without an error."""
+    """nvidia-smi answers in 40 s, and about each GPU: none is lost or needs a reset in place of its values."""
+    GPU_WARNINGS = "gpu_warnings"
+    """Warnings of nvidia-smi, such as that of a corrupted infoROM, and single values whose text is an error."""
+    GPU_PERSISTENCE = "gpu_persistence"
+    """Persistence mode. Without it each answer of nvidia-smi, and each job, loads the driver first."""
     GPU_COUNT = "gpu_count"
     """Number of GPUs that the driver sees."""
     GPU_MODEL = "gpu_model"
-    """Product of each GPU, which contains the node set's `gpus.type`."""
+    """Product of each GPU, which has all parts of the node set's `gpus.type`."""
     GPU_XID = "gpu_xid"
-    """Errors of NVIDIA's driver since boot after which a GPU needs a reset (XID 48, 62, 64, 74, 79, 95, 119, 120, 140),
-    from the kernel's log."""
+    """Errors of NVIDIA's driver after which a GPU needs a reset, a reboot or a replacement (Xid, SXid), from the
+    kernel's log, until that was done."""
+    GPU_XID_NOTED = "gpu_xid_noted"
+    """Errors of NVIDIA's driver in the last hour that need no act, such as memory that was remapped (Xid, SXid)."""
     GPU_RECOVERY = "gpu_recovery"
     """Action that the driver asks for: a reset, a reboot."""
     GPU_ECC_UNCORRECTED = "gpu_ecc_uncorrected"
-    """Uncorrectable ECC errors of a GPU since its driver was loaded."""
+    """Uncorrectable ECC errors of a GPU and its MIG instances since its driver was loaded: of SRAM, and of DRAM that
+    the GPU cannot remap."""
+    GPU_ECC_CONTAINED = "gpu_ecc_contained"
+    """Uncorrectable errors of a GPU's DRAM that it contains and remaps (Ampere and newer): `gpu_remap_pending` and
+    `gpu_remap_failed` decide about the node."""
     GPU_ECC_CORRECTED = "gpu_ecc_corrected"
     """Corrected ECC errors of a GPU since its driver was loaded."""
     GPU_REMAP_FAILED = "gpu_remap_failed"
-    """Memory of a GPU that cannot be repaired any more."""
+    """Memory of a GPU that cannot be repaired any more: rows, or SRAM with more errors than its threshold."""
     GPU_REMAP_PENDING = "gpu_remap_pending"
-    """Rows or pages of a GPU's memory that a reset takes out of use."""
+    """Rows or pages of a GPU's memory that a reset takes out of use, TPCs and channels that it repairs."""
     GPU_SLOWDOWN = "gpu_slowdown"
-    """Clocks that the hardware lowers for heat or power (hw_slowdown, hw_thermal_slowdown, hw_power_brake_slowdown)."""
+    """Clocks that the hardware lowers for heat or power: power brake, thermal slowdown, hardware slowdown."""
     GPU_TEMPERATURE = "gpu_temperature"
     """Degrees left until the GPU's own highest operating temperature, which each model reports itself."""
     GPU_MEMORY_TEMPERATURE = "gpu_memory_temperature"
     """Degrees left until the highest operating temperature of the GPU's memory."""
     GPU_PCIE_WIDTH = "gpu_pcie_width"
-    """Lanes of a GPU's PCIe link: as many as card and slot have."""
+    """Lanes of a GPU's PCIe link that does not rest: as many as this node has seen it have, and as most others of its
+    model have."""
     GPU_PCIE_GENERATION = "gpu_pcie_generation"
     """Generation of the PCIe link of a GPU at full clocks. An idle GPU lowers it to save power."""
     GPU_PCIE_REPLAYS = "gpu_pcie_replays"
@@ -84,11 +96,14 @@ class HealthCheck(StrEnum):
     GPU_MEMORY_USED = "gpu_memory_used"
     """Memory of a GPU in use on a node without a job. Processes of other pods show by it alone."""
     NVLINK_FABRIC = "nvlink_fabric"
-    """State of NVLink's fabric, which fabric manager completes."""
+    """State of NVLink's fabric, which fabric manager completes, its health and bandwidth."""
+    NVLINK_MISSING = "nvlink_missing"
+    """Links and fabric of a node with several GPUs of boards: some machines are a part of a board without them."""
     NVLINK_LINKS = "nvlink_links"
-    """Active NVLinks of each GPU on a board with NVLink; cards (PCIe, NVL) do not count."""
+    """Active NVLinks of each GPU: as many as before, and on a board as many as its model and its neighbours. Bridges of
+    cards (PCIe, NVL) count from their own number before."""
     NVLINK_ERRORS = "nvlink_errors"
-    """Errors of one NVLink in the last hour."""
+    """Errors of one NVLink in the last hour, without those that are corrected (FEC, raw errors)."""
     GPU_PEER_ACCESS = "gpu_peer_access"
     """Access of each GPU to the memory of each other one."""
     NETWORK_PORTS = "network_ports"
@@ -175,8 +190,10 @@ class CheckDefaults:
     unit: str = ""
     allowed: str = "none"
     """Allowed value of a check without a number, in words."""
+    needs_limit: bool = True
+    """The check is off where a node set gives it no number. False: it has a measure besides."""
     by_gpu: Mapping[str, float] = field(default_factory=dict)
-    """Limits of GPU models, by the first part of `gpus.type` in lower case."""
+    """Limits of GPU models on boards, by a part of `gpus.type` in lower case."""
     failures: int = 2
     """Rounds in a row that fail before the action: one sample may be wrong."""
     passes: int = 3
@@ -188,13 +205,19 @@ class CheckDefaults:
     """A failure may be that of all nodes at once: the check never drains."""
 
 
+T = TypeVar("T")
+
 _LOG, _DRAIN, _REPLACE = HealthAction.LOG, HealthAction.DRAIN, HealthAction.DRAIN_AND_REPLACE
 _IDLE = (NodeUse.IDLE,)
 
-NVLINKS = {"v100": 6, "a100": 12, "a800": 8} | dict.fromkeys(
-    ("h100", "h200", "h800", "h20", "b200", "b300", "gb200", "gb300"), 18
+NVLINKS = {"v100": 6, "a100": 12, "a800": 8, "h800": 8} | dict.fromkeys(
+    ("h100", "h200", "h20", "b200", "b300", "gb200", "gb300"), 18
 )
-"""NVLinks of a GPU on a board, by model: NVIDIA's architecture whitepapers of Volta, Ampere, Hopper and Blackwell."""
+"""NVLinks of a GPU on a board, by model: NVIDIA's architecture whitepapers of Volta, Ampere, Hopper and Blackwell; A800
+and H800 by `nvidia-smi nvlink --status` of healthy machines."""
+
+CARDS = {"pcie", "nvl", "active", "fhhl"}
+"""Parts of `gpus.type` of cards without a board."""
 
 DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_TOOL: CheckDefaults(
@@ -203,16 +226,32 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_QUERY: CheckDefaults(
         Needs.NVIDIA, _DRAIN, "NVIDIA: a lost GPU makes nvidia-smi fail or hang", allowed="an answer"
     ),
+    HealthCheck.GPU_WARNINGS: CheckDefaults(Needs.NVIDIA, _LOG, "NVIDIA: a corrupted infoROM is a matter of support"),
+    HealthCheck.GPU_PERSISTENCE: CheckDefaults(
+        Needs.NVIDIA, _LOG, "NVIDIA: Driver Persistence; Azure NHC check_gpu_persistence", every_minutes=5
+    ),
     HealthCheck.GPU_COUNT: CheckDefaults(
         Needs.WHOLE_GPUS, _DRAIN, "gpus.count of the node set; Azure NHC check_gpu_count", Bound.EXACT
     ),
     HealthCheck.GPU_MODEL: CheckDefaults(Needs.WHOLE_GPUS, _LOG, "gpus.type of the node set", every_minutes=60),
     HealthCheck.GPU_XID: CheckDefaults(
-        Needs.NVIDIA, _DRAIN, "NVIDIA: errors whose action is a reset or a replacement", failures=1
+        Needs.NVIDIA, _DRAIN, "NVIDIA: Xid catalog, immediate resolution RESET_GPU or RESTART_BM", failures=1
+    ),
+    HealthCheck.GPU_XID_NOTED: CheckDefaults(
+        Needs.NVIDIA, _LOG, "NVIDIA: Xid catalog, CONTACT_SUPPORT or no resolution", failures=1
     ),
     HealthCheck.GPU_RECOVERY: CheckDefaults(Needs.NVIDIA, _DRAIN, "NVIDIA: gpu_recovery_action, gpu_reset_status"),
     HealthCheck.GPU_ECC_UNCORRECTED: CheckDefaults(
-        Needs.NVIDIA, _DRAIN, "Azure NHC, GCM: above 0", Bound.AT_MOST, 0, failures=1, undrain=UndrainRule.VERIFY
+        Needs.NVIDIA,
+        _DRAIN,
+        "Azure NHC: SRAM above 0; NVIDIA: GPU Memory Error Management",
+        Bound.AT_MOST,
+        0,
+        failures=1,
+        undrain=UndrainRule.VERIFY,
+    ),
+    HealthCheck.GPU_ECC_CONTAINED: CheckDefaults(
+        Needs.NVIDIA, _LOG, "NVIDIA: contained, no reset; Azure NHC: above 20 million", Bound.AT_MOST, 0
     ),
     HealthCheck.GPU_ECC_CORRECTED: CheckDefaults(
         Needs.NVIDIA,
@@ -237,7 +276,9 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_MEMORY_TEMPERATURE: CheckDefaults(
         Needs.NVIDIA, _LOG, "NVIDIA: the memory's own limit", Bound.AT_LEAST, 0, "C"
     ),
-    HealthCheck.GPU_PCIE_WIDTH: CheckDefaults(Needs.NVIDIA, _DRAIN, "NVIDIA: GPU Debug Guidelines, PCIe"),
+    HealthCheck.GPU_PCIE_WIDTH: CheckDefaults(
+        Needs.NVIDIA, _DRAIN, "NVIDIA: GPU Debug Guidelines, PCIe; slots of AWS have 8 of 16 lanes"
+    ),
     HealthCheck.GPU_PCIE_GENERATION: CheckDefaults(
         Needs.NVIDIA, _LOG, "Judgement: power management lowers it on some machines", failures=3
     ),
@@ -262,12 +303,17 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
         uses=_IDLE,
     ),
     HealthCheck.NVLINK_FABRIC: CheckDefaults(Needs.WHOLE_GPUS, _DRAIN, "NVIDIA: Fabric Manager User Guide", failures=3),
+    HealthCheck.NVLINK_MISSING: CheckDefaults(
+        Needs.WHOLE_GPUS, _LOG, "gpud#1108, azhpc-images#506: a node without fabric manager", every_minutes=5
+    ),
     HealthCheck.NVLINK_LINKS: CheckDefaults(
         Needs.WHOLE_GPUS,
         _DRAIN,
         "NVIDIA: whitepapers; Azure NHC check_nvlink_status",
         Bound.AT_LEAST,
         None,
+        allowed="all",
+        needs_limit=False,
         by_gpu=NVLINKS,
         every_minutes=5,
     ),
@@ -351,6 +397,19 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
 """Defaults of all checks, in the order in which the first that failed gives a drain its reason."""
 
 
+def of_board(by_model: Mapping[str, T], gpu_type: str | None, otherwise: T) -> T:
+    """Return what a table has for the model of a type, whose parts count as a whole; cards are no boards.
+
+    Args:
+        by_model: Values by models in lower case.
+        gpu_type: `gpus.type` of a node set, such as `h100` or `nvidia_h100-80gb`.
+        otherwise: Value of a card, and of a type without any model in the table.
+    """
+    parts = {*(gpu_type or "").lower().replace("_", "-").split("-")}
+    found = (value for model, value in by_model.items() if model in parts and not parts & CARDS)
+    return next(found, otherwise)
+
+
 def default_limit(check: HealthCheck, gpu_type: str | None) -> float | None:
     """Return the limit of a check without settings: of the GPU's model where there is one.
 
@@ -359,9 +418,7 @@ def default_limit(check: HealthCheck, gpu_type: str | None) -> float | None:
         gpu_type: `gpus.type` of a node set, such as `h100` or `nvidia_h100-80gb`.
     """
     defaults = DEFAULTS[check]
-    parts = (gpu_type or "").lower().replace("_", "-").split("-")
-    of_model = [limit for model, limit in defaults.by_gpu.items() if model in parts]
-    return of_model[0] if of_model else defaults.limit
+    return of_board(defaults.by_gpu, gpu_type, defaults.limit)
 
 
 def allowed(check: HealthCheck, limit: float | None) -> str:

@@ -1,7 +1,7 @@
 """Long checks as data: program, nodes of a job, limits by GPU model and the source of each.
 
 Sources by their short names: "Azure NHC" is the AzureHPC Node Health Checks, "Oracle" the active health checks of
-oci-hpc, "nccl-tests" its issues and PERFORMANCE.md, "NVIDIA" the DCGM User Guide. "Judgement" is ours. Bandwidths of
+oci-hpc, "nccl-tests" and "nccl" their issues, "NVIDIA" the DCGM User Guide. "Judgement" is ours. Bandwidths of
 several nodes depend on the fabric, not on the GPU: there is no default but the user's.
 """
 
@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.gpus import GpusSpec
-from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule
+from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule, of_board
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import ObjectName, SlurmName
@@ -65,6 +65,17 @@ class LongNeeds(StrEnum):
 
 
 @dataclass(frozen=True)
+class NcclLimit:
+    """Lowest bus bandwidth of all_reduce_perf on the eight GPUs of a board, in GB/s: 90% of what is reported."""
+
+    nvls: float
+    """With NVLS: NCCL reduces in the switches (SHARP)."""
+    plain: float
+    """Without it: NCCL_NVLS_ENABLE=0, an older NCCL, a virtual machine without multicast."""
+    source: str
+
+
+@dataclass(frozen=True)
 class LongDefaults:
     """Defaults of a long check."""
 
@@ -78,8 +89,8 @@ class LongDefaults:
     """Nodes of one job."""
     limit: float | None = None
     """Lowest value. None: results are reported, and only wrong ones fail, until a limit is given."""
-    by_gpu: Mapping[str, float] = field(default_factory=dict)
-    """Lowest values of boards with eight GPUs of a model, by the first part of `gpus.type` in lower case."""
+    by_gpu: Mapping[str, NcclLimit] = field(default_factory=dict)
+    """Lowest values of boards with eight GPUs of a model, by a part of `gpus.type` in lower case."""
     time_limit_minutes: int = 5
     arguments: Mapping[str, float] = field(default_factory=dict)
     """Sizes in MiB, times in seconds, or a level of the program."""
@@ -88,13 +99,17 @@ class LongDefaults:
 BOARD_GPUS = 8
 """GPUs of a board (HGX) on which the limits of models were measured."""
 
-CARDS = {"pcie", "nvl"}
-"""Parts of `gpus.type` of cards without such a board."""
-
-NCCL_LIMITS: Mapping[str, float] = {"a100": 228, "h100": 430, "h200": 430, "b200": 740}
-"""Bus bandwidth of all_reduce_perf on the eight GPUs of a node, in GB/s. A100: Azure NHC. H100 and H200: 90% of the 475
-to 480 that nccl#1374 and nccl-tests#272 report; Azure NHC 460 and 431, Oracle 440. B200: 90% of 830 (nccl#1807).
-Values of AWS' scripts exceed what is reported, and Oracle's 440 for B200 passes a half-broken node."""
+NCCL_LIMITS: Mapping[str, NcclLimit] = {
+    "a100": NcclLimit(228, 228, "Azure NHC; no NVLS"),
+    "h100": NcclLimit(430, 330, "nccl#1374 and Azure NHC (480, 460); without NVLS nccl-tests#212 and #309 (370)"),
+    "h200": NcclLimit(430, 330, "nccl-tests#272 and Azure NHC (475, 431); without NVLS as H100"),
+    "h800": NcclLimit(190, 145, "nccl#1374 (215); without NVLS 82% of its 200 GB/s, as H100 has of 450"),
+    "h20": NcclLimit(330, 330, "Judgement: the links of H100; nothing is published with NVLS"),
+    "b200": NcclLimit(740, 620, "nccl#1807 (830); without NVLS as B300"),
+    "b300": NcclLimit(760, 620, "nccl#2140 (845, and 695 without NVLS); Oracle has 800"),
+}
+"""Values of AWS' scripts exceed what is reported, and Oracle's 440 for B200 passes a half-broken node. A800, GB200 and
+GB300 have no limit: nothing is published of one node of theirs."""
 
 LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
     LongCheck.RING_BANDWIDTH: LongDefaults(
@@ -122,16 +137,16 @@ LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
         arguments={"seconds": 10},
     ),
     LongCheck.NCCL_BANDWIDTH: LongDefaults(
-        *("nccl", LongNeeds.SEVERAL, "GB/s", "Azure NHC (A100); 90% of nccl#1374, nccl-tests#272, nccl#1807"),
+        *("nccl", LongNeeds.SEVERAL, "GB/s", "By model, below"),
         by_gpu=NCCL_LIMITS,
         time_limit_minutes=10,
-        arguments={"mib": 16_384},
+        arguments={"mib": 8192},
     ),
     LongCheck.NCCL_PAIRS: LongDefaults(
         *("nccl", LongNeeds.NVIDIA, "GB/s", "Yours: 90% of what the fabric has when it is new"),
         size=2,
         time_limit_minutes=10,
-        arguments={"mib": 16_384},
+        arguments={"mib": 8192},
     ),
     LongCheck.GPU_DIAGNOSTICS: LongDefaults(
         *("dcgm", LongNeeds.NVIDIA, "", "NVIDIA: the tests' own; level 2 takes about 2 minutes, 3 about 15, 4 hours"),
@@ -260,14 +275,17 @@ def newcomer_problems(
             )
 
 
-def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None) -> float | None:
-    """Return the limit of a check on nodes with these GPUs; None where there is none."""
-    if given is not None:
-        return given
+def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None, *, nvls: bool = True) -> float | None:
+    """Return the limit of a check on nodes with these GPUs; None where none is known.
+
+    Args:
+        check: The check.
+        given: Limit of the user's, which holds for all.
+        gpus: GPUs of the nodes.
+        nvls: NCCL reduces in the switches. Default: true.
+    """
     defaults = LONG_DEFAULTS[check]
-    if gpus is None or gpus.count != BOARD_GPUS:
-        return defaults.limit
-    parts = set((gpus.type or "").lower().replace("_", "-").split("-"))
-    if parts & CARDS:
-        return defaults.limit
-    return next((limit for model, limit in defaults.by_gpu.items() if model in parts), defaults.limit)
+    if given is not None or gpus is None or gpus.count != BOARD_GPUS:
+        return defaults.limit if given is None else given
+    found = of_board(defaults.by_gpu, gpus.type, None)
+    return defaults.limit if found is None else found.nvls if nvls else found.plain

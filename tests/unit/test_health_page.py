@@ -4,8 +4,8 @@ import re
 
 import yaml
 
+from long_checks.job_reading import Reading
 from long_checks.measuring import judge
-from long_checks.programs import Reading
 from node_health.state_machine import NodeState, check_of
 from soperator_pulumi.render.node_health import node_settings
 from soperator_pulumi.spec.health_checks import DEFAULTS, HealthCheck, allowed

@@ -5,9 +5,9 @@ import re
 
 import yaml
 
+from long_checks.job_reading import Reading
 from long_checks.long_settings import parse_long
 from long_checks.measuring import judge
-from long_checks.programs import Reading
 from soperator_pulumi.render.long_checks import enabled_checks, long_check_files
 from soperator_pulumi.spec.long_checks import LONG_DEFAULTS, LongCheck
 from tests.strategies import a_spec

@@ -11,9 +11,11 @@ from tools.docs import (
     stack_schema,
     storage_page,
     typed_args,
+    xid_table,
 )
 
 _WRITTEN = (
+    xid_table,
     typed_args,
     configuration_page,
     stack_schema,

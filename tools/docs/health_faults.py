@@ -1,8 +1,8 @@
-"""Table of docs/health-checks.md with the faults that tests inject into healthy outputs: the tests' own tables."""
+"""Tables of docs/health-checks.md from the tests' own: recordings, and the faults that tests inject into them."""
 
 import runpy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools import paths
@@ -23,7 +23,7 @@ _OUTPUTS = {
 }
 """Outputs by the source of a check."""
 
-_HEAD = "| check | healthy outputs | value with a fault |\n|---|---|---|\n"
+_HEAD = "| check | healthy outputs | value with a fault (recordings) |\n|---|---|---|\n"
 
 
 def table() -> str:
@@ -42,19 +42,37 @@ def _tests_of(name: str) -> Mapping[str, Any]:
     return runpy.run_path(str(_HEALTH / "tests" / f"{name}.py"))
 
 
+def recordings() -> str:
+    """Return the table of the recordings: a row for each machine."""
+    rows = "".join(
+        f"| `{name}` | {each.product} | {each.gpus} | {each.driver} | {each.source} |\n"
+        for name, each in _machines().items()
+    )
+    return f"| recording | model | GPUs | driver | rewritten from |\n|---|---|---|---|---|\n{rows}"
+
+
+def _machines() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = runpy.run_path(str(_HEALTH / "health_testing" / "smi_outputs.py"))["RECORDINGS"]
+    return found
+
+
 def _healthy(gpus: Mapping[str, Any], name: str) -> str:
-    """Return the outputs that a check passes with; of nvidia-smi by driver."""
+    """Return the outputs that a check passes with; of nvidia-smi the recordings that have values for it."""
     outputs = _OUTPUTS[gpus["CHECKS"][name].source]
     if name not in gpus["OF_QUERY"]:
         return outputs
     judged: Callable[..., object] = gpus["judged"]
-    made = {each: gpus["readings"](gpus["query"](each), each.partition("-")[0]) for each in gpus["GENERATIONS"]}
-    return f"{outputs} of {_drivers([each for each, read in made.items() if judged(name, read) is not None])}, made"
+    made = {each: gpus["readings"](gpus["query"](each), "h100") for each in gpus["RECORDINGS"]}
+    known = [each for each, read in made.items() if judged(name, read) is not None]
+    if len(known) == len(made):
+        return "all"
+    others = [each for each in made if each not in known]
+    return f"all but {', '.join(others)}" if len(others) < len(known) else ", ".join(known)
 
 
 def _faults(gpus: Mapping[str, Any], nodes: Mapping[str, Any], name: str) -> str:
     """Return the values that a check fails with, or the name of the test of it."""
-    found = [f"`{value}` ({_drivers(of)})" for of, _, check, value in gpus["FAULTS"] if check == name]
+    found = [f"`{_shown(value)}` ({len(of)})" for of, _, check, value in gpus["FAULTS"] if check == name]
     if name in gpus["ELSEWHERE"]:
         found.append(f"`{gpus['ELSEWHERE'][name]}`")
     if name in nodes["FAULTS"]:
@@ -62,5 +80,5 @@ def _faults(gpus: Mapping[str, Any], nodes: Mapping[str, Any], name: str) -> str
     return "; ".join(found)
 
 
-def _drivers(generations: Sequence[str]) -> str:
-    return ", ".join(each.rpartition("-")[2] for each in generations)
+def _shown(value: str) -> str:
+    return value.format(gpu="GPU 3", margin="-6", generation="5")

@@ -1,15 +1,15 @@
-"""Tables of docs/health-checks.md: all quick checks by their defaults in the sources, and the faults of their tests."""
+"""Tables of docs/health-checks.md: quick checks by their defaults, errors of GPUs, recordings and faults of tests."""
 
 import re
 
 from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, CheckDefaults, HealthCheck, NodeUse
 from soperator_pulumi.spec.validation.descriptions import member_descriptions
 from tools import paths
-from tools.docs import health_faults
+from tools.docs import health_faults, xid_table
 
 FILE = paths.ROOT / "docs" / "health-checks.md"
 
-_TABLE = re.compile(r"(?s)(<!-- (checks|faults): written by `make docs` -->\n).*?(<!-- end -->)")
+_TABLE = re.compile(r"(?s)(<!-- (checks|recordings|faults|errors): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEAD = "| check | fails unless | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
 
@@ -18,7 +18,12 @@ def text() -> str:
     """Return the page with its tables as the sources are now."""
     subjects = member_descriptions(HealthCheck)
     checks = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in DEFAULTS.items())
-    tables = {"checks": checks, "faults": health_faults.table()}
+    tables = {
+        "checks": checks,
+        "recordings": health_faults.recordings(),
+        "faults": health_faults.table(),
+        "errors": xid_table.table(),
+    }
     return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
 
 

@@ -2,13 +2,13 @@
 
 import re
 
-from soperator_pulumi.spec.long_checks import LONG_DEFAULTS, LongCheck, LongDefaults
+from soperator_pulumi.spec.long_checks import LONG_DEFAULTS, NCCL_LIMITS, LongCheck, LongDefaults
 from soperator_pulumi.spec.validation.descriptions import member_descriptions
 from tools import paths
 
 FILE = paths.ROOT / "docs" / "long-checks.md"
 
-_TABLE = re.compile(r"(?s)(<!-- long checks: written by `make docs` -->\n).*?(<!-- end -->)")
+_TABLE = re.compile(r"(?s)(<!-- (long checks|nccl limits): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEAD = "| check | measures | nodes of a job | at least | on | source |\n|---|---|---|---|---|---|\n"
 
@@ -17,7 +17,15 @@ def text() -> str:
     """Return the page with its table as the defaults are now."""
     subjects = member_descriptions(LongCheck)
     table = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in LONG_DEFAULTS.items())
-    return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
+    tables = {"long checks": table, "nccl limits": _nccl_limits()}
+    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
+
+
+def _nccl_limits() -> str:
+    """Return the limits of boards by model, and that others have none."""
+    rows = [f"| {model} | {each.nvls:g} | {each.plain:g} | {each.source} |" for model, each in NCCL_LIMITS.items()]
+    head = "| board of eight | with NVLS, GB/s | without, GB/s | source |\n|---|---|---|---|"
+    return "\n".join([head, *rows, "| any other | no limit known | no limit known | none is published |", ""])
 
 
 def _row(name: LongCheck, subject: str, check: LongDefaults) -> str:
@@ -26,10 +34,7 @@ def _row(name: LongCheck, subject: str, check: LongDefaults) -> str:
 
 
 def _limit(check: LongDefaults) -> str:
-    """Return the limits in words; models with the same one stand together."""
-    by_limit: dict[float, list[str]] = {}
-    for model, limit in check.by_gpu.items():
-        by_limit.setdefault(limit, []).append(model)
-    found = [f"{limit:g} {check.unit} ({', '.join(models)})" for limit, models in by_limit.items()]
+    if check.by_gpu:
+        return "by model"
     own = [] if check.limit is None else [f"{check.limit:g} {check.unit}"]
-    return "; ".join([*own, *found]) or ("your limit" if check.unit else "all tests pass")
+    return own[0] if own else "no limit known: yours" if check.unit else "all tests pass"

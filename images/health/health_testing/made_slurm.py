@@ -19,6 +19,8 @@ class MadeNode:
     busy: bool = False
     """A user's job has it, beside what its state shows: jobs of checks wait."""
     hangs: bool = False
+    crashes: int = 0
+    """Jobs on the node whose program crashes, from the next one on."""
     suspends: bool = False
     """Another job suspends each job for a while."""
     node_set: str = "cpu"
@@ -142,6 +144,11 @@ class MadeSlurm(SlurmCalls):
     def _end(self, number: int, job: JobRequest) -> str:
         if any(self.made[name].hangs for name in job.nodes):
             return "TIMEOUT"
+        crashing = [self.made[name] for name in job.nodes if self.made[name].crashes]
+        if crashing:
+            crashing[0].crashes -= 1
+            (self.outputs / f"{number}.out").write_text("node: Test CUDA failure common.cu:1007 'busy'\n .. pid 1\n")
+            return "FAILED"
         speed = min(self.made[name].speed for name in job.nodes)
         (self.outputs / f"{number}.out").write_text(f'{{"bench": "ring", "value": {speed}, "errors": 0}}\n')
         suspended = any(self.made[name].suspends for name in job.nodes)

@@ -41,11 +41,10 @@ def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str
     wanted = [name for name in _USE if name in node.checks]
     if not job.gpus or not wanted:
         return None
-    readings = Readers(node, {}, seconds, time.time(), root).take({"smi"})
+    readings = Readers(node, {}, seconds, time.time(), root=root).take({"smi"})
     if readings.has_smi and readings.gpus is None:
         raise NoReadingError
-    names = {f"GPU {each}" for each in job.gpus}
-    readings.gpus = tuple(each for each in readings.gpus or () if each.name in names)
+    readings.gpus = tuple(each for each in readings.gpus or () if each.minor in job.gpus)
     for name in wanted:
         check = node.checks[name]
         result = CHECKS[name].judge(check.limit or 0, readings)

@@ -67,11 +67,32 @@ class CheckRun:
         measured = self._measuring.measure(chosen)
         for each in measured:
             self._report(each)
+        measured = self._again(measured, nodes)
         passed = [node for each in measured if each.passed for node in each.nodes]
         slow = [found for each in measured if each.passed is False for found in self._slow(each, nodes, passed)]
         self._drain(slow, sum(len(each.nodes) for each in measured), nodes.values())
         # A failing group says nothing of its other nodes: they stay due.
         return [*(each for each in measured if each.passed is not False), *slow]
+
+    def _again(self, measured: Sequence[Measured], nodes: dict[str, SlurmNode]) -> list[Measured]:
+        """Return the results, with those of a second job for nodes on which the program has crashed.
+
+        A second crash is a fault of the node where another one has passed: otherwise the program may be at fault.
+        """
+        crashed = [each for each in measured if each.crashed]
+        repeated = self._measuring.measure([tuple(nodes[name] for name in each.nodes) for each in crashed])
+        second = {each.nodes: each for each in repeated}
+        found = [second.get(each.nodes, each) for each in measured]
+        for each in repeated:
+            self._report(each)
+        works = any(each.passed for each in found)
+        return [self._twice(each, works=works) if each.nodes in second and each.crashed else each for each in found]
+
+    def _twice(self, crashed: Measured, *, works: bool) -> Measured:
+        if works and len(crashed.nodes) == 1:
+            return crashed._replace(passed=False, text=f"crashed twice: {crashed.text}, allowed an end")
+        self._event("crashed twice", nodes=[*crashed.nodes], value=crashed.text, why="no other node has passed")
+        return crashed
 
     def _slow(self, failed: Measured, nodes: dict[str, SlurmNode], passed: Sequence[str]) -> list[Measured]:
         """Return a failed node, or the slow nodes of a failed group.

@@ -17,6 +17,13 @@ class NodeSetLimits(NamedTuple):
     gpus: int
     first: Sequence[str] = ()
     """Checks that a new node has to pass before it is put into service."""
+    without_nvls: float | None = None
+    """Lowest value of one node where NCCL does not reduce in the switches. None: as `alone`."""
+
+    @property
+    def plain(self) -> float | None:
+        """Return the lowest value of one node without any help of switches."""
+        return self.alone if self.without_nvls is None else self.without_nvls
 
 
 class LongSettings(NamedTuple):

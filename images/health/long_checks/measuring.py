@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from long_checks.job_reading import Reading
 from long_checks.long_settings import LongSettings
 from long_checks.node_choice import node_set_of, partition_of
-from long_checks.programs import Reading, missing_program, read, script
+from long_checks.programs import cause, missing_program, read, script
 from long_checks.reports import Reports
 from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmNode
 
@@ -44,6 +45,8 @@ class Measured(NamedTuple):
     job_id: int = 0
     no_program: bool = False
     """The jail does not have the program: no node has a result until somebody installs it."""
+    crashed: bool = False
+    """The program ended with a failure of its own, and without a result."""
 
 
 def judge(reading: Reading, limit: float | None, unit: str) -> tuple[bool, str]:
@@ -51,9 +54,10 @@ def judge(reading: Reading, limit: float | None, unit: str) -> tuple[bool, str]:
     if reading.problem:
         return False, reading.problem
     if reading.value is None:
-        return True, "passed"
-    allowed = f", allowed {limit:.10g} {unit}" if limit is not None else ""
-    return limit is None or reading.value >= limit, f"{reading.value:.4g} {unit}{allowed}"
+        return True, f"passed; finding: {reading.finding}" if reading.finding else "passed"
+    how = " without NVLS" if reading.nvls is False else ""
+    allowed = "no limit known" if limit is None else f"allowed {limit:.10g} {unit}"
+    return limit is None or reading.value >= limit, f"{reading.value:.4g} {unit}{how}, {allowed}"
 
 
 def address_of(node: SlurmNode) -> str:
@@ -155,10 +159,11 @@ class Measuring:
             if missing:
                 text = f"{missing} is not in the jail: install it (docs/long-checks.md)"
                 return Measured(names, None, text, job_id=job, no_program=True)
-            words = (self._reports.output(job).strip().splitlines() or ["no output"])[-1][:200]
-            return Measured(names, None, f"job {job} is {state or 'unknown'}: {words}", job_id=job)
+            text = f"job {job} is {state or 'unknown'}: {cause(self._reports.output(job))}"
+            return Measured(names, None, text, job_id=job, crashed=state == "FAILED")
         limits = settings.node_sets[node_set_of(group[0], settings) or ""]
-        limit = limits.alone if len(group) == 1 else limits.together
+        alone = limits.alone if reading.nvls else limits.plain
+        limit = alone if len(group) == 1 else limits.together
         passed, text = judge(reading, None if limit is None else limit * margin, settings.unit)
         return Measured(names, passed, text, reading.value, job)
 

@@ -8,21 +8,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from long_checks.dcgm_report import read_dcgm
+from long_checks.job_reading import Reading
+
 BENCH = "/opt/slurm/libexec/node-bench"
 SRUN = "/opt/slurm/bin/srun"
 RING_PORT = 21_017
 """Port of the ring: no port of Slurm, below those of outgoing connections. No other job is on the nodes."""
 
 _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
-
-
-class Reading(NamedTuple):
-    """Result of one job."""
-
-    value: float | None = None
-    """Value in the check's unit. None: the program only passes or fails."""
-    problem: str = ""
-    """Fault that the program itself found, with what is allowed after a comma: `3 errors, allowed 0`."""
 
 
 _MISSING = "health: no program"
@@ -54,9 +48,15 @@ def _storage(_addresses: Mapping[str, str], given: Mapping[str, float], folder: 
 
 
 def _nccl(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
-    # One process a node with all of its GPUs; -c 1 checks the results (nccl-tests, README).
-    count, size = f"{given['gpus']:.0f}", f"{given['mib']:.0f}M"
-    return f"exec {SRUN} --ntasks-per-node=1 all_reduce_perf -b {size} -e {size} -g {count} -n 20 -w 5 -c 1"
+    # One process a node with all of its GPUs; -c 1 checks the results (nccl-tests, README), with three buffers.
+    count, size = f"{given['gpus']:.0f}", f"{given['mib']:.0f}"
+    # The lines of INIT state whether NCCL reduces in the switches.
+    variables = "export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT PATH=$PATH:/usr/local/nvidia/bin"
+    asks = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2> /dev/null | sort -n | head -n 1"
+    fits = f"case $memory in ''|*[!0-9]*) memory=0;; esac; size={size}; most=$(( (memory - 4096) / 3 ))"
+    least = '[ "$most" -lt 64 ] || [ "$most" -ge "$size" ] || size=$most'
+    program = f'exec {SRUN} --ntasks-per-node=1 all_reduce_perf -b "$size"M -e "$size"M -g {count} -n 20 -w 5 -c 1'
+    return f"{variables}; memory=$({asks}); {fits}; {least}; {program}"
 
 
 def _dcgm(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -123,34 +123,22 @@ def read_nccl(output: str) -> Reading | None:
 
     Without MPI in the program, each node would measure itself alone, and print an average of its own.
     """
-    averages = re.findall(r"^# Avg bus bandwidth\s*:\s*([0-9.]+)", output, re.MULTILINE)
+    averages = re.findall(r"^# Avg bus bandwidth\s*:\s*([0-9.]+)\s*$", output, re.MULTILINE)
     wrong = re.search(r"^# Out of bounds values\s*:\s*(\d+)", output, re.MULTILINE)
     if len(averages) != 1:
         return None
     count = int(wrong[1]) if wrong else 0
-    return Reading(float(averages[0]), f"{count} wrong values, allowed 0" if count else "")
+    channels = [int(each) for each in re.findall(r"NCCL INFO .*?\b(\d+) nvls channels", output)]
+    nvls = any(channels) if channels else None
+    return Reading(float(averages[0]), f"{count} wrong values, allowed 0" if count else "", nvls=nvls)
 
 
-def read_dcgm(output: str) -> Reading | None:
-    """Return the tests of `dcgmi diag -j` that failed. A test that was skipped is none."""
-    start = output.find("{")
-    try:
-        report = json.loads(output[start:]) if start >= 0 else {}
-    except ValueError:
-        return None
-    categories = report.get("DCGM Diagnostic", report.get("DCGM GPU Diagnostic", {})).get("test_categories", [])
-    tests = [test for category in categories for test in category.get("tests", [])]
-    if not tests:
-        return None
-    failed = [test["name"] for test in tests if _has_failed(test)]
-    return Reading(None, f"{' and '.join(failed[:3])} failed, allowed none" if failed else "")
-
-
-def _has_failed(test: Mapping[str, object]) -> bool:
-    results = test.get("results", [])
-    summary = test.get("test_summary", {})
-    every = [*(results if isinstance(results, list) else []), summary]
-    return any(isinstance(each, dict) and str(each.get("status", "")).lower() == "fail" for each in every)
+def cause(output: str) -> str:
+    """Return why an output has no reading, in at most 200 characters: the first line about an error, or the last."""
+    if re.search(r"^# Avg bus bandwidth\s*:\s*-?nan", output, re.MULTILINE):
+        return "no bandwidth: the size exceeds the GPUs' memory. Lower arguments.mib, or build nccl-tests 2.16.6"
+    lines = [line.strip() for line in output.splitlines() if line.strip(" #\t")] or ["no output"]
+    return next((line for line in lines if re.search(r"fail|error", line, re.IGNORECASE)), lines[-1])[:200]
 
 
 def read_rdma(output: str) -> Reading | None:

@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 
 FORMAT = 1
 
+SMI_SECONDS = 40.0
+"""Bound of nvidia-smi. Without persistence mode it loads the driver first, which takes up to 30 s for eight GPUs
+(Azure/aks-gpu#105). slurmd ends a round after 60 s."""
+
 _IN_MEMORY = ("/tmp", "/dev/shm")  # noqa: S108 - the pod's own volumes
 
 
@@ -26,6 +30,8 @@ class CheckSettings(NamedTuple):
     every_seconds: float
     states: tuple[str, ...]
     """`idle`, `busy`."""
+    source: str = ""
+    """Source of limit and action, for a person."""
 
     @property
     def drains(self) -> bool:
@@ -67,6 +73,8 @@ class NodeSettings(NamedTuple):
     program: tuple[str, ...]
     """Command of the user's own check; empty for none."""
     program_seconds: float
+    smi_seconds: float = SMI_SECONDS
+    """Bound of nvidia-smi."""
 
 
 def parse(text: str) -> NodeSettings:
@@ -96,6 +104,7 @@ def _settings(given: Mapping[str, Any]) -> NodeSettings:
         jail=given["jail"],
         program=tuple(given["program"]),
         program_seconds=given["program_seconds"],
+        smi_seconds=given.get("smi_seconds", SMI_SECONDS),
     )
 
 
@@ -115,4 +124,5 @@ def _check(given: Mapping[str, Any]) -> CheckSettings:
         passes=given["passes"],
         every_seconds=given["every_seconds"],
         states=tuple(given["states"]),
+        source=given.get("source", ""),
     )

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -126,22 +127,29 @@ def _settings_text(node: str, folder: str) -> str:
 
 
 def explain(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN) -> int:
-    """Print each check, its limit for this node and its last value."""
+    """Print each check with its last reading, its limit for this node and the source of that, and the GPUs."""
     try:
         settings = check_settings.parse(_settings_text(node, settings_folder))
         last: dict[str, Any] = json.loads(read(f"{run_folder}/health.json") or "{}")
     except ValueError as error:
         print(f"{node}: {error}", file=sys.stderr)
         return 1
-    lines = [("CHECK", "STATE", "VALUE", "ALLOWED", "ACTION", "UNDRAIN")]
+    table = [("CHECK", "STATE", "READING", "LIMIT", "ACTION", "UNDRAIN", "SOURCE OF THE LIMIT")]
     for name, each in settings.checks.items():
         seen = last.get("checks", {}).get(name, {})
-        lines.append(
-            (name, seen.get("state", "unknown"), seen.get("value", ""), each.allowed, each.action, each.undrain)
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        state, value = seen.get("state", "unknown"), seen.get("value", "")
+        table.append((name, state, value, each.allowed, each.action, each.undrain, each.source))
+    _print(table)
+    if gpus := last.get("gpus"):
+        columns = ("name", "address", "serial", "device", "product")
+        print()
+        _print([("GPU", "PCI", "SERIAL", "DEVICE", "PRODUCT"), *(tuple(gpu[each] for each in columns) for gpu in gpus)])
     if held := last.get("held"):
         print(f"\n{node} is drained: {held['reason']}")
     return 0
+
+
+def _print(table: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

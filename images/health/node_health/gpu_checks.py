@@ -1,7 +1,12 @@
 """Checks of GPUs, from one answer of nvidia-smi, and of their links."""
 
+from node_health import best_seen
+from node_health.gpu_models import has_fabric, is_of_type
 from node_health.readings import Readings
-from node_health.results import CheckResult, at_least, at_most, none_of
+from node_health.results import CheckResult, at_least, at_most, none_of, plain
+
+_WHOLE_BOARD = 8
+"""GPUs of a whole board (HGX), all of which have links: a smaller machine may be a part of one without its NVLink."""
 
 
 def tool(_limit: float, readings: Readings) -> CheckResult | None:
@@ -10,10 +15,28 @@ def tool(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def query(_limit: float, readings: Readings) -> CheckResult | None:
-    """nvidia-smi answers within its bound."""
+    """nvidia-smi answers within its bound, about each GPU."""
     if readings.smi_problem is None:
         return None
+    gone = [f"{each.gone} on {each.name}" for each in readings.gpus or () if each.gone]
+    if gone:
+        return none_of(gone, "found")
     return CheckResult(not readings.smi_problem, readings.smi_problem or "answers")
+
+
+def warnings(_limit: float, readings: Readings) -> CheckResult | None:
+    """Warnings of nvidia-smi, and single values whose text is an error."""
+    if readings.gpus is None:
+        return None
+    errors = [f"{error} on {each.name}" for each in readings.gpus for error in each.errors]
+    return none_of([*readings.smi_warnings, *errors], "found")
+
+
+def persistence(_limit: float, readings: Readings) -> CheckResult | None:
+    """Persistence mode, without which each answer of nvidia-smi loads the driver first."""
+    if readings.gpus is None:
+        return None
+    return none_of([each.name for each in readings.gpus if not each.persistent], "off on")
 
 
 def count(limit: float, readings: Readings) -> CheckResult | None:
@@ -24,11 +47,11 @@ def count(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def model(_limit: float, readings: Readings) -> CheckResult | None:
-    """Product of each GPU, which contains the node set's type."""
+    """Product of each GPU, which is of the node set's type."""
     wanted = readings.settings.gpu_type
     if readings.gpus is None or not wanted:
         return None
-    others = [f"{each.product} on {each.name}" for each in readings.gpus if not _is_of(wanted, each.product)]
+    others = [f"{each.product} on {each.name}" for each in readings.gpus if not is_of_type(wanted, each.product)]
     return none_of(others, "found")
 
 
@@ -37,19 +60,28 @@ def uncorrected(limit: float, readings: Readings) -> CheckResult | None:
     return at_most(_values(readings, "uncorrected"), limit)
 
 
+def contained(limit: float, readings: Readings) -> CheckResult | None:
+    """Uncorrectable errors of DRAM since the driver was loaded, which the GPU has contained."""
+    return at_most(_values(readings, "contained"), limit)
+
+
 def corrected(limit: float, readings: Readings) -> CheckResult | None:
     """Corrected ECC errors since the driver was loaded."""
     return at_most(_values(readings, "corrected"), limit)
 
 
 def remap_pending(_limit: float, readings: Readings) -> CheckResult | None:
-    """Rows or pages of a GPU's memory that a reset takes out of use."""
-    return _that(readings, "remap_pending", "pending on")
+    """Parts of a GPU that the next reset repairs, or takes out of use."""
+    if readings.gpus is None:
+        return None
+    return none_of([f"{part} on {each.name}" for each in readings.gpus for part in each.pending], "pending:")
 
 
 def remap_failed(_limit: float, readings: Readings) -> CheckResult | None:
     """Memory of a GPU that cannot be repaired any more."""
-    return _that(readings, "remap_failed", "failed on")
+    if readings.gpus is None:
+        return None
+    return none_of([f"{part} on {each.name}" for each in readings.gpus for part in each.broken], "failed:")
 
 
 def recovery(_limit: float, readings: Readings) -> CheckResult | None:
@@ -77,13 +109,16 @@ def memory_temperature(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def width(_limit: float, readings: Readings) -> CheckResult | None:
-    """Lanes of the PCIe link, against those of card and slot."""
-    if readings.gpus is None:
+    """Lanes of the PCIe link, against the most that this node has seen: of the GPU, or of most of its kind."""
+    working = [each for each in readings.gpus or () if each.width is not None]
+    now = {each.name: each.width or 0.0 for each in working}
+    if not now:
         return None
+    usual = best_seen.of_most(now, {each.name: each.product for each in working})
     narrow = [
-        f"{each.width:g} of {each.widest:g} lanes on {each.name}"
-        for each in readings.gpus
-        if each.width is not None and each.widest is not None and each.width < each.widest
+        f"{plain(now[each.name])} of {plain(best)} lanes on {each.name}"
+        for each in working
+        if now[each.name] < (best := max(readings.best_widths.get(each.name, 0), usual[each.name])) and not each.rests
     ]
     return none_of(narrow, "found")
 
@@ -109,23 +144,42 @@ def replays(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def fabric(_limit: float, readings: Readings) -> CheckResult | None:
-    """NVLink fabric of a GPU, which fabric manager has to have completed."""
+    """NVLink fabric of a GPU, which fabric manager has to have completed, and its health."""
     known = [each for each in readings.gpus or () if each.fabric]
-    if not known:
+    if all(each.fabric == "N/A" for each in known):
+        return None  # `no_fabric`
+    bad = [f"{' and '.join(each.fabric_problems)} on {each.name}" for each in known if each.fabric_problems]
+    bad += [f"no state on {each.name}" for each in known if each.fabric == "N/A" and has_fabric(each.product)]
+    return none_of(bad, "found")
+
+
+def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
+    """NVLink of a node with several GPUs of boards that have one: some machines are a part of a board without it."""
+    boards = [each for each in readings.gpus or () if has_fabric(each.product)]
+    if len(boards) < 2:
         return None
-    bad = [f"{each.fabric} on {each.name}" for each in known if each.fabric != "Completed"]
-    bad += [
-        f"{each.fabric_status} on {each.name}"
-        for each in known
-        if each.fabric == "Completed" and each.fabric_status not in {"", "Success"}
-    ]
-    return none_of(bad, "state")
+    bad = ["a fabric"] if all(each.fabric == "N/A" for each in boards) else []
+    if readings.links and not any(any(each.values()) for each in readings.links.values()):
+        bad.append("links")
+    return none_of([f"no GPU has {' and '.join(bad)}"] if bad else [], "found")
 
 
 def links(limit: float, readings: Readings) -> CheckResult | None:
-    """Active NVLinks of each GPU."""
-    active = {gpu: float(sum(each.values())) for gpu, each in (readings.links or {}).items()}
-    return at_least(active, limit)
+    """Active NVLinks of each GPU: of those on boards as many as their model and their neighbours, of all as before."""
+    boards = {gpu: float(sum(each.values())) for gpu, each in (readings.links or {}).items()}
+    cards = {gpu: float(sum(each.values())) for gpu, each in (readings.bridges or {}).items()}
+    counted = {**boards, **cards}
+    lost = {gpu: best for gpu, best in readings.best_links.items() if counted.get(gpu, best) < best}
+    if not any(counted.values()) and not lost and not (limit and len(boards) >= _WHOLE_BOARD):
+        return None  # `no_fabric`
+    usual = best_seen.of_most(boards, {})
+    wanted = {gpu: max(lost.get(gpu, 0), usual.get(gpu, 0)) for gpu in counted}
+    wanted |= {gpu: max(boards.values()) for gpu, count in boards.items() if not count}
+    fewer = [f"{plain(counted[gpu])} of {plain(best)} on {gpu}" for gpu, best in wanted.items() if counted[gpu] < best]
+    by_model = at_least(boards, limit)
+    if by_model and not by_model.passed:
+        return by_model
+    return none_of(fewer, "active:") if fewer else by_model or at_least(cards, 0)
 
 
 def link_errors(limit: float, readings: Readings) -> CheckResult | None:
@@ -151,22 +205,25 @@ def memory_used(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def xid(_limit: float, readings: Readings) -> CheckResult | None:
-    """Errors of the driver since boot after which a GPU needs a reset (XID)."""
-    return None if readings.kernel is None else none_of(readings.kernel.get("xid", []), "found")
+    """Errors of the driver after which a GPU needs a reset, a reboot or a replacement (Xid), until that was done."""
+    return _of_kernel(readings, "xid")
+
+
+def xid_noted(_limit: float, readings: Readings) -> CheckResult | None:
+    """Errors of the driver in the last hour that are worth a look, and need no act (Xid)."""
+    return _of_kernel(readings, "xid_noted")
+
+
+def _of_kernel(readings: Readings, signature: str) -> CheckResult | None:
+    """Return errors of GPUs by the number that nvidia-smi has for them, where it has answered."""
+    if readings.kernel is None:
+        return None
+    found = readings.kernel.get(signature, [])
+    for gpu in readings.gpus or ():
+        found = [each.replace(f"of {gpu.address}", f"of {gpu.name} at {gpu.address}") for each in found]
+    return none_of(found, "found")
 
 
 def _values(readings: Readings, field: str) -> dict[str, float]:
     values = {each.name: getattr(each, field) for each in readings.gpus or ()}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _that(readings: Readings, field: str, word: str) -> CheckResult | None:
-    if readings.gpus is None:
-        return None
-    return none_of([each.name for each in readings.gpus if getattr(each, field)], word)
-
-
-def _is_of(wanted: str, product: str) -> bool:
-    """Return True where a product's name has all parts of a type: `h100`, `rtx-6000`, `nvidia_h100_80gb`."""
-    parts = wanted.lower().replace("_", "-").split("-")
-    return all(part in product.lower() for part in parts)

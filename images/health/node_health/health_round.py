@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from node_health import node_record
 from node_health.all_checks import CHECKS
 from node_health.check_settings import CheckSettings, NodeSettings
-from node_health.kernel_files import boot, read
+from node_health.kernel_files import boot, read, uptime_seconds
+from node_health.kernel_log import HOUR_SECONDS, XID, KernelLog
 from node_health.readers import Readers
 from node_health.readings import Readings
 from node_health.reasons_of_ports import ports_before
 from node_health.results import CheckResult
+from node_health.smi import Gpu
 from node_health.state_machine import (
     NodeState,
     Tally,
@@ -32,6 +34,11 @@ from node_health.state_machine import (
 
 FORMAT = 1
 """Format of the result file."""
+
+_XID = "gpu_xid"
+
+_LEAST_CALL_SECONDS = 3.0
+"""Time of a call of slurmctld after a round that nvidia-smi has made long: three of them fit before slurmd ends it."""
 
 
 class Slurm(NamedTuple):
@@ -83,27 +90,36 @@ class Round:
         if memory.get("boot") != boot(root):
             memory.clear()  # times and counters of another boot
             memory["boot"] = boot(root)
-        self._node, self._settings, self._memory, self._slurm, self._now = node, settings, memory, slurm, now
+        self._node, self.settings, self._memory, self._slurm, self._now = node, settings, memory, slurm, now
         self._root = root
         self._events: list[dict[str, Any]] = []
         self._end = time.monotonic() + settings.seconds
 
     def run(self) -> list[dict[str, Any]]:
         """Run the checks that are due, act, and return the events of the round."""
-        names = due(self._settings, self._memory, self._now)
-        sources = Readers(self._settings, self._memory, self._settings.seconds / 2, self._now, self._root)
+        names = due(self.settings, self._memory, self._now)
+        sources = Readers(
+            self.settings,
+            self._memory,
+            self.settings.seconds / 2,
+            self._now,
+            smi_seconds=self.settings.smi_seconds,
+            root=self._root,
+        )
         return self.conclude(names, sources.take({CHECKS[name].source for name in names}))
 
     def conclude(self, names: list[str], readings: Readings) -> list[dict[str, Any]]:
         """Count the results of these checks, act on them, and return the events of the round."""
-        results = judge(names, self._settings, readings)
+        if readings.gpus is not None:
+            self._memory["gpus"] = [_identity(each) for each in readings.gpus]
+        results = judge(names, self.settings, readings)
         before = set(self._failing())
         self._count(names, results)
         for name in self._failing():
             if name not in before:
                 self._report("failed", name)
         for name in sorted(before - set(self._failing())):
-            if name in self._settings.checks:
+            if name in self.settings.checks:
                 self._report("passed", name)
         self._act()
         return self._events
@@ -116,22 +132,22 @@ class Round:
             tallies[name] = list(Tally(*tallies.get(name, ())).counted(passed=result.passed))
             values[name] = result.value
         for kept in (ran, tallies, values):
-            for name in kept.keys() - self._settings.checks.keys():
+            for name in kept.keys() - self.settings.checks.keys():
                 del kept[name]
 
     def _tallies(self) -> dict[str, Tally]:
         return {name: Tally(*each) for name, each in self._memory.get("tallies", {}).items()}
 
     def _failing(self) -> list[str]:
-        return failing(self._settings.checks, self._tallies())
+        return failing(self.settings.checks, self._tallies())
 
     def _act(self) -> None:
         """Drain or undrain the node, and show findings that stay.
 
         slurmctld is asked where something may follow, and once after the pod's start.
         """
-        reasons = {name: self._reason(name) for name in self._failing() if self._settings.checks[name].drains}
-        found = findings(self._settings.checks, self._tallies())
+        reasons = {name: self._reason(name) for name in self._failing() if self.settings.checks[name].drains}
+        found = findings(self.settings.checks, self._tallies())
         shown = found == self._memory.get("shown", "")
         if not reasons and shown and not self._memory.get("held") and self._memory.get("asked"):
             return
@@ -139,8 +155,10 @@ class Round:
             node = self._slurm.ask(self._node, self._left())
             if not self._memory.get("asked"):
                 self._recall(node)
+            if self._forgets_errors(node):
+                reasons.pop(_XID, None)
             self._memory["asked"] = True
-            decision = decide(self._settings.checks, self._tallies(), reasons, node)
+            decision = decide(self.settings.checks, self._tallies(), reasons, node)
             if decision.drain:
                 self._slurm.drain(self._node, decision.drain, self._left())
                 self._events.append({"event": "drained", "reason": decision.drain})
@@ -165,15 +183,33 @@ class Round:
             ports.update({name: max(rate, ports.get(name, 0)) for name, rate in before.items()})
             self._memory.get("tallies", {}).pop(check, None)
 
+    def _forgets_errors(self, node: NodeState) -> bool:
+        """Return True where errors of GPUs are over, as somebody has freed the node since they were found.
+
+        A new pod finds history in the kernel's log, too: the drain of an error that is not over would be there.
+        """
+        if "kernel" not in self._memory or check_of(node) == _XID:
+            return False
+        log = KernelLog(self._memory["kernel"], boot(self._root))
+        before = log.failures(0).get(XID)
+        if "held" not in self._memory:
+            log.forget_before(uptime_seconds(self._root) - HOUR_SECONDS)
+        elif check_of(NodeState("DRAIN", self._memory["held"])) == _XID and not node.drained:
+            log.forget_known()
+        if not before or log.failures(0).get(XID):
+            return False
+        self._memory["tallies"].pop(_XID, None)
+        return True
+
     def _left(self) -> float:
-        return max(1.0, (self._end - time.monotonic()) / 2)
+        return max(_LEAST_CALL_SECONDS, (self._end - time.monotonic()) / 2)
 
     def _reason(self, name: str) -> str:
-        result, check = CheckResult(passed=False, value=self._memory["values"][name]), self._settings.checks[name]
+        result, check = CheckResult(passed=False, value=self._memory["values"][name]), self.settings.checks[name]
         return reason(name, result, check.allowed, replace=check.replaces)
 
     def _report(self, event: str, name: str) -> None:
-        check = self._settings.checks[name]
+        check = self.settings.checks[name]
         self._events.append(
             {
                 "event": event,
@@ -188,8 +224,8 @@ class Round:
         """Return the content of the result file."""
         tallies, held = self._tallies(), self._memory.get("held", "")
         holder = check_of(NodeState("DRAIN", held)) or ""
-        checks = {name: self._line(name, each, tallies) for name, each in self._settings.checks.items()}
-        of_holder = self._settings.checks.get(holder)
+        checks = {name: self._line(name, each, tallies) for name, each in self.settings.checks.items()}
+        of_holder = self.settings.checks.get(holder)
         return {
             "format": FORMAT,
             "node": self._node,
@@ -206,6 +242,7 @@ class Round:
             }
             if held
             else None,
+            "gpus": self._memory.get("gpus", []),
             "checks": checks,
         }
 
@@ -220,6 +257,12 @@ class Round:
             "failures": tally.failures,
             "passes": tally.passes,
         }
+
+
+def _identity(gpu: Gpu) -> dict[str, Any]:
+    """Return all by which a technician finds a GPU."""
+    found = {"name": gpu.name, "address": gpu.address, "serial": gpu.serial, "uuid": gpu.uuid, "product": gpu.product}
+    return {**found, "device": "" if gpu.minor is None else f"/dev/nvidia{gpu.minor}"}
 
 
 def load(path: str) -> dict[str, Any]:

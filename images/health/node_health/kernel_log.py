@@ -9,18 +9,13 @@ the process in brackets) and of their files. So a line counts from its beginning
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from node_health import gpu_log
+from node_health.xids import FINDING
+
 HOUR_SECONDS = 3600.0
-
-XIDS = frozenset({48, 62, 64, 74, 79, 95, 119, 120, 140})
-"""Errors after which a GPU needs a reset or a replacement, whatever job ran (NVIDIA, "Xid Errors", Xid catalog):
-uncorrectable ECC errors (48, 95, 140), a halted engine (62), rows that cannot be remapped (64), NVLink (74), a GPU that
-fell off the bus (79), the GPU's own processor (119, 120). Errors that programs cause (13, 31, 43, 45) and remapped rows
-(63, 92, 94) are none."""
-
-_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
 
 SIGNATURES = {
     "network": re.compile(
@@ -50,6 +45,11 @@ _KERNELS_OWN = 8
 _MOST_FOUND = 20
 """Failures that are kept of a signature: disks that fail all the time push no GPU's out."""
 
+XID, XID_NOTED = "xid", "xid_noted"
+"""Errors of GPUs that take a node out of service until something ends them, and those that are worth a look."""
+
+_RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
+
 
 class KernelLog:
     """Failures found so far, of which later rounds read on from the last record."""
@@ -63,7 +63,7 @@ class KernelLog:
 
     def add(self, records: Iterator[str]) -> None:
         """Look for failures in new records."""
-        found: list[Any] = self._memory["found"]
+        self._memory["new"] = []
         for record in records:
             head, _, text = record.partition(";")
             fields = head.split(",")
@@ -74,30 +74,68 @@ class KernelLog:
                 continue
             self._memory["sequence"] = sequence
             if int(fields[0]) < _KERNELS_OWN:
+                self._add_gpus(text, seconds)
                 for name, place in _signatures(text):
-                    _keep(found, name, seconds, place)
+                    self._keep(name, seconds, place)
+
+    def _add_gpus(self, text: str, seconds: float) -> None:
+        """Keep an error of a GPU, or end those that a line shows to be over."""
+        line = gpu_log.read_line(text, self._memory.pop("begun", ""))
+        if begun := gpu_log.begins(text):
+            self._memory["begun"] = begun
+        if line is None:
+            return
+        # Each action that the driver asks for takes the place of the one before it.
+        self._forget(lambda place: _is_of(line.device, place) and (line.ends or place.startswith("Xid 154 ")))
+        if not line.ends:
+            self._keep(XID_NOTED if line.action == FINDING else XID, seconds, line.words)
+
+    def settle(self, devices: Iterable[str]) -> None:
+        """End the errors of GPUs whose driver asks for no act, found in earlier rounds."""
+        settled = [*devices]
+        self._forget(lambda place: any(_is_of(device, place) for device in settled))
+
+    def settle_switches(self) -> None:
+        """End the errors of switches: all GPUs behind them are well, and so is their fabric."""
+        self._forget(lambda place: place.startswith("SXid "))
+
+    def forget_known(self) -> None:
+        """End the errors of GPUs that rounds before this one have found: somebody has freed the node since."""
+        new = self._memory.get("new", [])
+        self._forget(lambda place: place not in new)
+
+    def forget_before(self, seconds: float) -> None:
+        """End the errors of GPUs from before a time since boot."""
+        self._memory["found"] = [each for each in self._memory["found"] if each[0] != XID or each[1] >= seconds]
+
+    def _forget(self, is_over: Callable[[str], bool]) -> None:
+        found = self._memory["found"]
+        found[:] = [each for each in found if each[0] != XID or not is_over(each[2])]
+
+    def _keep(self, name: str, seconds: float, place: str) -> None:
+        """Keep a failure, instead of the same one before, and of its signature the oldest."""
+        self._memory["new"].append(place)
+        found: list[Any] = self._memory["found"]
+        same = [each for each in found if each[0] == name]
+        outdated = [each for each in same if each[2] == place] or same[: 1 - _MOST_FOUND]
+        found[:] = [*(each for each in found if each not in outdated), [name, seconds, place]]
 
     def failures(self, uptime_seconds: float) -> dict[str, list[str]]:
-        """Return places of failures by signature: of the last hour, of XIDs since boot."""
+        """Return places of failures by signature: of the last hour, of GPUs that need an act since boot."""
         result: dict[str, list[str]] = {}
         for name, seconds, place in self._memory["found"]:
             places = result.setdefault(name, [])
-            if (name == "xid" or uptime_seconds - seconds <= HOUR_SECONDS) and place not in places:
+            if (name == XID or uptime_seconds - seconds <= HOUR_SECONDS) and place not in places:
                 places.append(place)
         return result
 
 
-def _keep(found: list[Any], name: str, seconds: float, place: str) -> None:
-    """Keep a failure, instead of the same one before, and of its signature the oldest."""
-    same = [each for each in found if each[0] == name]
-    outdated = [each for each in same if each[2] == place] or same[: 1 - _MOST_FOUND]
-    found[:] = [*(each for each in found if each not in outdated), [name, seconds, place]]
+def _is_of(device: str, place: str) -> bool:
+    return not device or f" {device} " in f"{place} "
 
 
 def _signatures(text: str) -> Iterator[tuple[str, str]]:
     line = text.partition("\n")[0]
-    if (xid := _XID.match(line)) and int(xid[2]) in XIDS:
-        yield "xid", f"Xid {xid[2]} of {xid[1]}"
     for name, pattern in SIGNATURES.items():
         if found := pattern.match(line):
             yield name, "".join(each for each in found[0] if each.isprintable())[:60]
@@ -120,6 +158,7 @@ def records(path: str = "/dev/kmsg") -> Iterator[str]:
                 continue
             if not record:
                 return
-            yield record.decode(errors="replace")
+            # The device gives one record a time; a file of a test has several.
+            yield from _RECORD.split(record.decode(errors="replace"))
     finally:
         os.close(file)

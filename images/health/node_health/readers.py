@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from node_health import kernel_files, kernel_log, smi
+from node_health import best_seen, kernel_files, kernel_log, smi
 from node_health.bounded import BoundedProgram, ProgramEnd, is_there
 from node_health.check_settings import NodeSettings, PodVolume
 from node_health.counters import increases
@@ -14,6 +14,9 @@ SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
 """Places of nvidia-smi: of NVIDIA's container toolkit, and of a driver's folder, as on GKE."""
 
 _SMI_LIBRARIES = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
+
+_INFOROM_STATUS = 14
+"""Status of nvidia-smi that warns about a damaged infoROM, with all GPUs described (nvidia-smi(1))."""
 
 _STAT = ("stat", "--file-system", "--format=%b %a %c %d")
 """Blocks in all, available blocks, inodes in all, free inodes."""
@@ -36,13 +39,22 @@ class Readers:
         memory: Memory of earlier rounds, changed in place.
         seconds: Bound of each program.
         now: Time in seconds.
+        smi_seconds: Bound of nvidia-smi. Default: that of each program.
         root: Folder with the kernel's files, for tests.
     """
 
     def __init__(
-        self, settings: NodeSettings, memory: dict[str, Any], seconds: float, now: float, root: str = ""
+        self,
+        settings: NodeSettings,
+        memory: dict[str, Any],
+        seconds: float,
+        now: float,
+        *,
+        smi_seconds: float | None = None,
+        root: str = "",
     ) -> None:
         self._settings, self._memory, self._seconds, self._now, self._root = settings, memory, seconds, now, root
+        self._smi_seconds = smi_seconds or seconds
         self._left: dict[str, int] = memory.setdefault("left", {})
         self._started: dict[str, BoundedProgram | None] = {}
 
@@ -57,6 +69,8 @@ class Readers:
             files[name]()
         for name in wanted & programs.keys():
             programs[name][1]()
+        if "kernel" in wanted:
+            self._read_kernel(readings)  # after nvidia-smi, which shows what is over
         return readings
 
     def _programs(self, readings: Readings) -> dict[str, tuple[Callable[[], None], Callable[[], None]]]:
@@ -77,7 +91,6 @@ class Readers:
         return {
             "ports": lambda: self._read_ports(readings),
             "machine": lambda: self._read_machine(readings),
-            "kernel": lambda: self._read_kernel(readings),
             "clock": lambda: setattr(readings, "clock_error_seconds", kernel_files.clock_error_seconds()),
         }
 
@@ -102,22 +115,47 @@ class Readers:
             self._left[name] = outcome.left
         return outcome
 
-    def _smi(self, name: str, *arguments: str) -> None:
+    def _smi(self, name: str, *arguments: str, seconds: float | None = None) -> None:
         if place := _smi_place(self._root):
-            self._start(name, place, *arguments, variables=None if place == SMI_PLACES[0] else _SMI_LIBRARIES)
+            variables = None if place == SMI_PLACES[0] else _SMI_LIBRARIES
+            self._start(name, place, *arguments, seconds=seconds or self._smi_seconds, variables=variables)
 
     def _read_smi(self, readings: Readings) -> None:
         outcome = self._finish("smi")
         if outcome is None:
             return
-        readings.smi_problem = self._problem(outcome)
+        readings.smi_warnings = smi.warnings(outcome.output)
+        readings.smi_problem = self._smi_problem(outcome)
         try:
             # nvidia-smi ends with a status for one lost GPU and describes the others all the same.
-            readings.gpus = smi.parse_query(outcome.output) if outcome.status is not None else None
-            replays = {each.name: each.replays for each in readings.gpus or () if each.replays is not None}
-            readings.replays = increases(self._snapshots("replays"), self._now, replays)
+            readings.gpus = self._gpus(outcome.output) if outcome.status is not None else None
         except ValueError as error:
-            readings.smi_problem = readings.smi_problem or f"output not understood: {error}"
+            readings.smi_problem = readings.smi_problem or str(error)
+        if readings.gpus is None:
+            return
+        replays = {each.name: each.replays for each in readings.gpus if each.replays is not None}
+        readings.replays = increases(self._snapshots("replays"), self._now, replays)
+        widths = {each.name: each.width for each in readings.gpus if each.width is not None}
+        readings.best_widths = best_seen.keep(self._memory.setdefault("widths", {}), widths)
+
+    def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
+        """Return the GPUs of an answer; asked for each alone where a program's name has forged some."""
+        try:
+            return smi.parse_query(output)
+        except smi.ForgedAnswerError as error:
+            numbers = range(error.attached)
+        for number in numbers:
+            self._smi(f"smi {number}", "-q", "-x", "-i", str(number), seconds=self._seconds)
+        ends = [self._finish(f"smi {number}") for number in numbers]
+        return tuple(smi.parse_alone(end.output if end else "", number) for number, end in enumerate(ends))
+
+    def _smi_problem(self, outcome: ProgramEnd) -> str:
+        """Return the failure of nvidia-smi in words; empty for none, and for a warning about the infoROM alone."""
+        if outcome.status is None:
+            return f"no answer in {self._smi_seconds:g} s"
+        if outcome.status in {0, _INFOROM_STATUS}:
+            return ""
+        return smi.first_words(f"{outcome.errors}\n{outcome.output}") or f"status {outcome.status}"
 
     def _start_links(self) -> None:
         self._smi("links", "nvlink", "--status")
@@ -126,8 +164,9 @@ class Readers:
     def _read_links(self, readings: Readings) -> None:
         links, errors = self._finish("links"), self._finish("link_errors")
         if links is not None and links.status == 0:
-            found = {gpu: each for gpu, each in smi.parse_links(links.output).items() if each}
-            readings.links = found or None
+            readings.links, readings.bridges = smi.parse_links(links.output), smi.parse_bridges(links.output)
+            active = {gpu: float(sum(each.values())) for gpu, each in {**readings.links, **readings.bridges}.items()}
+            readings.best_links = best_seen.keep(self._memory.setdefault("links", {}), active)
         if errors is not None and errors.status == 0:
             counted = smi.parse_link_errors(errors.output)
             readings.link_errors = increases(self._snapshots("links"), self._now, counted)
@@ -225,6 +264,10 @@ class Readers:
 
     def _read_kernel(self, readings: Readings) -> None:
         log = kernel_log.KernelLog(self._memory.setdefault("kernel", {}), kernel_files.boot(self._root))
+        gpus = readings.gpus or ()
+        log.settle(each.address for each in gpus if each.asks_nothing)
+        if gpus and all(each.asks_nothing and not each.fabric_problems for each in gpus):
+            log.settle_switches()
         try:
             log.add(kernel_log.records(f"{self._root}/dev/kmsg"))
         except OSError:

@@ -43,8 +43,17 @@ class Readings:
     """nvidia-smi is in the container."""
     smi_problem: str | None = None
     """Failure of nvidia-smi; empty where it answered, None where it was not asked."""
+    smi_warnings: list[str] = field(default_factory=list)
+    """Lines of nvidia-smi before and behind its answer."""
     gpus: tuple[Gpu, ...] | None = None
+    best_widths: dict[str, float] = field(default_factory=dict)
+    """Most lanes of GPUs in rounds before, by name."""
     links: dict[str, dict[int, bool]] | None = None
+    """Links of GPUs on boards, and their state."""
+    bridges: dict[str, dict[int, bool]] | None = None
+    """Those of cards, which have a bridge or none."""
+    best_links: dict[str, float] = field(default_factory=dict)
+    """Most active links of GPUs in rounds before."""
     link_errors: dict[str, float] | None = None
     """Errors of links in the last hour."""
     peers: list[str] | None = None

@@ -1,120 +1,234 @@
-"""Output of nvidia-smi, parsed: of all checks of GPUs, one call a round.
+"""Answers of nvidia-smi, parsed: `-q -x`, one call a round for most checks of GPUs, and the tables of links.
 
 Elements changed their names between drivers: `clocks_throttle_reasons` (until 530) became `clocks_event_reasons`;
-`sram_uncorrectable` (until 535) was split; thresholds of temperatures became margins (`tlimit`) with Hopper. A value
-that a GPU does not have is `N/A`, `[N/A]` or `Not Supported`, and here None.
+`sram_uncorrectable` (until 535) was split; thresholds of temperatures became margins (`tlimit`) with Hopper; the
+health of a fabric came with 550. A value that a GPU does not have is `N/A`, `[N/A]` or `Not Supported`, and here None.
+A GPU that is gone has an error in place of each value: `GPU is lost`.
+
+Names of users' programs stand unescaped in the answer. So nothing counts from the begin of a GPU's processes on, but
+their pids; and an answer with more GPUs than it announces before the first of them has forged ones.
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-_PROCESS_NAME = re.compile(r"<process_name>(?:.*|[\s\S]*?)</process_name>")
-"""Name of a user's program, as it is: nvidia-smi writes `<`, `&` and other bytes of it into its XML. It is left out.
-An element has a line of its own, so the last end on the line is the element's, whatever the name has before."""
+from node_health.gpu_log import address
+from node_health.gpu_models import is_board, retires_pages
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_VOLATILE = "ecc_errors/volatile"
-_HARDWARE_SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+_HEAD = re.compile(r"<nvidia_smi_log>(?:(?!<gpu ).)*?<attached_gpus>\s*(\d{1,3})\s*</attached_gpus>", re.DOTALL)
+_GPU = re.compile(r"<gpu id=\"[^\"<>]*\">")
+_END_OF_OWN = re.compile(r"<processes>|</gpu>")
+_PROCESS = re.compile(r"<pid>(\d{1,10})</pid>\s*<type>C")
+_ANSWER = re.compile(r"<\?xml.*</nvidia_smi_log>|<\?xml.*", re.DOTALL)
+
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?(?![\d.])")
+_NO_VALUE = re.compile(
+    r"\[?(?:n/a|not supported|none|insufficient permissions|requested functionality.*)?\]?", re.IGNORECASE
+)
+_GONE = re.compile(r"GPU is lost|GPU requires reset|GPU requires restart|fallen off the bus", re.IGNORECASE)
+_ERROR = re.compile(r"\[?(?:unknown error|err!|gpu error|internal error|timeout)\]?", re.IGNORECASE)
+_MOST_ERRORS = 2
+"""Values of a GPU that may be errors alone: with more of them it answers nothing."""
+
+_UNREAD = {"fan_speed", "power_draw", "average_power_draw", "instant_power_draw", "power_state"}
+"""Values that no check reads, and which are an error on some healthy cards."""
+
+_SLOWDOWNS = {
+    "hw_power_brake_slowdown": "power brake",
+    "hw_thermal_slowdown": "thermal slowdown",
+    "hw_slowdown": "hardware slowdown",
+}
+"""Reasons of hardware to lower the clocks, the particular before the general one, which is active with each of them."""
+
+_PENDING = {
+    "rows": ("remapped_rows/remapped_row_pending",),
+    "pages": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
+    "TPC": ("ecc_errors/tpc_repair_pending",),
+    "channel": ("ecc_errors/channel_repair_pending",),
+}
+_BROKEN = {
+    "rows": "remapped_rows/remapped_row_failure",
+    "memory": "ecc_errors/unrepairable_memory",
+    "SRAM": "ecc_errors/aggregate/sram_threshold_exceeded",
+}
+_FABRIC = {
+    "status": "Success",
+    "health/summary": "Healthy",
+    "health/bandwidth": "Full",
+    "health/route_unhealthy": "False",
+    "health/route_recovery_in_progress": "False",
+    "health/access_timeout_recovery": "False",
+    "health/incorrect_configuration": "None",
+}
+"""Good values of a fabric."""
+
+_OF_GPU = re.compile(r"GPU (\d{1,3}): (.*)")
+_LINK = re.compile(r"\s*Link (\d{1,3}): (.*)")
+_COUNTER = re.compile(r"\s*Link (\d{1,3}): (.+): (\d{1,15})\s*$")
+_IS_ERROR = re.compile(r"Error|recovery failed|integrity", re.IGNORECASE)
+_IS_CORRECTED = re.compile(r"\b(?:FEC|Raw|BER|PLR)\b")
+_ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+
+_MEMORY_LIMIT_C = 95.0
+"""Highest operating temperature of HBM, as drivers before 550 print it for A100 and H100. Drivers with margins print 0
+for the memory's, and its temperature in degrees."""
+
+
+class ForgedAnswerError(ValueError):
+    """The answer describes more GPUs than it announces: a program's name forges some. Ask each GPU alone."""
+
+    def __init__(self, attached: int) -> None:
+        super().__init__(f"{attached} GPUs announced, more described: the name of a program forges some")
+        self.attached = attached
 
 
 class Gpu(NamedTuple):
     """One GPU, as `nvidia-smi -q -x` describes it."""
 
     name: str
-    """Place in findings: `GPU 3`, by the minor number of /dev/nvidia3, which Slurm names as well."""
+    """Place in findings: `GPU 3`, by the index of nvidia-smi, as its other tables have it."""
     product: str
     uuid: str
+    serial: str
+    address: str
+    """PCI address as in the kernel's log: `0000:9b:00`."""
+    minor: int | None
+    """Number of /dev/nvidia3."""
+    persistent: bool
+    """The driver stays loaded between programs. True where the GPU does not have this mode."""
+    gone: str
+    """Error that the GPU has in place of its values; empty for none."""
+    errors: tuple[str, ...]
+    """Values of a GPU that answers otherwise, whose text is an error: `replay_counter: Unknown Error`."""
     uncorrected: float | None
-    """Uncorrectable ECC errors since the driver was loaded, of both kinds of memory."""
+    """Uncorrectable ECC errors since the driver was loaded, without contained ones."""
+    contained: float | None
+    """Uncorrectable errors of DRAM that the GPU contains and remaps: Ampere and newer."""
     corrected: float | None
-    remap_pending: bool
-    """Rows to remap, or pages to retire, at the next reset."""
-    remap_failed: bool
+    pending: tuple[str, ...]
+    """Parts that the next reset repairs or takes out of use: `rows`, `pages`, `TPC`, `channel`."""
+    broken: tuple[str, ...]
+    """Parts that nothing repairs any more: `rows`, `memory`, `SRAM`."""
     recovery: str
     """Action that the driver asks for: `Reset`, `Reboot`, `Drain P2P`. Empty for none."""
+    asks_nothing: bool
+    """The driver states that no action is needed. False for drivers before 570, which state nothing."""
     slowdowns: tuple[str, ...]
     """Active reasons of hardware to lower the clocks."""
     temperature_margin: float | None
     """Degrees left until the GPU's own highest operating temperature."""
     memory_margin: float | None
     width: float | None
-    widest: float | None
     generation: float | None
     newest_generation: float | None
     performance_state: str
     replays: float | None
     fabric: str
-    """State of NVLink's fabric: `Completed`, `In Progress`, `Not Started`; empty for a GPU without one."""
-    fabric_status: str
+    """State of NVLink's fabric: `Completed`, `In Progress`, `N/A`; empty for a driver without one."""
+    fabric_problems: tuple[str, ...]
     processes: tuple[int, ...]
     memory_used_mib: float | None
 
+    @property
+    def rests(self) -> bool:
+        """Return True for a GPU in a state of low power, in which its PCIe link may be slower and narrower."""
+        return bool(re.fullmatch(r"P(?:[5-9]|1\d)", self.performance_state))
+
 
 def parse_query(output: str) -> tuple[Gpu, ...]:
-    """Return the GPUs in the output of `nvidia-smi -q -x`.
+    """Return the GPUs in the output of `nvidia-smi -q -x`, with or without warnings around it.
 
     Raises:
-        ValueError: The output is not such XML, or has another number of GPUs than it announces.
+        ForgedAnswerError: A program's name looks like a GPU: ask each GPU alone.
+        ValueError: The output is no such answer, or is cut.
     """
-    start = output.find("<?xml")
+    head = _HEAD.search(output)
+    if head is None:
+        raise ValueError(first_words(output) or "no answer of nvidia-smi")
+    attached = int(head[1])
+    begins = [each.start() for each in _GPU.finditer(output, head.end())]
+    if len(begins) > attached:
+        raise ForgedAnswerError(attached)
+    if len(begins) < attached:
+        raise ValueError(f"{attached} GPUs announced, {len(begins)} described")
+    ends = [*begins[1:], len(output)]
+    return tuple(_gpu(output[begin:end], number) for number, (begin, end) in enumerate(zip(begins, ends, strict=True)))
+
+
+def parse_alone(output: str, number: int) -> Gpu:
+    """Return the GPU in the output of `nvidia-smi -q -x -i <number>`.
+
+    Raises:
+        ValueError: The output is no such answer, or is cut.
+    """
+    head = _HEAD.search(output)
+    begin = _GPU.search(output, head.end()) if head else None
+    if begin is None:
+        raise ValueError(first_words(output) or f"no answer about GPU {number}")
+    return _gpu(output[begin.start() :], number)
+
+
+def warnings(output: str) -> list[str]:
+    """Return lines before and behind an answer, such as `WARNING: infoROM is corrupted at gpu 0000:1B:00.0`."""
+    return [line.strip() for line in _ANSWER.sub("\n", output).splitlines() if line.strip()]
+
+
+def first_words(output: str) -> str:
+    """Return the first line that is no XML, in at most 80 printable characters; empty for none."""
+    line = next((each for each in warnings(output) if not each.startswith("<")), "")
+    return "".join(each if each.isprintable() else "?" for each in line)[:80]
+
+
+def _gpu(text: str, number: int) -> Gpu:
+    own = _END_OF_OWN.search(text)
+    if own is None:
+        raise ValueError(f"the description of GPU {number} is cut")
     try:
-        log = fromstring(_PROCESS_NAME.sub("", output[max(start, 0) :]))  # noqa: S314 - a program of root's, as trusted as the driver
+        gpu = fromstring(f"{text[: own.start()]}</gpu>")  # noqa: S314 - the driver's own part
     except ParseError as error:
-        raise ValueError(f"no XML: {error}") from error
-    gpus = tuple(_gpu(each, position) for position, each in enumerate(log.findall("gpu")))
-    attached = _number(log, "attached_gpus")
-    if log.tag != "nvidia_smi_log" or attached is None or int(attached) != len(gpus):
-        raise ValueError(f"{attached} GPUs announced, {len(gpus)} described")
-    return gpus
-
-
-def _gpu(gpu: Element, position: int) -> Gpu:
+        raise ValueError(f"the description of GPU {number} is no XML: {error}") from error
+    gone, errors = _errors(gpu)
     minor = _number(gpu, "minor_number")
-    reasons = {
-        each.tag.partition("_reason_")[2]: (each.text or "").strip()
-        for group in ("clocks_event_reasons", "clocks_throttle_reasons")
-        for each in gpu.findall(f"{group}/*")
-    }
-    width, generation = "pci/pci_gpu_link_info/link_widths", "pci/pci_gpu_link_info/pcie_gen"
+    contains = _contains(gpu)
+    links = "pci/pci_gpu_link_info"
     return Gpu(
-        name=f"GPU {position if minor is None else int(minor)}",
+        name=f"GPU {number}",
         product=_text(gpu, "product_name"),
         uuid=_text(gpu, "uuid"),
-        uncorrected=_sum(gpu, "uncorrectable", "double_bit/total"),
-        corrected=_sum(gpu, "correctable", "single_bit/total"),
-        remap_pending=_says_yes(
-            gpu,
-            "remapped_rows/remapped_row_pending",
-            "retired_pages/pending_retirement",
-            "retired_pages/pending_blacklist",
-        ),
-        remap_failed=_says_yes(gpu, "remapped_rows/remapped_row_failure", "ecc_errors/unrepairable_memory"),
+        serial=_text(gpu, "serial"),
+        address=address(gpu.get("id", "")),
+        minor=None if minor is None else int(minor),
+        persistent=_text(gpu, "persistence_mode") != "Disabled",
+        gone=gone,
+        errors=errors,
+        uncorrected=_sum(gpu, "[sd]ram_uncorrectable" if not contains else "sram_uncorrectable", "double_bit/total"),
+        contained=_sum(gpu, "dram_uncorrectable") if contains else None,
+        corrected=_sum(gpu, "[sd]ram_correctable", "single_bit/total"),
+        pending=tuple(part for part, paths in _PENDING.items() if any(_says_yes(gpu, path) for path in paths)),
+        broken=tuple(part for part, path in _BROKEN.items() if _says_yes(gpu, path)),
         recovery=_recovery(gpu),
-        slowdowns=tuple(reason for reason in _HARDWARE_SLOWDOWNS if reasons.get(reason) == "Active"),
-        temperature_margin=_margin(gpu, "gpu_temp", "gpu_temp_max_gpu_threshold", "gpu_temp_tlimit"),
-        memory_margin=_margin(gpu, "memory_temp", "gpu_temp_max_mem_threshold"),
-        width=_number(gpu, f"{width}/current_link_width"),
-        widest=_number(gpu, f"{width}/max_link_width"),
-        generation=_number(gpu, f"{generation}/current_link_gen"),
-        newest_generation=_number(gpu, f"{generation}/max_link_gen"),
+        asks_nothing=(gpu.findtext("gpu_recovery_action") or "").strip() == "None",
+        slowdowns=tuple(words for reason, words in _SLOWDOWNS.items() if _is_active(gpu, reason)),
+        temperature_margin=_margin(gpu),
+        memory_margin=_memory_margin(gpu),
+        width=_number(gpu, f"{links}/link_widths/current_link_width"),
+        generation=_number(gpu, f"{links}/pcie_gen/current_link_gen"),
+        newest_generation=_number(gpu, f"{links}/pcie_gen/max_link_gen"),
         performance_state=_text(gpu, "performance_state"),
         replays=_number(gpu, "pci/replay_counter"),
-        fabric=_text(gpu, "fabric/state"),
-        fabric_status=_text(gpu, "fabric/status"),
-        processes=tuple(
-            int(pid)
-            for each in gpu.findall("processes/process_info")
-            if _text(each, "type").startswith("C") and (pid := _number(each, "pid")) is not None
-        ),
+        fabric=_text(gpu, "fabric/state") or ("N/A" if (gpu.findtext("fabric/state") or "").strip() == "N/A" else ""),
+        fabric_problems=tuple(_fabric_problems(gpu)),
+        processes=tuple(int(pid) for pid in _PROCESS.findall(text, own.start())),
         memory_used_mib=_number(gpu, "fb_memory_usage/used"),
     )
 
 
 def _text(gpu: Element, path: str) -> str:
-    """Return the text of an element; empty where the GPU does not have it."""
+    """Return the text of an element; empty where the GPU does not have it, or has an error in its place."""
     text = (gpu.findtext(path) or "").strip()
-    return "" if text.strip("[]").lower() in {"n/a", "not supported", "unknown error", "none"} else text
+    return "" if _NO_VALUE.fullmatch(text) or _GONE.search(text) or _ERROR.fullmatch(text) else text
 
 
 def _number(gpu: Element, path: str) -> float | None:
@@ -122,18 +236,53 @@ def _number(gpu: Element, path: str) -> float | None:
     return float(found[0]) if found else None
 
 
-def _says_yes(gpu: Element, *paths: str) -> bool:
-    return any(_text(gpu, path).lower() == "yes" for path in paths)
+def _says_yes(gpu: Element, path: str) -> bool:
+    return _text(gpu, path).lower() == "yes"
 
 
-def _sum(gpu: Element, kind: str, total: str) -> float | None:
-    """Return the sum of volatile errors: `sram_<kind>`, `dram_<kind>_parity` and others, or old drivers' total."""
-    of_kinds = [
-        _number(gpu, f"{_VOLATILE}/{each.tag}")
-        for each in gpu.findall(f"{_VOLATILE}/*")
-        if re.fullmatch(rf"[sd]ram_{kind}(_parity|_secded)?", each.tag)
+def _is_active(gpu: Element, reason: str) -> bool:
+    names = ("clocks_event_reason", "clocks_throttle_reason")
+    return any(_text(gpu, f"{name}s/{name}_{reason}") == "Active" for name in names)
+
+
+def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
+    """Return the error of a GPU that answers nothing, and the values of another one that are errors."""
+    texts = [(each.tag, (each.text or "").strip()) for each in gpu.iter() if each.tag not in _UNREAD]
+    gone = next((text for _, text in texts if _GONE.search(text)), "")
+    errors = [(tag, text) for tag, text in texts if _ERROR.fullmatch(text)]
+    if not gone and len(errors) > _MOST_ERRORS:
+        gone = errors[0][1]
+    return gone[:40], () if gone else tuple(f"{tag}: {text}" for tag, text in errors)
+
+
+def _contains(gpu: Element) -> bool:
+    """Return True for a GPU that contains and remaps errors of its DRAM. Instances of MIG hide the rows."""
+    if _number(gpu, "remapped_rows/remapped_row_unc") is not None or _text(gpu, "remapped_rows/remapped_row_failure"):
+        return True
+    names = f"{_text(gpu, 'product_architecture')} {_text(gpu, 'product_name')}"
+    has_none = (gpu.findtext("remapped_rows") or "").strip() == "N/A" and _text(
+        gpu, "mig_mode/current_mig"
+    ) != "Enabled"
+    return not has_none and not retires_pages(names)
+
+
+def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
+    """Return the sum of volatile errors of a GPU and its MIG instances.
+
+    Args:
+        gpu: The GPU.
+        kind: Pattern of the elements: `sram_uncorrectable`, which newer drivers split into parity and SEC-DED.
+        total: Total of old drivers. Default: none.
+    """
+    counters = [
+        *gpu.findall("ecc_errors/volatile"),
+        *gpu.findall("mig_devices/mig_device/ecc_error_count/volatile_count"),
     ]
-    known = [each for each in [*of_kinds, _number(gpu, f"{_VOLATILE}/{total}")] if each is not None]
+    of_kind = re.compile(rf"{kind}(?:_parity|_secded)?")
+    paths = [(group, each.tag) for group in counters for each in group if of_kind.fullmatch(each.tag)]
+    if total:
+        paths += [(group, total) for group in counters]
+    known = [value for group, path in paths if (value := _number(group, path)) is not None]
     return sum(known) if known else None
 
 
@@ -146,42 +295,67 @@ def _recovery(gpu: Element) -> str:
     return "Drain and Reset" if _says_yes(gpu, "gpu_reset_status/drain_and_reset_recommended") else ""
 
 
-def _margin(gpu: Element, temperature: str, highest: str, margin: str = "") -> float | None:
-    given = _number(gpu, f"temperature/{margin}") if margin else None
-    if given is not None:
-        return given
-    now, most = _number(gpu, f"temperature/{temperature}"), _number(gpu, f"temperature/{highest}")
+def _margin(gpu: Element) -> float | None:
+    margin = _number(gpu, "temperature/gpu_temp_tlimit")
+    if margin is not None:
+        return margin - (_number(gpu, "temperature/gpu_temp_max_gpu_tlimit_threshold") or 0)
+    now, most = (_number(gpu, f"temperature/gpu_temp{each}") for each in ("", "_max_gpu_threshold"))
     return None if now is None or most is None else most - now
 
 
-_OF_GPU = re.compile(r"GPU (\d+): ")
-_CARD = re.compile(r"^GPU (\d+): .*\b(PCIe|NVL)\b", re.MULTILINE)
-_LINK = re.compile(r"\s*Link (\d+): (.*)")
-_COUNTER = re.compile(r"\s*Link (\d+): (.+): (\d+)\s*$")
+def _memory_margin(gpu: Element) -> float | None:
+    now, most = (_number(gpu, f"temperature/{each}") for each in ("memory_temp", "gpu_temp_max_mem_threshold"))
+    if most is None and _number(gpu, "temperature/gpu_temp_max_mem_tlimit_threshold") is not None:
+        most = _MEMORY_LIMIT_C
+    return None if now is None or most is None else most - now
+
+
+def _fabric_problems(gpu: Element) -> Iterator[str]:
+    """Yield what is wrong with a GPU's fabric: its state where it has one, and its health (nvmlGpuFabricInfoV_t)."""
+    state = _text(gpu, "fabric/state")
+    if state and state != "Completed":
+        yield f"state {state}"
+    for path, good in _FABRIC.items():
+        value = _text(gpu, f"fabric/{path}")
+        if value and value != good:
+            yield f"{path.rpartition('/')[2].replace('_', ' ')} {value}"
 
 
 def parse_links(output: str) -> dict[str, dict[int, bool]]:
-    """Return by GPU which of its links are active, from `nvidia-smi nvlink --status`.
+    """Return by GPU of a board which of its links are active, from `nvidia-smi nvlink --status`.
 
-    Cards are left out: a PCIe card has links for a bridge, which may be none, and an NVL pair has fewer than a board.
+    A GPU all of whose links are down has no list of them: it has those of the others. Where no GPU has an active one,
+    the node has no NVLink to count, and each has none.
     """
+    return _links(output, of_boards=True)
+
+
+def parse_bridges(output: str) -> dict[str, dict[int, bool]]:
+    """Return the same of other cards, which have links for a bridge: without one, or on an NVL pair, fewer or none."""
+    return _links(output, of_boards=False)
+
+
+def _links(output: str, *, of_boards: bool) -> dict[str, dict[int, bool]]:
     found: dict[str, dict[int, bool]] = {}
-    cards = {f"GPU {card[1]}" for card in _CARD.finditer(output)}
-    for gpu, line in _by_gpu(output):
-        if gpu in cards:
-            continue
-        links = found.setdefault(gpu, {})
-        if link := _LINK.match(line):
-            links[int(link[1])] = bool(re.match(r"[\d.]+ GB/s", link[2]))
-    return found
+    for gpu, product, line in _by_gpu(output):
+        if is_board(product) is of_boards:
+            links = found.setdefault(gpu, {})
+            if link := _LINK.match(line):
+                links[int(link[1])] = bool(re.match(r"[\d.]+ GB/s", link[2]))
+    every = {number for links in found.values() if any(links.values()) for number in links}
+    return {gpu: links or dict.fromkeys(every, False) for gpu, links in found.items()}
 
 
 def parse_link_errors(output: str) -> dict[str, float]:
-    """Return counters by place, `GPU 0 link 3 Replay Errors`, from `nvidia-smi nvlink -e`."""
+    """Return counters of errors by place, `GPU 0 link 3 Replay Errors`, from `nvidia-smi nvlink -e`.
+
+    NVLink 5 counts more: the histogram of FEC has good codewords as well, raw and bit error rates are those before the
+    correction, and traffic is no error.
+    """
     return {
         f"{gpu} link {counter[1]} {counter[2]}": float(counter[3])
-        for gpu, line in _by_gpu(output)
-        if (counter := _COUNTER.match(line))
+        for gpu, _, line in _by_gpu(output)
+        if (counter := _COUNTER.match(line)) and _IS_ERROR.search(counter[2]) and not _IS_CORRECTED.search(counter[2])
     }
 
 
@@ -191,7 +365,7 @@ def parse_peers(output: str) -> list[str]:
     Raises:
         ValueError: The output has no such table.
     """
-    rows = [line.split() for line in output.splitlines() if re.match(r"\s*GPU\d+\s", line)]
+    rows = [line.split() for line in _ESCAPE.sub("", output).splitlines() if re.match(r"\s*GPU\d+\s", line)]
     rows = [row for row in rows if len(row) > 1 and not row[1].startswith("GPU")]
     if not rows or any(len(row) != len(rows) + 1 for row in rows):
         raise ValueError("no table of pairs")
@@ -203,12 +377,11 @@ def parse_peers(output: str) -> list[str]:
     ]
 
 
-def _by_gpu(output: str) -> list[tuple[str, str]]:
-    """Return lines with the GPU that they belong to."""
-    found, gpu = [], ""
+def _by_gpu(output: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the lines of each GPU, with its name and product."""
+    gpu, product = "", ""
     for line in output.splitlines():
         if head := _OF_GPU.match(line):
-            gpu = f"GPU {head[1]}"
+            gpu, product = f"GPU {int(head[1])}", head[2]
         if gpu:
-            found.append((gpu, line))
-    return found
+            yield gpu, product, line

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from node_health.check_settings import CheckSettings
 from node_health.results import CheckResult
 
-_ALLOWED = r"none|found|an answer|an end|a finished one|status 0|-?[\d.]+(?:e[+-]?\d+)?(?:%| [A-Za-z/]+)?"
+_ALLOWED = r"none|all|found|an answer|an end|a finished one|status 0|-?[\d.]+(?:e[+-]?\d+)?(?:%| [A-Za-z/]+)?"
 """Ends of reasons of ours: words, or a limit and its unit. An admin who writes behind them keeps the node."""
 
 _REASON = re.compile(rf"health (?P<check>[a-z_]+): .+, allowed (?:{_ALLOWED})(?: : Not responding)*", re.DOTALL)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -124,7 +125,9 @@ def test_a_round_prints_json_and_ends_with_1_where_there_is_something_to_log(
 
     assert explain("cpu-0", str(tmp_path), str(tmp_path)) == 0
     shown = capsys.readouterr().out
-    assert shown.splitlines()[0].split() == ["CHECK", "STATE", "VALUE", "ALLOWED", "ACTION", "UNDRAIN"]
+    assert re.split("  +", shown.splitlines()[0]) == [
+        *("CHECK", "STATE", "READING", "LIMIT", "ACTION", "UNDRAIN", "SOURCE OF THE LIMIT")
+    ]
     assert f"cpu-0 is drained: {reason}" in shown
 
     answer(tmp_path, 0)
@@ -266,7 +269,7 @@ KILLED = "total-vm:9kB, anon-rss:9kB, file-rss:0kB, shmem-rss:0kB,"
 LINES = {
     "6,100,1000000,-;usb 1-1: new device\n": {},
     "4,101,2000000,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus.\n": {
-        "xid": ["Xid 79 of 0000:1b:00"]
+        "xid": ["Xid 79 of 0000:1b:00 (fallen off the bus; reboot)"]
     },
     "4,101,2000000,-;NVRM: Xid (PCI:0000:1b:00): 31, pid=4711, name=python, Ch 00000008\n": {},
     "3,101,2000000,-;mlx5_core 0000:0c:00.0: poll_health:820:(pid 0): device's health compromised\n": {
@@ -335,7 +338,7 @@ def test_failures_that_come_again_and_again_push_no_others_out() -> None:
     log = KernelLog(memory, "one")
     log.add(iter(lines))
 
-    assert log.failures(10)["xid"] == ["Xid 79 of 0000:1b:00"]
+    assert log.failures(10)["xid"] == ["Xid 79 of 0000:1b:00 (fallen off the bus; reboot)"]
     assert log.failures(10)["disk"] == ["EXT4-fs error (device"]
     assert log.failures(10)["killed_slurm"][-1] == "Memory cgroup out of memory: Killed process 999 (slurmstepd)"
     assert len(memory["found"]) == 22
@@ -350,7 +353,7 @@ def test_failures_of_the_kernel_count_for_an_hour_and_errors_of_gpus_until_the_n
     later = KernelLog(memory, "one")
     later.add(iter([xid]))
 
-    assert later.failures(4000) == {"xid": ["Xid 79 of 0000:1b:00"], "disk": []}
+    assert later.failures(4000) == {"xid": ["Xid 79 of 0000:1b:00 (fallen off the bus; reboot)"], "disk": []}
     assert KernelLog(memory, "two").failures(4000) == {}
 
 

@@ -4,13 +4,15 @@ Outputs of node-bench, scontrol and squeue were recorded (Slurm 24.11.5). Those 
 and iperf3 are made from their documentation.
 """
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from long_checks.job_reading import Reading
 from long_checks.long_settings import parse_long
-from long_checks.programs import PROGRAMS, Reading, missing_program, read, script
+from long_checks.programs import PROGRAMS, cause, missing_program, read, script
 from long_checks.slurm_calls import JobRequest, parse_job_state, parse_jobs, parse_nodes, reservation_nodes
 
 NCCL = """\
@@ -32,6 +34,36 @@ DCGM = """\
    "test_summary": {"status": "Fail"}},
   {"name": "pcie", "results": [{"entity_id": 0, "status": "Skip"}]}]}]}}
 """
+
+
+def diagnosed(*tests: str, before: str = "", behind: str = "") -> str:
+    """Return a report of DCGM 4 with tests, among the lines of other programs."""
+    report = f'{{"DCGM Diagnostic": {{"test_categories": [{{"category": "", "tests": [{",".join(tests)}]}}, null]}}}}'
+    return f"{before}{report}{behind}"
+
+
+def a_test(name: str, status: str, gpu: int = 0, severity: int | None = None) -> str:
+    """Return the result of a test of DCGM 4 for one GPU."""
+    warning = {"warning": "words of DCGM", "error_category": 8, "error_id": 29, "error_severity": severity}
+    found = {
+        "entity_group": "GPU",
+        "entity_id": gpu,
+        "status": status,
+        "warnings": None if severity is None else [warning],
+    }
+    return json.dumps({"name": name, "results": [found], "test_summary": {"status": status}})
+
+
+DCGM_3 = """\
+Successfully started
+{"DCGM GPU Diagnostic": {"version": "3.3.5", "test_categories": [
+ {"category": "Deployment", "tests": [
+  {"name": "Persistence Mode", "results": [{"status": "FAIL", "warnings": "Persistence mode for GPU 0 is disabled."}]},
+  {"name": "Page Retirement/Row Remap", "results": [{"status": "PASS"}]}]},
+ {"category": "Hardware", "tests": [{"name": "GPU Memory", "results": [{"gpu_ids": "0", "status": "PASS"}]}]}]}}
+"""
+
+INFO = "node:7:21 [0] NCCL INFO 24 coll channels, 24 collnet channels,"
 
 RDMA = """\
 ---------------------------------------------------------------------------------------
@@ -56,16 +88,83 @@ RING = '{"bench": "ring", "value": 0.73, "errors": 0}\n'
         ("memory", '{"bench": "memory", "value": 14.6547, "errors": 0}\n', Reading(14.6547)),
         ("storage", '{"bench": "storage", "value": 0.319459, "errors": 0}\n', Reading(0.319459)),
         ("nccl", NCCL, Reading(480.03)),
+        ("nccl", f"{INFO} 16 nvls channels, 32 p2p channels\n{NCCL}", Reading(480.03, nvls=True)),
+        ("nccl", f"{INFO} 0 nvls channels, 32 p2p channels\n{NCCL}", Reading(480.03, nvls=False)),
         ("nccl", NCCL.replace(": 0 OK", ": 4 FAILED"), Reading(480.03, "4 wrong values, allowed 0")),
         ("dcgm", DCGM, Reading(None, "memory failed, allowed none")),
         ("dcgm", DCGM.replace("Fail", "Pass"), Reading(None, "")),
+        ("dcgm", DCGM_3, Reading(None, "", "Persistence Mode: Persistence mode for GPU 0 is disabled.")),
+        (
+            "dcgm",
+            DCGM_3.replace('"PASS"}]}]},', '"FAIL"}]}]},'),
+            Reading(
+                None,
+                "Page Retirement/Row Remap failed, allowed none",
+                "Persistence Mode: Persistence mode for GPU 0 is disabled.",
+            ),
+        ),
+        (
+            "dcgm",
+            diagnosed(a_test("software", "Fail", severity=5), a_test("memory", "Pass")),
+            Reading(None, "", "software: words of DCGM"),
+        ),
+        (
+            "dcgm",
+            diagnosed(a_test("software", "Fail", severity=2), a_test("memory", "Pass")),
+            Reading(None, "software failed, allowed none"),
+        ),
+        ("dcgm", diagnosed(a_test("memory", "Fail", severity=4)), Reading(None, "memory failed, allowed none")),
+        ("dcgm", diagnosed(a_test("memory", "Fail", severity=1)), None),
+        ("dcgm", diagnosed(a_test("software", "Pass"), a_test("memory", "Skip"), a_test("pcie", "Skip")), None),
+        ("dcgm", diagnosed(a_test("memory", "Pass"), a_test("memory", "Skip", gpu=1)), None),
+        (
+            "dcgm",
+            diagnosed(a_test("memory", "Pass"), before="log {of} a program {\n", behind="\n{}"),
+            Reading(None, ""),
+        ),
         ("dcgm", DCGM.replace("DCGM Diagnostic", "DCGM GPU Diagnostic"), Reading(None, "memory failed, allowed none")),
         ("rdma", RDMA, Reading(391.62)),
         ("tcp", TCP, Reading(9.4)),
     ],
 )
-def test_an_output_has_its_reading(program: str, output: str, reading: Reading) -> None:
+def test_an_output_has_its_reading(program: str, output: str, reading: Reading | None) -> None:
     assert PROGRAMS[program].read(output) == reading
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("", "no output"),
+        (NCCL.replace("480.03\n", "-nan \n"), "no bandwidth: the size exceeds the GPUs' memory"),
+        (
+            "# Using devices\nnode: Test CUDA failure common.cu:1007 'busy'\n .. pid 1: Test failure\n",
+            "node: Test CUDA",
+        ),
+        ("one\ntwo\n#\n", "two"),
+    ],
+)
+def test_an_output_without_a_reading_has_a_cause(output: str, words: str) -> None:
+    assert read("nccl", output) is None
+    assert cause(output).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"), [("40960", 8192), ("24564\n24564", 6822), ("15360", 3754), ("[N/A]", 8192)]
+)
+def test_the_size_of_nccl_fits_the_memory_of_the_smallest_gpu(tmp_path: Path, memory: str, size: int) -> None:
+    for name, text in (("nvidia-smi", f"echo '{memory}'"), ("srun", 'echo "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    made = PROGRAMS["nccl"].script({}, {"gpus": 8, "mib": 8192}, "/out").replace("/opt/slurm/bin/", "")
+    ended = subprocess.run(
+        ["/bin/sh", "-c", made],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+
+    assert f"all_reduce_perf -b {size}M -e {size}M -g 8 " in ended.stdout
 
 
 def test_a_program_without_mpi_that_measured_each_node_alone_has_no_reading() -> None:

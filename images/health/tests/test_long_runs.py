@@ -103,6 +103,38 @@ def test_a_slow_node_is_drained_with_its_value_and_the_limit(tmp_path: Path) -> 
     assert world.last()["cpu-2"]["passed"] is False
 
 
+def test_a_program_that_crashes_on_a_node_twice_fails_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.node(2).crashes = 2
+
+    world.run()
+    (reason,) = world.drained().values()
+    assert [*world.drained()] == ["cpu-2"]
+    assert reason.startswith("health ring_bandwidth: crashed twice: job 5 is FAILED: node: Test CUDA failure")
+    assert reason.endswith(", allowed an end")
+
+
+def test_a_program_that_crashes_once_runs_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.node(2).crashes = 1
+
+    assert world.run() == 0
+    assert world.drained() == {}
+    assert world.last()["cpu-2"]["passed"] is True
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_program_that_crashes_on_every_node_is_reported_and_drains_none(tmp_path: Path, count: int) -> None:
+    world = World(tmp_path, count=count)
+    for index in range(count):
+        world.node(index).crashes = 2
+
+    assert world.run() == 1
+    assert world.drained() == {}
+    crashed = [each for each in world.events if each["event"] == "crashed twice"]
+    assert [each["nodes"] for each in crashed] == [[f"cpu-{index}"] for index in range(count)]
+
+
 def test_with_the_action_log_nothing_is_drained(tmp_path: Path) -> None:
     world = World(tmp_path, action="log")
     world.node(2).speed = 1.5

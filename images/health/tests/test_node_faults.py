@@ -123,7 +123,14 @@ def _no_tree(node: Faulty) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Faulty], object], str]] = {
-    "gpu_xid": (_logged("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off"), "found Xid 79 of 0000:1b:00"),
+    "gpu_xid": (
+        _logged("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off"),
+        "found Xid 79 of 0000:1b:00 (fallen off the bus; reboot)",
+    ),
+    "gpu_xid_noted": (
+        _logged("NVRM: Xid (PCI:0000:1b:00): 63, row"),
+        "found Xid 63 of 0000:1b:00 (memory remapped; finding)",
+    ),
     "network_ports": (_too_few_ports, "2"),
     "network_port_lost": (_port(state="1: DOWN"), "down: mlx5_1/1"),
     "network_rate": (_port(rate="200 Gb/sec (2X NDR)"), "lower than before: mlx5_1/1 200 Gb/s"),

@@ -2,21 +2,19 @@
 
 from datetime import timedelta
 
+from soperator_pulumi.monitoring.alerts.xid_codes import DRAINING_XIDS
 from soperator_pulumi.monitoring.prometheus_rules import Alert, AlertSeverity
-
-_FATAL_XIDS = (48, 62, 64, 74, 79, 95, 119, 120, 140)
-"""XIDs after which NVIDIA asks for a reset or a replacement: those of the check `gpu_xid` (docs/health-checks.md)."""
 
 _XID = "max by (namespace, node, gpu) (slurm_node:gpu_xid:code{$here}"
 
 HARDWARE_ALERTS = (
     Alert(
         "SlurmGpuXid",
-        " or ".join(f"{_XID} == {code})" for code in _FATAL_XIDS),
+        " or ".join(f"{_XID} == {code})" for code in DRAINING_XIDS),
         timedelta(minutes=1),
         AlertSeverity.WARNING,
         "GPU {{ $labels.gpu }} of {{ $labels.node }} has the error XID {{ $value }}",
-        "NVIDIA's driver asks for a reset of the GPU. The metric keeps the error until the driver is loaded again.",
+        "NVIDIA's driver asks for a reset or more. The metric keeps the error until the driver is loaded again.",
     ),
     Alert(
         "SlurmGpuMemoryBroken",

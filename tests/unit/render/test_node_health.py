@@ -50,13 +50,22 @@ def test_mig_instances_and_other_makers_have_no_checks_of_whole_gpus() -> None:
 
 @pytest.mark.parametrize(
     ("gpu_type", "links"),
-    [("h100", 18), ("nvidia_a100_80gb", 12), ("V100", 6), ("gb200", 18), ("l40s", None), (None, None)],
+    [
+        *(("h100", 18), ("nvidia_a100_80gb", 12), ("h800", 8), ("a800-sxm4", 8), ("gb200", 18), ("H20", 18)),
+        *(("l40s", None), (None, None), ("h100-pcie", None), ("h100_nvl", None), ("V100", None)),
+    ],
 )
 def test_the_number_of_links_is_that_of_the_model(gpu_type: str | None, links: int | None) -> None:
     gpus = {"count": 4, **({"type": gpu_type} if gpu_type else {})}
-    checks = settings({"gpus": gpus}).checks
+    check = settings({"gpus": gpus}).checks["nvlink_links"]
 
-    assert (checks["nvlink_links"].limit if "nvlink_links" in checks else None) == links
+    assert check.limit == links
+    assert check.allowed == ("all" if links is None else str(links))
+
+
+@pytest.mark.parametrize(("count", "gpu_type", "links"), [(8, "v100", 6), (1, "h100", None), (2, "h100", 18)])
+def test_a_part_of_a_board_may_have_fewer_links(count: int, gpu_type: str, links: int | None) -> None:
+    assert settings({"gpus": {"count": count, "type": gpu_type}}).checks["nvlink_links"].limit == links
 
 
 def test_the_number_of_gpus_is_that_of_the_node_set() -> None:
@@ -78,7 +87,8 @@ def test_changes_of_a_check_reach_it_and_no_other() -> None:
     }
     before, after = settings(), settings(health={"checks": {"volume_space": changed}})
 
-    assert after.checks["volume_space"] == CheckSettings(70, "70%", "log", "never", 7, 9, 120, ("busy",))
+    source = "The kubelet evicts pods at 90% (nodefs.available 10%)"
+    assert after.checks["volume_space"] == CheckSettings(70, "70%", "log", "never", 7, 9, 120, ("busy",), source)
     changed_checks = {name for name, each in after.checks.items() if before.checks[name] != each}
     assert changed_checks == {"volume_space"}
 

@@ -39,6 +39,9 @@ def test_no_long_check_has_the_name_of_a_quick_one() -> None:
         ({"count": 8, "type": "nvidia_h200-141gb"}, 430),
         ({"count": 8, "type": "B200"}, 740),
         ({"count": 8, "type": "a100"}, 228),
+        ({"count": 8, "type": "h800"}, 190),
+        ({"count": 8, "type": "nvidia-b300"}, 760),
+        ({"count": 4, "type": "gb200"}, None),
         ({"count": 8, "type": "l4"}, None),
         ({"count": 8}, None),
         ({"count": 4, "type": "h100"}, None),
@@ -53,6 +56,14 @@ def test_the_limit_is_that_of_a_board_with_eight_gpus_of_the_model(
     given = a_cluster({}, node_sets=[a_node_set(gpus=gpus)]).node_sets[0].gpus
     assert long_limit(LongCheck.NCCL_BANDWIDTH, None, given) == limit
     assert long_limit(LongCheck.NCCL_BANDWIDTH, 300, given) == 300
+
+
+@pytest.mark.parametrize(("model", "limit"), [("h100", 330), ("a100", 228), ("b300", 620), ("l4", None)])
+def test_a_board_without_nvls_has_a_lower_limit(model: str, limit: float | None) -> None:
+    given = a_cluster({}, node_sets=[a_node_set(gpus={"count": 8, "type": model})]).node_sets[0].gpus
+
+    assert long_limit(LongCheck.NCCL_BANDWIDTH, None, given, nvls=False) == limit
+    assert long_limit(LongCheck.NCCL_BANDWIDTH, 300, given, nvls=False) == 300
 
 
 def test_fabrics_have_no_limit_by_default() -> None:
@@ -109,7 +120,9 @@ def test_checks_of_gpus_are_for_nodes_with_gpus() -> None:
     assert set(enabled_checks(spec)) == {LongCheck.NCCL_BANDWIDTH, LongCheck.MEMORY_BANDWIDTH}
     check = spec.health.long_checks[LongCheck.NCCL_BANDWIDTH]
     settings = long_settings(spec, LongCheck.NCCL_BANDWIDTH, check)
-    assert settings["node_sets"] == {"gpu": {"alone": 430, "together": 430, "gpus": 8, "first": []}}
+    assert settings["node_sets"] == {
+        "gpu": {"alone": 430, "together": 430, "gpus": 8, "first": [], "without_nvls": 330}
+    }
     assert enabled_checks(a_cluster({"nccl_bandwidth": {}})) == {}
 
 

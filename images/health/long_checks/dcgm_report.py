@@ -1,0 +1,90 @@
+"""Report of `dcgmi diag -j`, of DCGM 3 and 4: tests that failed, findings, and whether anything was tested at all.
+
+DCGM 4 gives each warning a severity (dcgm_errors.h), DCGM 3 a text alone. Its tests of the software look at the node's
+settings: persistence mode, permissions, libraries, other processes. No GPU is worse for them, and no job fails.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from long_checks.job_reading import Reading
+
+_NO_FAULT = {0, 1, 5}
+"""Severities NONE, MONITOR ("can perform workload") and CONFIG."""
+_BY_TEST = {3, 4}
+"""Severities UNKNOWN and TRIAGE: a fault in a test of the hardware. ISOLATE (2) and RESET (6) always are."""
+
+_SOFTWARE = re.compile(
+    r"software|deployment|denylist|nvml library|cuda .*library|permissions|persistence|environment|graphics processes",
+    re.IGNORECASE,
+)
+_DIAGNOSTICS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+
+
+def read_dcgm(output: str) -> Reading | None:
+    """Return the tests that failed, and the findings; None where no test of the hardware has run on some GPU."""
+    tests = [*_tests(output)]
+    failed, findings, passed, seen = [], [], set(), set()
+    for name, result in tests:
+        status = str(result.get("status") or "").lower()
+        entity = str(result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", ""))))
+        is_software = bool(_SOFTWARE.search(name))
+        if entity and result.get("entity_group") in {None, "GPU"}:
+            seen.add(entity)
+        if status.startswith("pass") and not is_software:
+            passed.add(entity)
+        elif status.startswith("fail") and _is_fault(result, is_software=is_software):
+            failed.append(name)
+        elif status.startswith(("fail", "warn")):
+            findings.append(f"{name}: {next(_texts(result), status)}"[:120])
+    finding = "; ".join(dict.fromkeys(findings))
+    if failed:
+        return Reading(None, f"{' and '.join([*dict.fromkeys(failed)][:3])} failed, allowed none", finding)
+    return Reading(None, "", finding) if passed and (passed >= seen or "" in passed) else None
+
+
+def _tests(output: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the results of all tests with their names, of the first report among the lines of other programs."""
+    report = _report(output)
+    for category in _dicts(report.get("test_categories")):
+        for test in _dicts(category.get("tests")):
+            name = test.get("name")
+            if not isinstance(name, str) or not name:
+                continue
+            results = [*_dicts(test.get("results"))] or [*_dicts([test.get("test_summary")])]
+            yield from ((name, each) for each in results)
+
+
+def _report(output: str) -> Mapping[str, Any]:
+    decoder = json.JSONDecoder()
+    for begin in re.finditer(r"\{", output):
+        try:
+            found, _ = decoder.raw_decode(output, begin.start())
+        except (ValueError, RecursionError):
+            continue
+        of_key = (found.get(each) for each in _DIAGNOSTICS)
+        if report := next((each for each in of_key if isinstance(each, dict)), None):
+            return report
+    return {}
+
+
+def _is_fault(result: Mapping[str, Any], *, is_software: bool) -> bool:
+    severities = [each.get("error_severity") for each in _dicts(result.get("warnings"))]
+    known = [each for each in severities if isinstance(each, int)]
+    if known:
+        return any(each not in _NO_FAULT and not (each in _BY_TEST and is_software) for each in known)
+    return not is_software
+
+
+def _texts(result: Mapping[str, Any]) -> Iterator[str]:
+    warnings = result.get("warnings")
+    for each in warnings if isinstance(warnings, list) else [warnings]:
+        text = each.get("warning") if isinstance(each, dict) else each
+        if isinstance(text, str) and text.strip():
+            yield " ".join(text.split())
+
+
+def _dicts(value: object) -> Iterator[Mapping[str, Any]]:
+    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())

@@ -1,0 +1,50 @@
+"""Errors of GPUs (Xid) for those that cannot import the checks: the page's table, and the numbers of the alert."""
+
+import runpy
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from tools import paths
+
+FILE = paths.ROOT / "soperator_pulumi" / "monitoring" / "alerts" / "xid_codes.py"
+
+_TABLE = paths.ROOT / "images" / "health" / "node_health" / "xids.py"
+
+_MODULE = '''"""Errors of GPUs (Xid) that an alert is for: made by `make docs` of images/health/node_health/xids.py."""
+
+DRAINING_XIDS = (
+{codes})
+"""Errors after which a GPU needs a reset, a reboot or a replacement, whatever the rest of their lines."""
+'''
+
+_HEAD = "| Xid | meaning | cause | action |\n|---|---|---|---|\n"
+
+
+def text() -> str:
+    """Return the module with the numbers of the alert as the table is now."""
+    codes = [str(number) for number, error in _errors().items() if error.drains]
+    return _MODULE.format(codes="".join(f"    {each},\n" for each in codes))
+
+
+def table() -> str:
+    """Return the table of the page: errors with an act, by their actions, and a row for the others."""
+    errors = _errors()
+    rows = [
+        f"| {number} | {error.meaning} | {error.cause} | {error.action} |\n"
+        for number, error in errors.items()
+        if error.action != "none" and error.meaning != "unused"
+    ]
+    quiet = [number for number, error in errors.items() if error.action == "none"]
+    rows.append(f"| {_ranges(quiet)} | of programs, or without an effect | program | none |\n")
+    return _HEAD + "".join(rows) + "| any other | unused by the catalog | any | finding |\n"
+
+
+def _errors() -> Mapping[int, Any]:
+    found: Mapping[int, Any] = runpy.run_path(str(_TABLE))["XIDS"]
+    return dict(sorted(found.items()))
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs = ([each for _, each in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]))
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
