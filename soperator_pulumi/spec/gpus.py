@@ -15,7 +15,8 @@ from soperator_pulumi.spec.validation.partial import known
 _MAX_FILES = 1024
 """Devices of a node with a file of their own (gres.conf(5), `File`)."""
 
-_MIG = r"[1-7]g\.[1-9][0-9]{0,2}gb(\.me)?"
+_MIG = r"[1-7]g\.[1-9][0-9]{0,2}gb(\.me)?(\.all)?(\.gfx)?(-me)?"
+"""Profile as in the device plugin's resource, which has `.` for each `+` of nvidia-smi's `1g.24gb+gfx`."""
 
 GpuType = Annotated[
     str,
@@ -29,7 +30,11 @@ GpuType = Annotated[
 
 MigProfile = Annotated[
     str,
-    Matches(_MIG, 'needs a MIG profile as the device plugin names its resource, such as "1g.10gb" or "1g.10gb.me".'),
+    Matches(
+        _MIG,
+        'needs a MIG profile as the device plugin names its resource, such as "1g.10gb", "1g.10gb.me", "1g.24gb.gfx" or '
+        '"1g.24gb-me": "." for each "+" that nvidia-smi prints.',
+    ),
 ]
 """Profile of MIG instances, as in the resource `nvidia.com/mig-<profile>`."""
 

@@ -120,7 +120,7 @@ def width(_limit: float, readings: Readings) -> CheckResult | None:
         for each in working
         if now[each.name] < (best := max(readings.best_widths.get(each.name, 0), usual[each.name])) and not each.rests
     ]
-    return none_of(narrow, "found")
+    return none_of(narrow, "found") if narrow else CheckResult(passed=True, value=f"{plain(min(now.values()))} lanes")
 
 
 def generation(_limit: float, readings: Readings) -> CheckResult | None:

@@ -8,6 +8,9 @@ _WORD = re.compile(r"[a-z0-9]+")
 _MADE_UP = re.compile(r"nvidia|tesla|gpu|hgx|dgx|shared|board|\d+x|sxm\d*")
 """Parts of a type that products do not have in their names: an H100 of a board is an `NVIDIA H100 80GB HBM3`."""
 
+_FORM = re.compile(r"(sxm\d?|pcie|nvl(?!ink))")
+"""Forms that types have without a hyphen: `h100pcie`."""
+
 _SIZE = re.compile(r"\d+gb?")
 
 _CARD = re.compile(r"PCIe|\bNVL\b|\bActive\b|\bFHHL\b", re.IGNORECASE)
@@ -26,7 +29,7 @@ def is_of_type(wanted: str, product: str) -> bool:
     words = _WORD.findall(product.lower())
     known = {*words, *(first + second for first, second in pairwise(words))}
     has_size = any(_SIZE.fullmatch(word) for word in words)
-    for part in _WORD.findall(wanted.lower()):
+    for part in _WORD.findall(_FORM.sub(r"-\1-", wanted.lower())):
         fits = part in known or _MADE_UP.fullmatch(part) or (_SIZE.fullmatch(part) and not has_size)
         if not fits or (part.startswith("sxm") and is_card(product)):
             return False

@@ -48,6 +48,9 @@ _MOST_FOUND = 20
 XID, XID_NOTED = "xid", "xid_noted"
 """Errors of GPUs that take a node out of service until something ends them, and those that are worth a look."""
 
+_LONGEST_NUMBER = 20
+"""Digits of the largest number of the kernel's, of 64 bits."""
+
 _RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
 
 
@@ -67,7 +70,7 @@ class KernelLog:
         for record in records:
             head, _, text = record.partition(";")
             fields = head.split(",")
-            if len(fields) < 3 or not all(each.isdecimal() for each in fields[:3]):
+            if len(fields) < 3 or not all(each.isdecimal() and len(each) <= _LONGEST_NUMBER for each in fields[:3]):
                 continue
             sequence, seconds = int(fields[1]), int(fields[2]) / 1e6
             if sequence <= self._memory["sequence"]:

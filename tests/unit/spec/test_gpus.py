@@ -60,3 +60,21 @@ def test_a_message_about_the_environment_holds_no_value() -> None:
 def test_numbers_of_variables_are_text() -> None:
     (node_set,) = a_spec(node_sets=[a_node_set(environment={"A": 1, "B": 2.0, "C": 0.5, "D": "x"})]).node_sets
     assert node_set.environment == {"A": "1", "B": "2", "C": "0.5", "D": "x"}
+
+
+@pytest.mark.parametrize(
+    "profile", ["1g.10gb", "1g.10gb.me", "1g.24gb.gfx", "1g.24gb-me", "1g.24gb.me.all", "2g.48gb-me", "7g.141gb"]
+)
+def test_profiles_of_mig_are_those_of_the_device_plugins_resources(profile: str) -> None:
+    node_set = a_node_set(gpus={"mig": {profile: 7}})
+    (made,) = a_spec(node_sets=[node_set], slurm={"constrain": "cgroup"}).node_sets
+
+    assert made.gpus
+    assert made.gpus.resources == {f"nvidia.com/mig-{profile}": 7}
+
+
+@pytest.mark.parametrize("profile", ["1g.24gb+gfx", "MIG 1g.10gb", "1c.3g.20gb", "8g.10gb", "1g.10gb."])
+def test_a_profile_that_is_no_resource_is_refused_with_the_form_of_one(profile: str) -> None:
+    (text,) = problems_of(a_node_set(gpus={"mig": {profile: 7}}), slurm={"constrain": "cgroup"}).values()
+
+    assert '"." for each "+" that nvidia-smi prints' in text
