@@ -102,4 +102,4 @@ def _limits(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec, node_set: 
     first = first_checks(spec.health.long_checks, node_set) if spec.health.verify_new_nodes else []
     plain = long_limit(name, check.limit, node_set.gpus, nvls=False)
     without = {} if plain == limit else {"without_nvls": plain}
-    return {"alone": limit, "together": limit, "gpus": gpus, "first": [each.value for each in first], **without}
+    return {"alone": limit, "together": limit, "gpus": gpus, "first": [one.value for one in first], **without}

@@ -17,7 +17,7 @@ from soperator_pulumi.spec.types.quantity import amount
 _MIB = 1024**2
 
 _LEAST_LINKED = {"v100": 8}
-"""GPUs of a node from which each has all links of its model, if that is not 2. A V100 is linked to others directly: a
+"""GPUs of a node from which all have the links of their model, if that is not 2. A V100 is linked to others directly: a
 virtual machine with a part of them has fewer. A single GPU of any model may have none."""
 
 FORMAT = 1

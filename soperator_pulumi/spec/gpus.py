@@ -32,8 +32,8 @@ MigProfile = Annotated[
     str,
     Matches(
         _MIG,
-        'needs a MIG profile as the device plugin names its resource, such as "1g.10gb", "1g.10gb.me", "1g.24gb.gfx" or '
-        '"1g.24gb-me": "." for each "+" that nvidia-smi prints.',
+        'needs a MIG profile as the device plugin names its resource, such as "1g.10gb", "1g.10gb.me", "1g.24gb.gfx" '
+        'or "1g.24gb-me": "." for each "+" that nvidia-smi prints.',
     ),
 ]
 """Profile of MIG instances, as in the resource `nvidia.com/mig-<profile>`."""

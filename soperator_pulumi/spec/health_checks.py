@@ -191,7 +191,7 @@ class CheckDefaults:
     allowed: str = "none"
     """Allowed value of a check without a number, in words."""
     needs_limit: bool = True
-    """The check is off where a node set gives it no number. False: it has a measure besides."""
+    """The check is off if a node set gives it no number. False: it has a measure besides."""
     by_gpu: Mapping[str, float] = field(default_factory=dict)
     """Limits of GPU models on boards, by a part of `gpus.type` in lower case."""
     failures: int = 2

@@ -276,7 +276,7 @@ def newcomer_problems(
 
 
 def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None, *, nvls: bool = True) -> float | None:
-    """Return the limit of a check on nodes with these GPUs; None where none is known.
+    """Return the limit of a check on nodes with these GPUs; None if none is known.
 
     Args:
         check: The check.

@@ -45,8 +45,8 @@ def _tests_of(name: str) -> Mapping[str, Any]:
 def recordings() -> str:
     """Return the table of the recordings: a row for each machine."""
     rows = "".join(
-        f"| `{name}` | {each.product} | {each.gpus} | {each.driver} | {each.source} |\n"
-        for name, each in _machines().items()
+        f"| `{name}` | {machine.product} | {machine.gpus} | {machine.driver} | {machine.source} |\n"
+        for name, machine in _machines().items()
     )
     return f"| recording | model | GPUs | driver | rewritten from |\n|---|---|---|---|---|\n{rows}"
 
@@ -62,11 +62,11 @@ def _healthy(gpus: Mapping[str, Any], name: str) -> str:
     if name not in gpus["OF_QUERY"]:
         return outputs
     judged: Callable[..., object] = gpus["judged"]
-    made = {each: gpus["readings"](gpus["query"](each), "h100") for each in gpus["RECORDINGS"]}
-    known = [each for each, read in made.items() if judged(name, read) is not None]
+    made = {recording: gpus["readings"](gpus["query"](recording), "h100") for recording in gpus["RECORDINGS"]}
+    known = [recording for recording, read in made.items() if judged(name, read) is not None]
     if len(known) == len(made):
         return "all"
-    others = [each for each in made if each not in known]
+    others = [recording for recording in made if recording not in known]
     return f"all but {', '.join(others)}" if len(others) < len(known) else ", ".join(known)
 
 

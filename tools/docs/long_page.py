@@ -23,7 +23,7 @@ def text() -> str:
 
 def _nccl_limits() -> str:
     """Return the limits of boards by model, and that others have none."""
-    rows = [f"| {model} | {each.nvls:g} | {each.plain:g} | {each.source} |" for model, each in NCCL_LIMITS.items()]
+    rows = [f"| {model} | {limit.nvls:g} | {limit.plain:g} | {limit.source} |" for model, limit in NCCL_LIMITS.items()]
     head = "| board of eight | with NVLS, GB/s | without, GB/s | source |\n|---|---|---|---|"
     return "\n".join([head, *rows, "| any other | no limit known | no limit known | none is published |", ""])
 

@@ -24,7 +24,7 @@ _HEAD = "| Xid | meaning | cause | action |\n|---|---|---|---|\n"
 def text() -> str:
     """Return the module with the numbers of the alert as the table is now."""
     codes = [str(number) for number, error in _errors().items() if error.drains]
-    return _MODULE.format(codes="".join(f"    {each},\n" for each in codes))
+    return _MODULE.format(codes="".join(f"    {code},\n" for code in codes))
 
 
 def table() -> str:
@@ -46,5 +46,6 @@ def _errors() -> Mapping[int, Any]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    runs = ([each for _, each in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]))
+    grouped = groupby(enumerate(numbers), lambda placed: placed[1] - placed[0])
+    runs = ([number for _, number in run] for _, run in grouped)
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -26,7 +26,7 @@ class Recording(NamedTuple):
     state: str = ""
     """Recovery that the driver asks for, in its own elements."""
     repairs: str = ""
-    """Thresholds and repairs beside the ECC errors."""
+    """Thresholds and repairs, next to the ECC errors."""
     fabric: str = ""
     lanes: int = 16
     """Lanes that the slot has; the card has 16."""
@@ -377,7 +377,7 @@ def link_errors_of_blackwell(hours: int, **errors: int) -> str:
 
 def peers(count: int, *, without: Mapping[tuple[int, int], str] | None = None) -> str:
     """Return the output of `nvidia-smi topo -p2p r`, with pairs that have no access and their status."""
-    head = " \t\x1b[4m" + "\t".join(f"GPU{each}" for each in range(count)) + "\t\x1b[0m"
+    head = " \t\x1b[4m" + "\t".join(f"GPU{number}" for number in range(count)) + "\t\x1b[0m"
     rows = [
         f" GPU{row}\t"
         + "\t".join("X" if row == column else (without or {}).get((row, column), "OK") for column in range(count))

@@ -44,7 +44,7 @@ def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str
     readings = Readers(node, {}, seconds, time.time(), root=root).take({"smi"})
     if readings.has_smi and readings.gpus is None:
         raise NoReadingError
-    readings.gpus = tuple(each for each in readings.gpus or () if each.minor in job.gpus)
+    readings.gpus = tuple(gpu for gpu in readings.gpus or () if gpu.minor in job.gpus)
     for name in wanted:
         check = node.checks[name]
         result = CHECKS[name].judge(check.limit or 0, readings)

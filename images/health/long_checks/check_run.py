@@ -77,21 +77,25 @@ class CheckRun:
     def _again(self, measured: Sequence[Measured], nodes: dict[str, SlurmNode]) -> list[Measured]:
         """Return the results, with those of a second job for nodes on which the program has crashed.
 
-        A second crash is a fault of the node where another one has passed: otherwise the program may be at fault.
+        A second crash is a fault of the node if another one has passed: otherwise the program may be at fault.
         """
-        crashed = [each for each in measured if each.crashed]
-        repeated = self._measuring.measure([tuple(nodes[name] for name in each.nodes) for each in crashed])
-        second = {each.nodes: each for each in repeated}
-        found = [second.get(each.nodes, each) for each in measured]
-        for each in repeated:
-            self._report(each)
-        works = any(each.passed for each in found)
-        return [self._twice(each, works=works) if each.nodes in second and each.crashed else each for each in found]
+        crashed = [result for result in measured if result.crashed]
+        repeated = self._measuring.measure([tuple(nodes[name] for name in result.nodes) for result in crashed])
+        second = {result.nodes: result for result in repeated}
+        found = [second.get(result.nodes, result) for result in measured]
+        for result in repeated:
+            self._report(result)
+        works = any(result.passed for result in found)
+        return [
+            self._twice(result, works=works) if result.crashed and result.nodes in second else result
+            for result in found
+        ]
 
     def _twice(self, crashed: Measured, *, works: bool) -> Measured:
         if works and len(crashed.nodes) == 1:
             return crashed._replace(passed=False, text=f"crashed twice: {crashed.text}, allowed an end")
-        self._event("crashed twice", nodes=[*crashed.nodes], value=crashed.text, why="no other node has passed")
+        why = "no other node has passed" if len(crashed.nodes) == 1 else "each of several nodes may be at fault"
+        self._event("crashed twice", nodes=[*crashed.nodes], value=crashed.text, why=why)
         return crashed
 
     def _slow(self, failed: Measured, nodes: dict[str, SlurmNode], passed: Sequence[str]) -> list[Measured]:

@@ -24,7 +24,7 @@ _DIAGNOSTICS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
 def read_dcgm(output: str) -> Reading | None:
-    """Return the tests that failed, and the findings; None where no test of the hardware has run on some GPU."""
+    """Return the tests that failed, and the findings; None if no test of the hardware has run on some GPU."""
     tests = [*_tests(output)]
     failed, findings, passed, seen = [], [], set(), set()
     for name, result in tests:
@@ -54,7 +54,7 @@ def _tests(output: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if not isinstance(name, str) or not name:
                 continue
             results = [*_dicts(test.get("results"))] or [*_dicts([test.get("test_summary")])]
-            yield from ((name, each) for each in results)
+            yield from ((name, result) for result in results)
 
 
 def _report(output: str) -> Mapping[str, Any]:
@@ -64,27 +64,27 @@ def _report(output: str) -> Mapping[str, Any]:
             found, _ = decoder.raw_decode(output, begin.start())
         except (ValueError, RecursionError):
             continue
-        of_key = (found.get(each) for each in _DIAGNOSTICS)
-        if report := next((each for each in of_key if isinstance(each, dict)), None):
+        of_key = (found.get(key) for key in _DIAGNOSTICS)
+        if report := next((section for section in of_key if isinstance(section, dict)), None):
             return report
     return {}
 
 
 def _is_fault(result: Mapping[str, Any], *, is_software: bool) -> bool:
-    severities = [each.get("error_severity") for each in _dicts(result.get("warnings"))]
-    known = [each for each in severities if isinstance(each, int)]
+    severities = [warning.get("error_severity") for warning in _dicts(result.get("warnings"))]
+    known = [severity for severity in severities if isinstance(severity, int)]
     if known:
-        return any(each not in _NO_FAULT and not (each in _BY_TEST and is_software) for each in known)
+        return any(severity not in _NO_FAULT and not (severity in _BY_TEST and is_software) for severity in known)
     return not is_software
 
 
 def _texts(result: Mapping[str, Any]) -> Iterator[str]:
     warnings = result.get("warnings")
-    for each in warnings if isinstance(warnings, list) else [warnings]:
-        text = each.get("warning") if isinstance(each, dict) else each
+    for warning in warnings if isinstance(warnings, list) else [warnings]:
+        text = warning.get("warning") if isinstance(warning, dict) else warning
         if isinstance(text, str) and text.strip():
             yield " ".join(text.split())
 
 
 def _dicts(value: object) -> Iterator[Mapping[str, Any]]:
-    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())

@@ -18,7 +18,7 @@ class NodeSetLimits(NamedTuple):
     first: Sequence[str] = ()
     """Checks that a new node has to pass before it is put into service."""
     without_nvls: float | None = None
-    """Lowest value of one node where NCCL does not reduce in the switches. None: as `alone`."""
+    """Lowest value of one node if NCCL does not reduce in the switches. None: as `alone`."""
 
     @property
     def plain(self) -> float | None:

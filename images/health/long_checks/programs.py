@@ -128,7 +128,7 @@ def read_nccl(output: str) -> Reading | None:
     if len(averages) != 1:
         return None
     count = int(wrong[1]) if wrong else 0
-    channels = [int(each) for each in re.findall(r"NCCL INFO .*?\b(\d+) nvls channels", output)]
+    channels = [int(number) for number in re.findall(r"NCCL INFO .*?\b(\d+) nvls channels", output)]
     nvls = any(channels) if channels else None
     return Reading(float(averages[0]), f"{count} wrong values, allowed 0" if count else "", nvls=nvls)
 

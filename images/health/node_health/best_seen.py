@@ -22,7 +22,7 @@ def keep(best: MutableMapping[str, float], now: Mapping[str, float]) -> dict[str
 
 
 def of_most(now: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """Return by place the largest value that more than half of its kind have; 0 where its kind has fewer than four.
+    """Return by place the largest value that more than half of its kind have; 0 if its kind has fewer than four.
 
     Args:
         now: Values by their places.

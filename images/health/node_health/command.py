@@ -143,7 +143,8 @@ def explain(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN) -
     if gpus := last.get("gpus"):
         columns = ("name", "address", "serial", "device", "product")
         print()
-        _print([("GPU", "PCI", "SERIAL", "DEVICE", "PRODUCT"), *(tuple(gpu[each] for each in columns) for gpu in gpus)])
+        rows = [tuple(gpu[column] for column in columns) for gpu in gpus]
+        _print([("GPU", "PCI", "SERIAL", "DEVICE", "PRODUCT"), *rows])
     if held := last.get("held"):
         print(f"\n{node} is drained: {held['reason']}")
     return 0

@@ -18,7 +18,7 @@ def query(_limit: float, readings: Readings) -> CheckResult | None:
     """nvidia-smi answers within its bound, about each GPU."""
     if readings.smi_problem is None:
         return None
-    gone = [f"{each.gone} on {each.name}" for each in readings.gpus or () if each.gone]
+    gone = [f"{gpu.gone} on {gpu.name}" for gpu in readings.gpus or () if gpu.gone]
     if gone:
         return none_of(gone, "found")
     return CheckResult(not readings.smi_problem, readings.smi_problem or "answers")
@@ -28,7 +28,7 @@ def warnings(_limit: float, readings: Readings) -> CheckResult | None:
     """Warnings of nvidia-smi, and single values whose text is an error."""
     if readings.gpus is None:
         return None
-    errors = [f"{error} on {each.name}" for each in readings.gpus for error in each.errors]
+    errors = [f"{error} on {gpu.name}" for gpu in readings.gpus for error in gpu.errors]
     return none_of([*readings.smi_warnings, *errors], "found")
 
 
@@ -36,7 +36,7 @@ def persistence(_limit: float, readings: Readings) -> CheckResult | None:
     """Persistence mode, without which each answer of nvidia-smi loads the driver first."""
     if readings.gpus is None:
         return None
-    return none_of([each.name for each in readings.gpus if not each.persistent], "off on")
+    return none_of([gpu.name for gpu in readings.gpus if not gpu.persistent], "off on")
 
 
 def count(limit: float, readings: Readings) -> CheckResult | None:
@@ -51,7 +51,7 @@ def model(_limit: float, readings: Readings) -> CheckResult | None:
     wanted = readings.settings.gpu_type
     if readings.gpus is None or not wanted:
         return None
-    others = [f"{each.product} on {each.name}" for each in readings.gpus if not is_of_type(wanted, each.product)]
+    others = [f"{gpu.product} on {gpu.name}" for gpu in readings.gpus if not is_of_type(wanted, gpu.product)]
     return none_of(others, "found")
 
 
@@ -74,14 +74,14 @@ def remap_pending(_limit: float, readings: Readings) -> CheckResult | None:
     """Parts of a GPU that the next reset repairs, or takes out of use."""
     if readings.gpus is None:
         return None
-    return none_of([f"{part} on {each.name}" for each in readings.gpus for part in each.pending], "pending:")
+    return none_of([f"{part} on {gpu.name}" for gpu in readings.gpus for part in gpu.pending], "pending:")
 
 
 def remap_failed(_limit: float, readings: Readings) -> CheckResult | None:
     """Memory of a GPU that cannot be repaired any more."""
     if readings.gpus is None:
         return None
-    return none_of([f"{part} on {each.name}" for each in readings.gpus for part in each.broken], "failed:")
+    return none_of([f"{part} on {gpu.name}" for gpu in readings.gpus for part in gpu.broken], "failed:")
 
 
 def recovery(_limit: float, readings: Readings) -> CheckResult | None:
@@ -110,15 +110,15 @@ def memory_temperature(limit: float, readings: Readings) -> CheckResult | None:
 
 def width(_limit: float, readings: Readings) -> CheckResult | None:
     """Lanes of the PCIe link, against the most that this node has seen: of the GPU, or of most of its kind."""
-    working = [each for each in readings.gpus or () if each.width is not None]
-    now = {each.name: each.width or 0.0 for each in working}
+    working = [gpu for gpu in readings.gpus or () if gpu.width is not None]
+    now = {gpu.name: gpu.width or 0.0 for gpu in working}
     if not now:
         return None
-    usual = best_seen.of_most(now, {each.name: each.product for each in working})
+    usual = best_seen.of_most(now, {gpu.name: gpu.product for gpu in working})
     narrow = [
-        f"{plain(now[each.name])} of {plain(best)} lanes on {each.name}"
-        for each in working
-        if now[each.name] < (best := max(readings.best_widths.get(each.name, 0), usual[each.name])) and not each.rests
+        f"{plain(now[gpu.name])} of {plain(best)} lanes on {gpu.name}"
+        for gpu in working
+        if now[gpu.name] < (best := max(readings.best_widths.get(gpu.name, 0), usual[gpu.name])) and not gpu.rests
     ]
     return none_of(narrow, "found") if narrow else CheckResult(passed=True, value=f"{plain(min(now.values()))} lanes")
 
@@ -146,28 +146,28 @@ def replays(limit: float, readings: Readings) -> CheckResult | None:
 def fabric(_limit: float, readings: Readings) -> CheckResult | None:
     """NVLink fabric of a GPU, which fabric manager has to have completed, and its health."""
     known = [each for each in readings.gpus or () if each.fabric]
-    if all(each.fabric == "N/A" for each in known):
+    if all(gpu.fabric == "N/A" for gpu in known):
         return None  # `no_fabric`
-    bad = [f"{' and '.join(each.fabric_problems)} on {each.name}" for each in known if each.fabric_problems]
-    bad += [f"no state on {each.name}" for each in known if each.fabric == "N/A" and has_fabric(each.product)]
+    bad = [f"{' and '.join(gpu.fabric_problems)} on {gpu.name}" for gpu in known if gpu.fabric_problems]
+    bad += [f"no state on {gpu.name}" for gpu in known if gpu.fabric == "N/A" and has_fabric(gpu.product)]
     return none_of(bad, "found")
 
 
 def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
     """NVLink of a node with several GPUs of boards that have one: some machines are a part of a board without it."""
-    boards = [each for each in readings.gpus or () if has_fabric(each.product)]
+    boards = [gpu for gpu in readings.gpus or () if has_fabric(gpu.product)]
     if len(boards) < 2:
         return None
-    bad = ["a fabric"] if all(each.fabric == "N/A" for each in boards) else []
-    if readings.links and not any(any(each.values()) for each in readings.links.values()):
+    bad = ["a fabric"] if all(gpu.fabric == "N/A" for gpu in boards) else []
+    if readings.links and not any(any(states.values()) for states in readings.links.values()):
         bad.append("links")
     return none_of([f"no GPU has {' and '.join(bad)}"] if bad else [], "found")
 
 
 def links(limit: float, readings: Readings) -> CheckResult | None:
     """Active NVLinks of each GPU: of those on boards as many as their model and their neighbours, of all as before."""
-    boards = {gpu: float(sum(each.values())) for gpu, each in (readings.links or {}).items()}
-    cards = {gpu: float(sum(each.values())) for gpu, each in (readings.bridges or {}).items()}
+    boards = {gpu: float(sum(states.values())) for gpu, states in (readings.links or {}).items()}
+    cards = {gpu: float(sum(states.values())) for gpu, states in (readings.bridges or {}).items()}
     counted = {**boards, **cards}
     lost = {gpu: best for gpu, best in readings.best_links.items() if counted.get(gpu, best) < best}
     if not any(counted.values()) and not lost and not (limit and len(boards) >= _WHOLE_BOARD):
@@ -215,15 +215,15 @@ def xid_noted(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def _of_kernel(readings: Readings, signature: str) -> CheckResult | None:
-    """Return errors of GPUs by the number that nvidia-smi has for them, where it has answered."""
+    """Return errors of GPUs by the number that nvidia-smi has for them, if it has answered."""
     if readings.kernel is None:
         return None
     found = readings.kernel.get(signature, [])
     for gpu in readings.gpus or ():
-        found = [each.replace(f"of {gpu.address}", f"of {gpu.name} at {gpu.address}") for each in found]
+        found = [place.replace(f"of {gpu.address}", f"of {gpu.name} at {gpu.address}") for place in found]
     return none_of(found, "found")
 
 
 def _values(readings: Readings, field: str) -> dict[str, float]:
-    values = {each.name: getattr(each, field) for each in readings.gpus or ()}
+    values = {gpu.name: getattr(gpu, field) for gpu in readings.gpus or ()}
     return {name: value for name, value in values.items() if value is not None}

@@ -51,7 +51,7 @@ def read_line(text: str, begun: str = "") -> GpuLine | None:
 
     Args:
         text: The line.
-        begun: GPU of the line before, where that began a message of three lines (`begins`). Default: none.
+        begun: GPU of the line before, if that began a message of three lines (`begins`). Default: none.
     """
     if found := _XID.match(text):
         return _of_xid(address(found[1]), found[2], int(found[3]), text[found.end() :])

@@ -111,7 +111,7 @@ class Round:
     def conclude(self, names: list[str], readings: Readings) -> list[dict[str, Any]]:
         """Count the results of these checks, act on them, and return the events of the round."""
         if readings.gpus is not None:
-            self._memory["gpus"] = [_identity(each) for each in readings.gpus]
+            self._memory["gpus"] = [_identity(gpu) for gpu in readings.gpus]
         results = judge(names, self.settings, readings)
         before = set(self._failing())
         self._count(names, results)
@@ -184,7 +184,7 @@ class Round:
             self._memory.get("tallies", {}).pop(check, None)
 
     def _forgets_errors(self, node: NodeState) -> bool:
-        """Return True where errors of GPUs are over, as somebody has freed the node since they were found.
+        """Return True if errors of GPUs are over, as an admin has freed the node since they were found.
 
         A new pod finds history in the kernel's log, too: the drain of an error that is not over would be there.
         """
@@ -224,7 +224,7 @@ class Round:
         """Return the content of the result file."""
         tallies, held = self._tallies(), self._memory.get("held", "")
         holder = check_of(NodeState("DRAIN", held)) or ""
-        checks = {name: self._line(name, each, tallies) for name, each in self.settings.checks.items()}
+        checks = {name: self._line(name, check, tallies) for name, check in self.settings.checks.items()}
         of_holder = self.settings.checks.get(holder)
         return {
             "format": FORMAT,

@@ -48,8 +48,7 @@ _MOST_FOUND = 20
 XID, XID_NOTED = "xid", "xid_noted"
 """Errors of GPUs that take a node out of service until something ends them, and those that are worth a look."""
 
-_LONGEST_NUMBER = 20
-"""Digits of the largest number of the kernel's, of 64 bits."""
+_NUMBER = re.compile(r"[0-9]{1,20}")
 
 _RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
 
@@ -70,7 +69,7 @@ class KernelLog:
         for record in records:
             head, _, text = record.partition(";")
             fields = head.split(",")
-            if len(fields) < 3 or not all(each.isdecimal() and len(each) <= _LONGEST_NUMBER for each in fields[:3]):
+            if len(fields) < 3 or not all(_NUMBER.fullmatch(field) for field in fields[:3]):
                 continue
             sequence, seconds = int(fields[1]), int(fields[2]) / 1e6
             if sequence <= self._memory["sequence"]:
@@ -103,25 +102,26 @@ class KernelLog:
         self._forget(lambda place: place.startswith("SXid "))
 
     def forget_known(self) -> None:
-        """End the errors of GPUs that rounds before this one have found: somebody has freed the node since."""
+        """End the errors of GPUs that rounds before this one have found: an admin has freed the node since."""
         new = self._memory.get("new", [])
         self._forget(lambda place: place not in new)
 
     def forget_before(self, seconds: float) -> None:
         """End the errors of GPUs from before a time since boot."""
-        self._memory["found"] = [each for each in self._memory["found"] if each[0] != XID or each[1] >= seconds]
+        found = self._memory["found"]
+        found[:] = [failure for failure in found if failure[0] != XID or failure[1] >= seconds]
 
     def _forget(self, is_over: Callable[[str], bool]) -> None:
         found = self._memory["found"]
-        found[:] = [each for each in found if each[0] != XID or not is_over(each[2])]
+        found[:] = [failure for failure in found if failure[0] != XID or not is_over(failure[2])]
 
     def _keep(self, name: str, seconds: float, place: str) -> None:
         """Keep a failure, instead of the same one before, and of its signature the oldest."""
         self._memory["new"].append(place)
         found: list[Any] = self._memory["found"]
-        same = [each for each in found if each[0] == name]
-        outdated = [each for each in same if each[2] == place] or same[: 1 - _MOST_FOUND]
-        found[:] = [*(each for each in found if each not in outdated), [name, seconds, place]]
+        same = [failure for failure in found if failure[0] == name]
+        outdated = [failure for failure in same if failure[2] == place] or same[: 1 - _MOST_FOUND]
+        found[:] = [*(failure for failure in found if failure not in outdated), [name, seconds, place]]
 
     def failures(self, uptime_seconds: float) -> dict[str, list[str]]:
         """Return places of failures by signature: of the last hour, of GPUs that need an act since boot."""

@@ -133,13 +133,13 @@ class Readers:
             readings.smi_problem = readings.smi_problem or str(error)
         if readings.gpus is None:
             return
-        replays = {each.name: each.replays for each in readings.gpus if each.replays is not None}
+        replays = {gpu.name: gpu.replays for gpu in readings.gpus if gpu.replays is not None}
         readings.replays = increases(self._snapshots("replays"), self._now, replays)
-        widths = {each.name: each.width for each in readings.gpus if each.width is not None}
+        widths = {gpu.name: gpu.width for gpu in readings.gpus if gpu.width is not None}
         readings.best_widths = best_seen.keep(self._memory.setdefault("widths", {}), widths)
 
     def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
-        """Return the GPUs of an answer; asked for each alone where a program's name has forged some."""
+        """Return the GPUs of an answer; asked for each alone if a program's name has forged some."""
         try:
             return smi.parse_query(output)
         except smi.ForgedAnswerError as error:
@@ -165,7 +165,7 @@ class Readers:
         links, errors = self._finish("links"), self._finish("link_errors")
         if links is not None and links.status == 0:
             readings.links, readings.bridges = smi.parse_links(links.output), smi.parse_bridges(links.output)
-            active = {gpu: float(sum(each.values())) for gpu, each in {**readings.links, **readings.bridges}.items()}
+            active = {gpu: float(sum(state.values())) for gpu, state in {**readings.links, **readings.bridges}.items()}
             readings.best_links = best_seen.keep(self._memory.setdefault("links", {}), active)
         if errors is not None and errors.status == 0:
             counted = smi.parse_link_errors(errors.output)
@@ -265,8 +265,8 @@ class Readers:
     def _read_kernel(self, readings: Readings) -> None:
         log = kernel_log.KernelLog(self._memory.setdefault("kernel", {}), kernel_files.boot(self._root))
         gpus = readings.gpus or ()
-        log.settle(each.address for each in gpus if each.asks_nothing)
-        if gpus and all(each.asks_nothing and not each.fabric_problems for each in gpus):
+        log.settle(gpu.address for gpu in gpus if gpu.asks_nothing)
+        if gpus and all(gpu.asks_nothing and not gpu.fabric_problems for gpu in gpus):
             log.settle_switches()
         try:
             log.add(kernel_log.records(f"{self._root}/dev/kmsg"))

@@ -40,7 +40,7 @@ _SLOWDOWNS = {
     "hw_thermal_slowdown": "thermal slowdown",
     "hw_slowdown": "hardware slowdown",
 }
-"""Reasons of hardware to lower the clocks, the particular before the general one, which is active with each of them."""
+"""Reasons of hardware to lower the clocks, the particular before the general one, which is active with both."""
 
 _PENDING = {
     "rows": ("remapped_rows/remapped_row_pending",),
@@ -97,7 +97,7 @@ class Gpu(NamedTuple):
     minor: int | None
     """Number of /dev/nvidia3."""
     persistent: bool
-    """The driver stays loaded between programs. True where the GPU does not have this mode."""
+    """The driver stays loaded between programs. True if the GPU does not have this mode."""
     gone: str
     """Error that the GPU has in place of its values; empty for none."""
     errors: tuple[str, ...]
@@ -148,7 +148,7 @@ def parse_query(output: str) -> tuple[Gpu, ...]:
     if head is None:
         raise ValueError(first_words(output) or "no answer of nvidia-smi")
     attached = int(head[1])
-    begins = [each.start() for each in _GPU.finditer(output, head.end())]
+    begins = [found.start() for found in _GPU.finditer(output, head.end())]
     if len(begins) > attached:
         raise ForgedAnswerError(attached)
     if len(begins) < attached:
@@ -177,8 +177,8 @@ def warnings(output: str) -> list[str]:
 
 def first_words(output: str) -> str:
     """Return the first line that is no XML, in at most 80 printable characters; empty for none."""
-    line = next((each for each in warnings(output) if not each.startswith("<")), "")
-    return "".join(each if each.isprintable() else "?" for each in line)[:80]
+    line = next((line for line in warnings(output) if not line.startswith("<")), "")
+    return "".join(character if character.isprintable() else "?" for character in line)[:80]
 
 
 def _gpu(text: str, number: int) -> Gpu:
@@ -226,7 +226,7 @@ def _gpu(text: str, number: int) -> Gpu:
 
 
 def _text(gpu: Element, path: str) -> str:
-    """Return the text of an element; empty where the GPU does not have it, or has an error in its place."""
+    """Return the text of an element; empty if the GPU does not have it, or has an error in its place."""
     text = (gpu.findtext(path) or "").strip()
     return "" if _NO_VALUE.fullmatch(text) or _GONE.search(text) or _ERROR.fullmatch(text) else text
 
@@ -247,7 +247,7 @@ def _is_active(gpu: Element, reason: str) -> bool:
 
 def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
     """Return the error of a GPU that answers nothing, and the values of another one that are errors."""
-    texts = [(each.tag, (each.text or "").strip()) for each in gpu.iter() if each.tag not in _UNREAD]
+    texts = [(element.tag, (element.text or "").strip()) for element in gpu.iter() if element.tag not in _UNREAD]
     gone = next((text for _, text in texts if _GONE.search(text)), "")
     errors = [(tag, text) for tag, text in texts if _ERROR.fullmatch(text)]
     if not gone and len(errors) > _MOST_ERRORS:
@@ -279,7 +279,7 @@ def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
         *gpu.findall("mig_devices/mig_device/ecc_error_count/volatile_count"),
     ]
     of_kind = re.compile(rf"{kind}(?:_parity|_secded)?")
-    paths = [(group, each.tag) for group in counters for each in group if of_kind.fullmatch(each.tag)]
+    paths = [(group, element.tag) for group in counters for element in group if of_kind.fullmatch(element.tag)]
     if total:
         paths += [(group, total) for group in counters]
     known = [value for group, path in paths if (value := _number(group, path)) is not None]
@@ -299,19 +299,19 @@ def _margin(gpu: Element) -> float | None:
     margin = _number(gpu, "temperature/gpu_temp_tlimit")
     if margin is not None:
         return margin - (_number(gpu, "temperature/gpu_temp_max_gpu_tlimit_threshold") or 0)
-    now, most = (_number(gpu, f"temperature/gpu_temp{each}") for each in ("", "_max_gpu_threshold"))
+    now, most = (_number(gpu, f"temperature/gpu_temp{name}") for name in ("", "_max_gpu_threshold"))
     return None if now is None or most is None else most - now
 
 
 def _memory_margin(gpu: Element) -> float | None:
-    now, most = (_number(gpu, f"temperature/{each}") for each in ("memory_temp", "gpu_temp_max_mem_threshold"))
+    now, most = (_number(gpu, f"temperature/{name}") for name in ("memory_temp", "gpu_temp_max_mem_threshold"))
     if most is None and _number(gpu, "temperature/gpu_temp_max_mem_tlimit_threshold") is not None:
         most = _MEMORY_LIMIT_C
     return None if now is None or most is None else most - now
 
 
 def _fabric_problems(gpu: Element) -> Iterator[str]:
-    """Yield what is wrong with a GPU's fabric: its state where it has one, and its health (nvmlGpuFabricInfoV_t)."""
+    """Yield what is wrong with a GPU's fabric: its state if it has one, and its health (nvmlGpuFabricInfoV_t)."""
     state = _text(gpu, "fabric/state")
     if state and state != "Completed":
         yield f"state {state}"
@@ -324,8 +324,8 @@ def _fabric_problems(gpu: Element) -> Iterator[str]:
 def parse_links(output: str) -> dict[str, dict[int, bool]]:
     """Return by GPU of a board which of its links are active, from `nvidia-smi nvlink --status`.
 
-    A GPU all of whose links are down has no list of them: it has those of the others. Where no GPU has an active one,
-    the node has no NVLink to count, and each has none.
+    A GPU all of whose links are down has no list of them: it has those of the others. If no GPU has an active one,
+    the node has no NVLink to count, and no GPU has a list.
     """
     return _links(output, of_boards=True)
 

@@ -27,14 +27,14 @@ ROWS = ("a10g-515", "a100-525", "a100-570", *NEW)
 HBM = tuple(name for name in RECORDINGS if name[:4] in {"a100", "h100", "h200", "b200", "gb20", "gb30", "h800", "v100"})
 FABRIC = ("h100-580", "h100mig-570", "b200-580", "gb200-580", "gb300-580")
 ALL = tuple(RECORDINGS)
-EVENTS = tuple(name for name, each in RECORDINGS.items() if each.reasons == "clocks_event")
-WORKING = tuple(name for name, each in RECORDINGS.items() if each.power == "P0")
+EVENTS = tuple(name for name, machine in RECORDINGS.items() if machine.reasons == "clocks_event")
+WORKING = tuple(name for name, machine in RECORDINGS.items() if machine.power == "P0")
 
 FAULTS: list[tuple[tuple[str, ...], dict[str, str], str, str]] = [
     (ALL, {"<product_brand>NVIDIA<": "<product_brand>GPU is lost<"}, "gpu_query", "found GPU is lost on {gpu}"),
     (("h100-580", "b200-580"), {"<replay_counter>0<": "<replay_counter>Unknown Error<"},
      "gpu_warnings", "found replay_counter: Unknown Error on {gpu}"),
-    (tuple(name for name, each in RECORDINGS.items() if each.persistence == "Enabled"),
+    (tuple(name for name, machine in RECORDINGS.items() if machine.persistence == "Enabled"),
      {"<persistence_mode>Enabled<": "<persistence_mode>Disabled<"}, "gpu_persistence", "off on {gpu}"),
     (("v100-470",), {"</device_memory><total>0</total></double_bit>": "</device_memory><total>3</total></double_bit>"},
      "gpu_ecc_uncorrected", "3 on {gpu}"),
@@ -152,7 +152,7 @@ def test_a_healthy_machine_passes_each_check_that_it_has_values_for(name: str, r
 def test_a_fault_of_one_gpu_fails_its_check_and_no_other(
     recording: str, changes: dict[str, str], name: str, value: str
 ) -> None:
-    healthy = {each: judged(each, readings(query(recording))) for each in OF_QUERY}
+    healthy = {other: judged(other, readings(query(recording))) for other in OF_QUERY}
     last = RECORDINGS[recording].gpus - 1
     made = readings(query(recording, changes=changes, of=last))
     assert made.gpus is not None
@@ -165,7 +165,7 @@ def test_a_fault_of_one_gpu_fails_its_check_and_no_other(
         return
     assert judged(name, made) == CheckResult(passed=False, value=words)
     others = {each: judged(each, made) for each in OF_QUERY if each != name}
-    assert {each for each, found in others.items() if found and not found.passed and found != healthy[each]} == set()
+    assert {other for other, found in others.items() if found and not found.passed and found != healthy[other]} == set()
 
 
 def test_a_lost_gpu_is_one_too_few() -> None:
@@ -241,8 +241,8 @@ OTHER_TYPES = {
 @pytest.mark.parametrize(
     ("product", "gpu_type", "passed"),
     [
-        *((product, each, True) for product, types in TYPES.items() for each in types),
-        *((product, each, False) for product, types in OTHER_TYPES.items() for each in types),
+        *((product, gpu_type, True) for product, types in TYPES.items() for gpu_type in types),
+        *((product, gpu_type, False) for product, types in OTHER_TYPES.items() for gpu_type in types),
     ],
 )
 def test_a_product_is_of_the_node_sets_type(product: str, gpu_type: str, passed: bool) -> None:
@@ -338,7 +338,7 @@ def test_names_of_users_programs_neither_damage_nor_forge_an_answer(name: str, o
 
     plain = smi.parse_query(query("h100-550"))
     assert gpus[of].processes == (7, 8)
-    assert [each._replace(processes=()) for each in gpus] == [*plain]
+    assert [gpu._replace(processes=()) for gpu in gpus] == [*plain]
 
 
 def test_a_program_that_forges_a_gpu_is_found_out_and_each_gpu_is_read_alone() -> None:
@@ -371,7 +371,7 @@ def with_links(output: str, errors: str = "", recording: str = "h100-550") -> Re
     return made
 
 
-@pytest.mark.parametrize("recording", [name for name, each in RECORDINGS.items() if each.links and not each.mig])
+@pytest.mark.parametrize("recording", [name for name in RECORDINGS if RECORDINGS[name].links and "mig" not in name])
 def test_links_of_a_healthy_machine_pass_with_the_limit_of_their_model(recording: str) -> None:
     made = RECORDINGS[recording]
     found = with_links(links(made.product, made.links, gpus=made.gpus), recording=recording)
@@ -399,7 +399,7 @@ def test_a_gpu_without_any_link_beside_others_that_have_some_fails(gpus: int, li
 
 
 def test_a_link_that_was_active_before_fails_on_any_card() -> None:
-    made = with_links(links("NVIDIA H100 NVL", 18, gpus=2, inactive=[(0, each) for each in range(7)]))
+    made = with_links(links("NVIDIA H100 NVL", 18, gpus=2, inactive=[(0, link) for link in range(7)]))
     made.best_links = {"GPU 0": 12, "GPU 1": 12}
 
     assert judged("nvlink_links", made) == CheckResult(False, "active: 11 of 12 on GPU 0")
@@ -416,7 +416,7 @@ def test_a_link_that_was_active_before_fails_on_any_card() -> None:
     ],
 )
 def test_a_card_has_no_links_to_count(product: str) -> None:
-    made = with_links(links(product, 12, inactive=[(gpu, each) for gpu in range(8) for each in range(12)]))
+    made = with_links(links(product, 12, inactive=[(gpu, link) for gpu in range(8) for link in range(12)]))
 
     assert made.links == {}
     assert judged("nvlink_links", made) is None
@@ -431,7 +431,7 @@ def test_a_node_without_links_has_no_reading_of_them(output: str) -> None:
 @pytest.mark.parametrize(("gpus", "passed"), [(2, None), (4, None), (8, False)])
 def test_a_machine_all_of_whose_links_are_down_fails_where_it_has_a_whole_board(gpus: int, passed: bool | None) -> None:
     output = links(
-        "NVIDIA H100 80GB HBM3", 18, gpus=gpus, inactive=[(gpu, each) for gpu in range(gpus) for each in range(18)]
+        "NVIDIA H100 80GB HBM3", 18, gpus=gpus, inactive=[(gpu, link) for gpu in range(gpus) for link in range(18)]
     )
     result = judged("nvlink_links", with_links(output))
 
@@ -439,7 +439,7 @@ def test_a_machine_all_of_whose_links_are_down_fails_where_it_has_a_whole_board(
 
 
 def test_boards_without_a_fabric_and_links_are_a_finding_where_a_node_has_several() -> None:
-    none = links("NVIDIA H200", 18, gpus=2, inactive=[(gpu, each) for gpu in range(2) for each in range(18)])
+    none = links("NVIDIA H200", 18, gpus=2, inactive=[(gpu, link) for gpu in range(2) for link in range(18)])
     several, single = with_links(none), with_links("")
     several.gpus = smi.parse_query(query("h200-580", count=2))
     single.gpus = smi.parse_query(query("h200-580"))

@@ -76,8 +76,8 @@ def test_an_address_of_nvidia_smi_is_that_of_the_log(given: str, shown: str) -> 
 
 def test_every_error_of_the_catalog_is_in_the_table() -> None:
     assert [*sorted(XIDS)] == [*range(1, 173)]
-    assert {each.action for each in XIDS.values()} == {"none", "finding", "reset", "reboot", "replace", BY_TEXT}
-    assert {number for number, each in XIDS.items() if each.action == BY_TEXT} == {*range(144, 151), 154}
+    assert {error.action for error in XIDS.values()} == {"none", "finding", "reset", "reboot", "replace", BY_TEXT}
+    assert {number for number, error in XIDS.items() if error.action == BY_TEXT} == {*range(144, 151), 154}
     assert xid(4711) is UNKNOWN
 
 

@@ -185,7 +185,7 @@ def test_no_damaged_output_ends_a_round_badly(tmp_path: Path, data: st.DataObjec
 
     if "DRAIN" in machine.slurm.state:
         value = machine.slurm.reason.partition(": ")[2].rpartition(", allowed")[0]
-        assert any(each.isalnum() for each in value)
+        assert any(character.isalnum() for character in value)
         assert "<?xml" not in value
 
 
@@ -215,4 +215,4 @@ def test_no_damaged_line_of_the_kernel_ends_badly(line: str) -> None:
     log = KernelLog({}, "one")
     log.add(iter([line]))
 
-    assert all(each.isprintable() for found in log.failures(100).values() for each in found)
+    assert all(place.isprintable() for found in log.failures(100).values() for place in found)

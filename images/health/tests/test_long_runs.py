@@ -131,8 +131,8 @@ def test_a_program_that_crashes_on_every_node_is_reported_and_drains_none(tmp_pa
 
     assert world.run() == 1
     assert world.drained() == {}
-    crashed = [each for each in world.events if each["event"] == "crashed twice"]
-    assert [each["nodes"] for each in crashed] == [[f"cpu-{index}"] for index in range(count)]
+    crashed = [event for event in world.events if event["event"] == "crashed twice"]
+    assert [event["nodes"] for event in crashed] == [[f"cpu-{index}"] for index in range(count)]
 
 
 def test_with_the_action_log_nothing_is_drained(tmp_path: Path) -> None:
