@@ -135,8 +135,10 @@ class Readers:
             return
         replays = {gpu.name: gpu.replays for gpu in readings.gpus if gpu.replays is not None}
         readings.replays = increases(self._snapshots("replays"), self._now, replays)
-        widths = {gpu.name: gpu.width for gpu in readings.gpus if gpu.width is not None}
-        readings.best_widths = best_seen.keep(self._memory.setdefault("widths", {}), widths)
+        # By their slots: the index of a GPU changes when one before it is lost.
+        widths = {gpu.address: gpu.width for gpu in readings.gpus if gpu.width is not None}
+        best = best_seen.keep(self._memory.setdefault("widths", {}), widths)
+        readings.best_widths = {gpu.name: best.get(gpu.address, 0) for gpu in readings.gpus}
 
     def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
         """Return the GPUs of an answer; asked for each alone if a program's name has forged some."""

@@ -149,6 +149,8 @@ def parse_query(output: str) -> tuple[Gpu, ...]:
         raise ValueError(first_words(output) or "no answer of nvidia-smi")
     attached = int(head[1])
     begins = [found.start() for found in _GPU.finditer(output, head.end())]
+    if attached == 1:
+        del begins[1:]  # the first one is the driver's
     if len(begins) > attached:
         raise ForgedAnswerError(attached)
     if len(begins) < attached:

@@ -349,7 +349,9 @@ def test_a_program_that_forges_a_gpu_is_found_out_and_each_gpu_is_read_alone() -
     with pytest.raises(smi.ForgedAnswerError) as found:
         smi.parse_query(query("h100-550", changes=changes, of=3))
     assert found.value.attached == 8
+    (single,) = smi.parse_query(query("h100-550", count=1, changes=changes))
     alone = smi.parse_alone(query("h100-550", count=1, changes=changes), 3)
+    assert alone == single._replace(name="GPU 3")
     assert (alone.name, alone.broken, alone.processes) == ("GPU 3", (), (7, 8))
 
 

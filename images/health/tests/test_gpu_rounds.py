@@ -100,6 +100,20 @@ def test_a_link_that_loses_lanes_drains_and_comes_back_with_them(tmp_path: Path)
     assert machine.slurm.state == "IDLE+DYNAMIC_NORM"
 
 
+def test_a_lost_gpu_gives_the_next_one_its_index_and_not_its_lanes(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "h100pcie-535")
+    narrow = {"<current_link_width>16x<": "<current_link_width>8x<"}
+    both = query("h100pcie-535", changes=narrow, of=1)
+    machine.put(**{"-q -x": both})
+    machine.round()
+    first, second = both.index("<gpu id="), both.rindex("<gpu id=")
+    machine.put(**{"-q -x": both[:first].replace(">2</attached", ">1</attached") + both[second:]})
+    machine.checks.pop("gpu_count")
+    for _ in range(3):
+        assert machine.round() == []
+    assert machine.result["checks"]["gpu_pcie_width"]["value"] == "8 lanes"
+
+
 def test_an_answer_with_a_warning_about_the_inforom_and_its_status_is_one(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "h100-580")
     machine.checks["gpu_warnings"] = machine.check(action="log")
