@@ -40,19 +40,6 @@ static int own_queues(int root, struct failure *failure)
     return view_attach(root, mounts_new("mqueue", NO_OPTIONS, HARMLESS | MOUNT_ATTR_NOEXEC), "/dev/mqueue", failure);
 }
 
-/*
- * Where the machine's cgroups are in the container's /sys, what lies at JAIL_CGROUPS takes their place: the pod has put
- * there what concerns its own jobs. Elsewhere /sys has the container's own, and nothing lies there.
- */
-static int own_cgroups(int root, struct failure *failure)
-{
-    int mount = mounts_clone(AT_FDCWD, JAIL_CGROUPS, true, HARMLESS | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, 0);
-
-    if (mount < 0 && errno == ENOENT)
-        return 0;
-    return view_attach(root, mount, "/sys/fs/cgroup", failure);
-}
-
 static int add_binds(int root, const struct jail_config *config, struct failure *failure)
 {
     for (size_t i = 0; i < config->bind_count; i++) {
@@ -103,7 +90,6 @@ static int add_all(int root, const struct view *view, struct failure *failure)
     result = view_proc_attach(root, proc, failure);
     close(proc);
     if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
-        own_cgroups(root, failure) < 0 ||
         share(root, "/dev", MOUNT_ATTR_NOSUID, 0, failure) < 0 || empty(root, "/run", failure) < 0 ||
         read_only(root, "/run/munge", failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
         read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||

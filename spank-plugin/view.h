@@ -23,9 +23,6 @@
 #include "config.h"
 #include "failure.h"
 
-/* Directory of a worker's container that jobs see at /sys/fs/cgroup, where it is there. */
-#define JAIL_CGROUPS "/run/slurm/jail-cgroups"
-
 struct view {
     const struct jail_config *config;
     int tree;     /* O_PATH, of the root tree */

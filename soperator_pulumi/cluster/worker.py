@@ -31,14 +31,13 @@ from soperator_pulumi.cluster.containers import (
 )
 from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_submounts, worker_memory_mib
 from soperator_pulumi.cluster.pod_template import Parts, Role
-from soperator_pulumi.cluster.worker_scripts import CGROUPS, start_command, started_command, stop_command
+from soperator_pulumi.cluster.worker_scripts import start_command, started_command, stop_command
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.gres import start_arguments
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
 from soperator_pulumi.spec.job_hooks import HooksSpec, has_whole_gpus
 from soperator_pulumi.spec.node_set import NCCL_TOPOLOGY_PATH, NodeSetSpec
-from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
@@ -52,7 +51,8 @@ JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
 
 CGROUP_CAPABILITIES = ("SYS_NICE",)
 """Capability to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without it every
-task fails with `task_g_set_affinity: Operation not permitted` (measured)."""
+task fails with `task_g_set_affinity: Operation not permitted` (measured). Pods have it with `slurm.constrain: none`,
+too: a change of the setting reaches running slurmds by their configuration, before any pod is recreated."""
 
 LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
 """Capability to raise a hard limit, for jobs that lock memory: start.sh has it, and takes it from slurmd, its steps and
@@ -77,13 +77,11 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         owner: Stack and component that the cluster belongs to: drains of the pods carry it.
     """
     spec = parts.spec
-    constrained = spec.slurm.constrain is Constrain.CGROUP
     guaranteed = node_set.pod_resources is None
     places = with_submounts(_mounts(parts, node_set), spec, SubmountRole.WORKER)
-    cgroups = [mounts.machine_directory("cgroup", CGROUPS, CGROUPS)] if constrained else []
     added = (
         *JAIL_CAPABILITIES,
-        *(CGROUP_CAPABILITIES if constrained else ()),
+        *CGROUP_CAPABILITIES,
         *(LIMIT_CAPABILITIES if node_set.locks_memory else ()),
     )
     start = start_command(
@@ -92,20 +90,17 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         places,
         [*jail_binds(spec, SubmountRole.WORKER), f"bind={layout.JOB_FILES}:ro"],
         processes=node_set.process_limit,
-        memory_mib=worker_memory_mib(node_set),
         lock_memory=node_set.locks_memory,
-        cgroups=constrained,
         gpus=start_arguments(node_set.gpus),
         environment=node_set.job_environment,
         verify_new_nodes=spec.health.verify_new_nodes,
     )
-    stop = stop_command(owner, cgroups=constrained)
     daemon = ContainerArgs(
         name="slurmd",
         image=spec.images.worker,
         image_pull_policy=spec.images.pull_policy,
         command=[*INIT, *start],
-        lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=[*stop]))),
+        lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=stop_command(owner)))),
         ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
         resources=requirements(node_set.pod_resources or _all_of(node_set), node_set.device_resources),
@@ -114,7 +109,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
         liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),
         termination_message_path=LAST_WORDS,
-        volume_mounts=[place.in_container() for place in [*places, *cgroups]],
+        volume_mounts=[place.in_container() for place in places],
     )
     open_directories = [place for place in places if place.needs_mode and place.path not in _OWN_DIRECTORIES]
     own_directories = [place for place in places if place.path in _OWN_DIRECTORIES]
@@ -122,7 +117,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         component="worker",
         node_set=node_set.name,
         daemon=daemon,
-        mounts=[*places, *cgroups],
+        mounts=places,
         scheduling=node_set,
         taints=node_set.taints,
         runtime_class=node_set.runtime_class,

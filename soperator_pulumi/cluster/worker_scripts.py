@@ -10,7 +10,7 @@ SCRIPTS = "/usr/lib/soperator"
 """Folder of the scripts in the worker's image."""
 
 CGROUPS = "/sys/fs/cgroup"
-"""The machine's cgroups, on the machine and in a worker's container."""
+"""A worker container's own cgroup."""
 
 NEWCOMER_SECONDS = 120
 """Time that a new node stays drained unless a run puts it into service: a run may take as long from its last look until
@@ -31,9 +31,7 @@ def start_command(
     binds: Sequence[str],
     *,
     processes: int,
-    memory_mib: int,
     lock_memory: bool,
-    cgroups: bool,
     gpus: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     verify_new_nodes: bool = False,
@@ -46,9 +44,7 @@ def start_command(
         places: The volumes.
         binds: Directories of the container that jobs see, as arguments of the plugin.
         processes: Number of processes that a user may have. Jobs inherit it; slurmd and its steps are root's.
-        memory_mib: Memory of all jobs on the node together, where cgroups limit it.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
-        cgroups: Whether the machine's cgroups are mounted.
         gpus: GPUs that the pod must have, as arguments of start.sh.
         environment: Variables of jobs. Default: none.
         verify_new_nodes: Whether a new node stays drained until long checks have passed.
@@ -62,7 +58,6 @@ def start_command(
         # A directory of a claim or of the machine may be in use elsewhere.
         *(f"own={place.path}" for place in places if place.path in _SWEPT and place.source.empty_dir is not None),
         f"processes={processes}",
-        f"memory_mib={memory_mib}",
         f"pod_start={Marker(owner, Operation.POD_START)}",
         *([f"not_verified={layout.NOT_VERIFIED}"] if verify_new_nodes else []),
         f"newcomer_seconds={NEWCOMER_SECONDS}",
@@ -71,7 +66,6 @@ def start_command(
         # Kubernetes replaces $(NAME) in a command, and takes $$ for $.
         *(f"environment={name}={value.replace('$', '$$')}" for name, value in sorted((environment or {}).items())),
         *(["lock_memory"] if lock_memory else []),
-        *(["cgroups"] if cgroups else []),
     ]
 
 
@@ -80,13 +74,9 @@ def started_command(owner: str) -> list[str]:
     return [f"{SCRIPTS}/started.sh", str(Marker(owner, Operation.POD_STOP))]
 
 
-def stop_command(owner: str, *, cgroups: bool) -> list[str]:
-    """Return the preStop command: it drains the node, and removes its cgroups if it has some."""
-    return [
-        f"{SCRIPTS}/drain_on_stop.sh",
-        str(Marker(owner, Operation.POD_STOP)),
-        *(["cgroups"] if cgroups else []),
-    ]
+def stop_command(owner: str) -> list[str]:
+    """Return the preStop command: it drains the node."""
+    return [f"{SCRIPTS}/drain_on_stop.sh", str(Marker(owner, Operation.POD_STOP))]
 
 
 def _reasons(owner: str) -> str:

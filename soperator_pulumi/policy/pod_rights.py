@@ -157,10 +157,8 @@ PRIVILEGED_PODS = ResourcePolicy(
 class HostPathSettings(PolicySettings):
     """Settings of `host-paths`."""
 
-    allowed: dict[str, Reason] = Field(
-        default_factory=lambda: {"/sys/fs/cgroup": "slurmd holds jobs to their resources (slurm.constrain: cgroup)"}
-    )
-    """Allowed paths, each with its reason. Default: `/sys/fs/cgroup`, by which slurmd holds jobs to their resources."""
+    allowed: dict[str, Reason] = Field(default_factory=dict)
+    """Allowed paths, each with its reason. Default: none."""
 
 
 def _host_paths(resource: ResourceView, _run: Circumstances, settings: HostPathSettings) -> Iterator[Finding]:
@@ -170,16 +168,11 @@ def _host_paths(resource: ResourceView, _run: Circumstances, settings: HostPathS
             yield not_known(resource, (*pod.path, "volumes"))
         for index, volume in enumerate(listed(volumes)):
             where = (*pod.path, "volumes", index, "hostPath")
-            yield from _host_path(resource, where, look(volume, "hostPath"), _allowed(settings, pod.part))
+            yield from _host_path(resource, where, look(volume, "hostPath"), settings.allowed)
     if resource.is_kubernetes and resource.kind == "PersistentVolume":
         for source in ("hostPath", "local"):
             where = ("spec", source)
-            yield from _host_path(resource, where, look(resource.props, *where), _allowed(settings, ""))
-
-
-def _allowed(settings: HostPathSettings, part: str) -> Mapping[str, str]:
-    """Return the allowed paths. The default is for the pods of a node set alone."""
-    return settings.allowed if part == "NodeSet" or "allowed" in settings.model_fields_set else {}
+            yield from _host_path(resource, where, look(resource.props, *where), settings.allowed)
 
 
 def _host_path(resource: ResourceView, where: Path, source: object, allowed: Mapping[str, str]) -> Iterator[Finding]:

@@ -132,9 +132,6 @@ JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 JAIL_OWN = f"{RUN_DIR}/jail-own"
 """List of a worker pod's own directories, cleared of a user's files after the user's last job."""
 
-JAIL_CGROUPS = f"{RUN_DIR}/jail-cgroups"
-"""View of a job at /sys/fs/cgroup, where a worker's container has the machine's cgroups."""
-
 NODE_GRES = f"{RUN_DIR}/gres.conf"
 """Generic resources of one node, written by its pod from the devices that it has, and included by gres.conf."""
 

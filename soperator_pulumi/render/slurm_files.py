@@ -34,8 +34,8 @@ def cgroup_conf(spec: ClusterSpec) -> str:
     return lines(
         HEADER,
         "CgroupPlugin=autodetect",
-        "# There is no systemd in a container to make the cgroups.",
-        "IgnoreSystemd=yes",
+        "# The pod has made what systemd would. With IgnoreSystemd and cgroup v2 slurmd ends when it is reconfigured.",
+        "IgnoreSystemdOnFailure=yes",
         "EnableControllers=yes",
         "ConstrainCores=yes",
         "ConstrainRAMSpace=yes",
@@ -47,7 +47,7 @@ def _constrain_devices(spec: ClusterSpec) -> list[str]:
     if gres_types(spec):
         return ["# A job opens its own GPUs and no others.", "ConstrainDevices=yes"]
     return [
-        "# There are no GPUs to keep from a job, and with cgroup v1 it would leave the pod's own devices cgroup.",
+        "# There are no GPUs to keep from a job; it has the devices of its pod.",
         "ConstrainDevices=no",
     ]
 

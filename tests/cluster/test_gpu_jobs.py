@@ -133,8 +133,8 @@ def test_a_job_has_the_devices_of_its_pod_at_their_own_places(slurm: Slurm) -> N
 
 
 def test_jobs_of_a_node_together_may_open_the_devices_of_its_pod_alone(slurm: Slurm) -> None:
-    """They leave the pod's cgroup of devices for one of their node's."""
-    devices = slurm.exec("gpu-0", "slurmd", "cat", "/sys/fs/cgroup/devices/slurm_gpu-0/devices.list").splitlines()
+    """The runtime's list of the container holds for them."""
+    devices = slurm.exec("gpu-0", "slurmd", "cat", "/sys/fs/cgroup/devices/devices.list").splitlines()
     of_gpus = {*re.findall(rf"^c {MAJOR}:(\d+) ", "\n".join(devices), re.MULTILINE)}
 
     assert not [each for each in devices if each.startswith("a ")]

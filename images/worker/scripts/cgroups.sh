@@ -1,56 +1,43 @@
 # shellcheck shell=sh
-# The machine's cgroups in a worker's container: the node's own part is Slurm's, everything else is read-only.
+# The container's own cgroup, in which Slurm makes those of its jobs.
 #
-# cgroup v1 has a hierarchy for each controller, in which Slurm makes `slurm_<node>` (with CgroupMountpoint and prefix as
-# they are by default). That is made before slurmd starts and bound over itself, and the hierarchy around it is made
-# read-only, but for the list of processes at its top: slurmstepd moves there as it ends, or could not remove its step's
-# cgroups (src/plugins/cgroup/v1/cgroup_v1.c). Whoever is root with SYS_ADMIN in the container can undo that: it keeps
-# mistakes in, not an attacker.
-#
-# With cgroup v2 Slurm hands out controllers from the root of the only hierarchy down, and moves processes across it: what
-# is above its own part stays writable, and the pod's cgroup has the limit of memory.
+# The container runtime shows a container its own part of each hierarchy, read-only. Below it jobs have what the pod has
+# at most: memory, CPUs and devices. They count as the pod's, and go with it. Slurm needs it writable, and itself in a
+# cgroup namespace of which it is the root: runtimes give one with cgroup v2, with v1 start.sh makes it.
 
-# Allows a cgroup the devices that the container has, and pseudoterminals, and no others: allow_own_devices CGROUP
-#
-# Jobs leave the pod's own cgroup of devices for one below this: without a list of its own it would allow all devices of
-# the machine. What a former pod of this name has left below it is removed first: the kernel refuses another list above
-# cgroups that exist.
-allow_own_devices() {
-    find "$1" -mindepth 1 -depth -type d -exec rmdir {} +
-    echo a > "$1/devices.deny"
-    echo "c 136:* rwm" > "$1/devices.allow"
-    find "$DEVICES" ! -type d ! -path "$DEVICES/pts/*" | while read -r device; do
-        [ -c "$device" ] && kind=c || { [ -b "$device" ] && kind=b; } || continue
-        # shellcheck disable=SC2046 # two words
-        printf "$kind %d:%d rwm\n" $(stat -Lc '0x%t 0x%T' "$device") > "$1/devices.allow"
+# Succeeds on a machine with cgroup v2.
+unified() { [ -e "$CGROUPS/cgroup.controllers" ]; }
+
+# Opens the container's own cgroup for Slurm: open_cgroups NODE
+open_cgroups() {
+    if unified; then
+        mount -o remount,bind,rw "$CGROUPS" && hand_out_controllers "$1"
+        return
+    fi
+    for hierarchy in "$CGROUPS"/*; do
+        # The controllers of v1 in which Slurm 24.11 makes cgroups (src/plugins/cgroup/v1).
+        case ,${hierarchy##*/}, in *,cpuacct,* | *,cpuset,* | *,devices,* | *,freezer,* | *,memory,*)
+            [ -L "$hierarchy" ] || mount -o remount,bind,rw "$hierarchy" || return ;;
+        esac
     done
 }
 
-# Leaves slurmd the cgroups of its own node, and jobs those alone, in $JAIL_CGROUPS: narrow_cgroups NODE MEMORY_MIB
+# Makes the container's cgroup one that hands out controllers: no process may be in it then.
 #
-# The node's part has the pod's memory as its limit, as it is outside of the pod's own cgroup: what jobs have left in
-# directories in memory counts there when they have ended. After a restart of the container more may be in use, and the
-# kernel refuses the limit: the one of before holds.
-narrow_cgroups() {
-    mkdir -p "$JAIL_CGROUPS"
-    [ ! -e "$CGROUPS/cgroup.controllers" ] || return 0
-    for hierarchy in "$CGROUPS"/*; do
-        name=${hierarchy##*/}
-        if [ -L "$hierarchy" ]; then
-            ln -sfn "$(readlink "$hierarchy")" "$JAIL_CGROUPS/$name"
-            continue
-        fi
-        # The controllers of v1 in which Slurm 24.11 makes cgroups (src/plugins/cgroup/v1).
-        case ,$name, in *,cpuacct,* | *,cpuset,* | *,devices,* | *,freezer,* | *,memory,*)
-            own_cgroup=$hierarchy/slurm_$1
-            mkdir -p "$own_cgroup" "$JAIL_CGROUPS/$name/slurm_$1"
-            case $name in devices) allow_own_devices "$own_cgroup" ;; esac
-            mount --bind "$own_cgroup" "$own_cgroup"
-            mount --bind "$own_cgroup" "$JAIL_CGROUPS/$name/slurm_$1"
-            mount --bind "$hierarchy/cgroup.procs" "$hierarchy/cgroup.procs" ;;
-        esac
-        case $name in memory) echo $(($2 * 1024 * 1024)) > "$own_cgroup/memory.limit_in_bytes" || true ;; esac
-        mount -o remount,bind,ro "$hierarchy"
+# With IgnoreSystemd slurmd does the same, but it does it again when it is reconfigured, and ends (measured with
+# 24.11.5). So the folder that systemd would make for steps is there before slurmd starts. A probe of the kubelet may
+# come meanwhile; later ones join the first process.
+#
+# The kubelet has the kernel kill all processes of a container whose memory is out (memory.oom.group): slurmd would go
+# with all jobs, where one process is enough.
+hand_out_controllers() {
+    [ ! -e "$CGROUPS/memory.oom.group" ] || echo 0 > "$CGROUPS/memory.oom.group"
+    mkdir -p "$CGROUPS/system" "$CGROUPS/system.slice/$1_slurmstepd.scope"
+    for _ in 1 2 3 4 5; do
+        while read -r process; do
+            echo "$process" > "$CGROUPS/system/cgroup.procs" || true # it may have ended
+        done < "$CGROUPS/cgroup.procs"
+        ! echo "+cpuset +cpu +memory" > "$CGROUPS/cgroup.subtree_control" || return 0
     done
-    mount -o remount,bind,ro "$CGROUPS"
+    return 1
 }

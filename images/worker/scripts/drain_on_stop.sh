@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drains the node before slurmd is stopped, for at most the pod's grace period: drain_on_stop.sh REASON [cgroups]
+# Drains the node before slurmd is stopped, for at most the pod's grace period: drain_on_stop.sh REASON
 #
 # A pod can go without Pulumi: somebody deletes it or scales the StatefulSet, or the kubelet restarts its container. So
 # it drains its own node before it stops, and undoes exactly that drain when the same node is there again (started.sh).
@@ -7,8 +7,6 @@
 # It does not drain where no job starts as the node is: draining a failed node would bring it back later, and a reason
 # that somebody gave would be lost. It returns when no job is on the node. While slurmctld does not answer it asks again;
 # when no job runs here either, only for as long as it takes to replace the controller's pod.
-#
-# With `cgroups` it removes those of the node from the machine at the end.
 . "${0%/*}/layout.sh"
 . "${0%/*}/node_record.sh"
 node=$(hostname)
@@ -27,5 +25,4 @@ while :; do
     fi
     sleep 2
 done
-[ "${2-}" != cgroups ] || unshare --mount "${0%/*}/remove_cgroups.sh" "$node" 2> /dev/null
 exit 0

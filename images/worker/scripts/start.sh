@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts slurmd. The container's command: start.sh KEY=VALUE... | lock_memory | cgroups
+# Starts slurmd. The container's command: start.sh KEY=VALUE... | lock_memory
 #
 #   controller=HOST:PORT     slurmctld
 #   conf="Feature=... CPUs=... RealMemory=..."   the node's record, where slurmctld has none
@@ -7,7 +7,6 @@
 #   bind=PATH[:ro]           a directory of the pod that jobs see, an argument of the SPANK plugin
 #   own=PATH                 a directory in which nothing stays of a user whose last job on the node has ended
 #   processes=N              processes of a user; slurmd and its steps are root's and do not count
-#   memory_mib=N             memory of all jobs on the node together, where cgroups limit it
 #   pod_start=REASON         reason of the drain with which a new node registers
 #   not_verified=REASON      reason instead, where a long check has to pass before anybody puts a new node into service
 #   newcomer_seconds=N       how long a new node stays drained unless a run puts it into service
@@ -17,7 +16,6 @@
 #   shards_per_gpu=N         shards of each whole GPU
 #   environment=NAME=VALUE   a variable of jobs that have no value for it
 #   lock_memory              jobs lock memory without a limit; the container has SYS_RESOURCE until slurmd starts
-#   cgroups                  the machine's cgroups are mounted
 set -eu
 scripts=${0%/*}
 . "$scripts/layout.sh"
@@ -26,8 +24,8 @@ scripts=${0%/*}
 . "$scripts/gpus.sh"
 
 other_version="images.worker is of another version than the program that made this pod. Name the image of its version."
-controller='' conf='' volumes='' binds='' own='' processes='' memory_mib='' pod_start='' not_verified='' newcomer_seconds='' ours=''
-gpus='' mig='' shards='' lock_memory=false cgroups=false
+controller='' conf='' volumes='' binds='' own='' processes='' pod_start='' not_verified='' newcomer_seconds='' ours=''
+gpus='' mig='' shards='' lock_memory=false
 mkdir -p "$JOB_FILES"
 : > "$JOB_FILES/environment"
 for argument; do
@@ -39,7 +37,6 @@ for argument; do
         bind=*) binds="$binds $argument" ;;
         own=*) own="$own $value" ;;
         processes=*) processes=$value ;;
-        memory_mib=*) memory_mib=$value ;;
         pod_start=*) pod_start=$value ;;
         not_verified=*) not_verified=$value ;;
         newcomer_seconds=*) newcomer_seconds=$value ;;
@@ -49,13 +46,11 @@ for argument; do
         shards_per_gpu=*) shards=$value ;;
         environment=*) printf '%s\n' "$value" >> "$JOB_FILES/environment" ;;
         lock_memory) lock_memory=true ;;
-        cgroups) cgroups=true ;;
         *) echo "start.sh: unknown argument \"$argument\". $other_version" >&2 && exit 64 ;;
     esac
 done
 : "${controller:?$other_version}" "${conf:?$other_version}" "${volumes:?$other_version}" "${binds:?$other_version}"
-: "${processes:?$other_version}" "${memory_mib:?$other_version}" "${pod_start:?$other_version}"
-: "${newcomer_seconds:?$other_version}" "${ours:?$other_version}"
+: "${processes:?$other_version}" "${pod_start:?$other_version}" "${newcomer_seconds:?$other_version}" "${ours:?$other_version}"
 
 close_devices
 # shellcheck disable=SC2086 # words: the specification allows no blank in a path
@@ -77,8 +72,14 @@ printf '%s\n' $own "$MESSAGE_QUEUES" > "$JAIL_OWN"
 echo "# Generic resources of this node, by its pod." > "$NODE_GRES"
 if [ -n "$gpus" ]; then node_gres "$gpus" "$mig" "$shards" >> "$NODE_GRES"; fi
 
+# With slurm.constrain: none Slurm uses no cgroups, and starts without. The pod is the same, so that a change of the
+# setting reaches every slurmd by its configuration alone.
 node=$(hostname)
-if $cgroups; then narrow_cgroups "$node" "$memory_mib"; fi
+open_cgroups "$node" || echo "Slurm can make no cgroups: slurmd does not start with slurm.constrain: cgroup." >&2
+
+# Steps of an earlier container are gone. By their sockets slurmd would report them to slurmctld as running, and their
+# jobs would stay until their time limit (measured with 24.11.5).
+find "$SPOOL_DIR" -maxdepth 1 -type s -delete
 
 # Slurm fills nodes of a lower weight first, and a StatefulSet gives up its highest ordinals: a scale-down then mostly
 # takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs the scheduler nothing, and do not
@@ -99,6 +100,7 @@ fi
 set -- slurmd -D -b -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\""
 set -- env LD_PRELOAD="$OPEN_AS_USER" "$@"
+unified || set -- unshare --cgroup "$@"
 if $lock_memory; then
     set -- --memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource "$@"
 fi

@@ -36,10 +36,11 @@ def make_a_device() -> object:
 
 @attempt
 def see_the_cgroups_of_other_pods() -> object:
-    """Entries beside the own cgroup in a hierarchy: pods are named there, with all of their processes' numbers."""
-    root = Path("/sys/fs/cgroup")
-    others = [path for path in root.glob("*/*") if path.is_dir() and not path.name.startswith("slurm_")]
-    others += [path for path in root.glob("*/slurm_*") if path.name != f"slurm_{os.environ.get('SLURMD_NODENAME')}"]
+    """Entries of others in a hierarchy: pods are named there, with all of their processes' numbers."""
+    root, node = Path("/sys/fs/cgroup"), os.environ.get("SLURMD_NODENAME")
+    hierarchies = [root] if (root / "cgroup.controllers").exists() else [*root.glob("*")]
+    entries = [path for hierarchy in hierarchies for path in hierarchy.glob("*") if path.is_dir()]
+    others = [path for path in entries if path.name not in {f"slurm_{node}", "system", "system.slice"}]
     if others:
         return sorted(map(str, others))[:8]
     raise FileNotFoundError(errno.ENOENT, "no cgroup of others is there")

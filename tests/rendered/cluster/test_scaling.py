@@ -234,15 +234,6 @@ def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     assert probe == ["/usr/lib/soperator/started.sh", "soperator-pulumi project.test.hpc: pod-stop"]
 
 
-def test_a_worker_that_stops_takes_its_cgroups_away_only_where_it_has_some() -> None:
-    def stop(constrain: str) -> list[str]:
-        slurmd = containers_of(pod_of(a_deployment(slurm={"constrain": constrain}), "hpc-cpu"))["slurmd"]
-        return list(slurmd["lifecycle"]["preStop"]["exec"]["command"][2:])
-
-    assert stop("cgroup") == ["cgroups"]
-    assert stop("none") == []
-
-
 def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
     annotations = a_deployment().one("hpc-cpu", "StatefulSet").inputs["metadata"]["annotations"]
     assert annotations["pulumi.com/patchForce"] == "true"

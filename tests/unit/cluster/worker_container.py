@@ -87,7 +87,7 @@ class Worker:
         self.root = root
         self.calls = root / "calls"
         self.calls.touch()
-        self.options: dict[str, Any] = {"lock_memory": False, "cgroups": False}
+        self.options: dict[str, Any] = {"lock_memory": False}
         self.conf = CONF
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
@@ -102,10 +102,13 @@ class Worker:
             if script.name != "layout.sh":
                 (root / "scripts" / script.name).symlink_to(script)
         own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
+        own["SPOOL_DIR"] = f"{root}/spool"  # slurmd has a file of its own
         self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
         (root / "proc/self").mkdir(parents=True)
-        (root / "dev").mkdir()
+        for folder in ("dev", "cgroup", "spool"):
+            (root / folder).mkdir()
         self.write(**{"slurmd": "0", "looks": "0", "clock": "0", "proc/self/mountinfo": MOUNTINFO})
+        self.write(**{"cgroup/cgroup.controllers": "cpuset cpu memory", "cgroup/memory.oom.group": "1"})
 
     def write(self, **files: str) -> None:
         for name, content in files.items():
@@ -146,7 +149,7 @@ class Worker:
         return [call for call in self.calls.read_text().splitlines() if call.startswith(("update ", "delete "))]
 
     def stop(self) -> None:
-        assert self.run(stop_command(OWNER, cgroups=self.options["cgroups"])).returncode == 0
+        assert self.run(stop_command(OWNER)).returncode == 0
 
     def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
         """Start slurmd, and return its arguments; `kept`: a warning names a record that stays as it is."""
@@ -168,7 +171,6 @@ class Worker:
             [scratch("tmp", "/tmp"), scratch("data", "/data", read_only=True)],
             ["bind=/tmp", "bind=/data:ro"],
             processes=4096,
-            memory_mib=512,
             **self.options,
         )
 
