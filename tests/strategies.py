@@ -234,7 +234,7 @@ def _jails() -> st.SearchStrategy[Data]:
             ),
             "populate": st.fixed_dictionaries({}, optional={"limit_mib_per_second": st.integers(1, 500), **_SCHEDULED}),
             "admin_shell": st.booleans(),
-            "app_armor": st.just("unconfined"),
+            "app_armor": st.sampled_from(["unconfined", "runtime", "localhost/slurm"]),
         },
     )
 

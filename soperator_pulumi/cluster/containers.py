@@ -70,7 +70,7 @@ def hardened(
     uid: int = 0,
     capabilities: Sequence[str] = (),
     writable_root: bool = False,
-    app_armor: str | None = None,
+    app_armor: AppArmorProfileArgs | None = None,
 ) -> SecurityContextArgs:
     """Return the security context of a container with no more than `capabilities`, even by setuid.
 
@@ -78,7 +78,7 @@ def hardened(
         uid: User and group of the container's processes. Default: root.
         capabilities: Capabilities of root. Default: none.
         writable_root: Lets the container change its image's files, for its own life.
-        app_armor: Type of the AppArmor profile. Default: the runtime's.
+        app_armor: The AppArmor profile. Default: the runtime's.
     """
     return SecurityContextArgs(
         run_as_user=uid,
@@ -89,13 +89,16 @@ def hardened(
         read_only_root_filesystem=not writable_root,
         capabilities=CapabilitiesArgs(drop=["ALL"], add=[*capabilities] or None),
         seccomp_profile=SeccompProfileArgs(type="RuntimeDefault"),
-        app_armor_profile=AppArmorProfileArgs(type=app_armor) if app_armor else None,
+        app_armor_profile=app_armor,
     )
 
 
-def mounting_profile(spec: ClusterSpec) -> str | None:
+def mounting_profile(spec: ClusterSpec) -> AppArmorProfileArgs | None:
     """Return the AppArmor profile of containers that mount; None for the runtime's own, which forbids mounting."""
-    return None if spec.jail.app_armor is None else spec.jail.app_armor.capitalize()
+    kind, _, loaded = spec.jail.app_armor.partition("/")
+    if kind == "runtime":
+        return None
+    return AppArmorProfileArgs(type=kind.capitalize(), localhost_profile=loaded or None)
 
 
 def requirements(resources: PodResources, devices: Mapping[str, str] | None = None) -> ResourceRequirementsArgs:

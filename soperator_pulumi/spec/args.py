@@ -400,9 +400,10 @@ class JailArgs(TypedDict, total=False):
     """The Job that fills a tree."""
     admin_shell: bool
     """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
-    app_armor: Annotated[str, Literal["unconfined"]]
-    """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting.
-    Machines with AppArmor need "unconfined". Only `unconfined`."""
+    app_armor: str
+    """AppArmor profile of the slurmd and sshd containers, which mount the jail: `unconfined`, `localhost/<profile>` for
+    one that is loaded on all machines, or `runtime` for the container runtime's, which forbids to mount where machines
+    have AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
 class DatabaseVolumeArgs(TypedDict, total=False):

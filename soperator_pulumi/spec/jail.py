@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import StrictBool
 
@@ -32,6 +32,16 @@ TarballUrl = Annotated[
 
 Sha256 = Annotated[
     str, Matches(r"[0-9a-f]{64}", "needs the SHA-256 of the tarball: 64 digits from 0-9a-f, as `sha256sum` prints it.")
+]
+
+
+AppArmorProfile = Annotated[
+    str,
+    Matches(
+        r"unconfined|runtime|localhost/[A-Za-z0-9._/-]+",
+        'needs "unconfined", "runtime", or "localhost/" and the name of a profile that is loaded on all machines.',
+        253,
+    ),
 ]
 
 
@@ -113,9 +123,10 @@ class JailSpec(Model):
     """The Job that fills a tree."""
     admin_shell: StrictBool = False
     """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
-    app_armor: Literal["unconfined"] | None = None
-    """AppArmor profile of the slurmd and sshd containers. Default: the container runtime's, which forbids mounting.
-    Machines with AppArmor need "unconfined"."""
+    app_armor: AppArmorProfile = "unconfined"
+    """AppArmor profile of the slurmd and sshd containers, which mount the jail: `unconfined`, `localhost/<profile>` for
+    one that is loaded on all machines, or `runtime` for the container runtime's, which forbids to mount where machines
+    have AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
 def problems(jail: JailSpec, images: ImagesSpec) -> Iterator[Problem]:

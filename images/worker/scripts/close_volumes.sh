@@ -7,8 +7,17 @@ CLOSED=nosuid=recursive,nodev=recursive,noexec=recursive
 # close OPTIONS PATH
 close() {
     mount -o "remount,bind,$1" "$2" && return
-    echo "slurmd is not started, as users could run programs in $2 outside of the jail, or change it." \
-        "Where machines have AppArmor, set jail.app_armor: unconfined." >&2
+    echo "slurmd is not started, as users could run programs in $2 outside of the jail, or change it." >&2
+    exit 1
+}
+
+# Ends where the container may not mount as the plugin does: no job could enter the jail.
+#
+# Closing shows nothing: the kernel asks no security module about mount_setattr(2), by which it is done.
+needs_to_mount() {
+    unshare --mount mount --bind "$LAST_WORDS" "$LAST_WORDS" && return
+    echo "slurmd is not started, as its container may not mount, and no job could enter the jail. Where machines have" \
+        "AppArmor, set jail.app_armor: unconfined." | tee "$LAST_WORDS" >&2
     exit 1
 }
 

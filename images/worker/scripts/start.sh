@@ -52,6 +52,7 @@ done
 : "${controller:?$other_version}" "${conf:?$other_version}" "${volumes:?$other_version}" "${binds:?$other_version}"
 : "${processes:?$other_version}" "${pod_start:?$other_version}" "${newcomer_seconds:?$other_version}" "${ours:?$other_version}"
 
+needs_to_mount
 close_devices
 # shellcheck disable=SC2086 # words: the specification allows no blank in a path
 close_volumes $volumes

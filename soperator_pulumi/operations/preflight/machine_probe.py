@@ -12,7 +12,7 @@ from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.machine_fit import machines_for
-from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.operations.preflight.probe_place import ProbePlace
 
 CHECK = "runtime"
@@ -20,6 +20,9 @@ CHECK = "runtime"
 CONTAINER = "machine"
 
 _SCRIPT = Path(__file__).with_suffix(".sh")
+
+_SCRIPTS = "/usr/lib/soperator"
+"""Folder of the start's own scripts in the worker's image."""
 
 _CAPABILITIES = str.split(
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
@@ -31,41 +34,46 @@ _CAPABILITIES = str.split(
 _OLDEST_KERNEL = (5, 12)
 """Oldest kernel with mount_setattr(2), by which the plugin closes a tree with all mounts in it."""
 
-_APP_ARMOR = "Set jail.app_armor: unconfined, as the runtime's profile forbids to mount."
+_APP_ARMOR = "Set jail.app_armor: unconfined, as the profile of the container forbids to mount."
+_MOUNTING = "Have the machine's security module and the container runtime allow SYS_ADMIN to mount."
 _SECCOMP = "Have the container runtime's default seccomp profile allow it for SYS_ADMIN, as containerd's does."
 
 _STEPS: Mapping[str, tuple[str, str]] = {
     "directory": ("a directory of the pod that root can write to", "Look at the pod's volumes."),
     "mount_namespace": ("a mount namespace of its own, in which a job's view is made", _SECCOMP),
-    "bind": ("to mount a directory over itself", _APP_ARMOR),
-    "close": ("to close volumes (nosuid, nodev, noexec, with all mounts in them)", _APP_ARMOR),
-    "read_only": ("to make mounts read-only, with all mounts in them", _APP_ARMOR),
-    "tmpfs": ("to mount a directory in memory", _APP_ARMOR),
-    "move_root": ("to move a tree to the root, and enter it", _APP_ARMOR),
+    "bind": ("to mount a directory over itself", _MOUNTING),
+    "close": ("to close volumes (nosuid, nodev, noexec, with all mounts in them)", _MOUNTING),
+    "read_only": ("to make mounts read-only, with all mounts in them", _MOUNTING),
+    "tmpfs": ("to mount a directory in memory", _MOUNTING),
+    "move_root": ("to move a tree to the root, and enter it", _MOUNTING),
     "new_proc": ("to mount a new /proc, without the processes of others", "Let the pod run without user namespaces."),
     "new_queues": ("message queues of a job's own", "Have the kernel built with CONFIG_POSIX_MQUEUE."),
     "cgroup_of_its_own": (
-        "to make control groups in the machine's",
-        "Have the machine mount its cgroups read-write, or set slurm.constrain: none.",
+        "to hold a job to its memory in the container's own control group",
+        "Have the container runtime give a cgroup namespace (cgroup v2), or set slurm.constrain: none.",
     ),
     "lock_memory": ("to raise the limit of locked memory", "Allow SYS_RESOURCE, or set lock_memory: false."),
 }
 """Steps of the script: the need, and the cure."""
 
+_MOUNTS = frozenset({"bind", "close", "read_only", "tmpfs", "move_root", "new_proc", "new_queues"})
+"""Steps that begin with a mount: where AppArmor's profile of the runtime holds, it refuses all of them."""
+
 _CONTROLLERS = {"1": ("cpuset", "devices", "freezer", "memory"), "2": ("cpu", "cpuset", "memory")}
 """Controllers that Slurm constrains jobs with, by the version of cgroups (cgroup.conf(5))."""
 
 
-def machine_probes(place: ProbePlace, workers: Sequence[PlannedPods], machines: Sequence[Json]) -> list[ClusterProbe]:
+def machine_probes(place: ProbePlace, planned: PlannedCluster, machines: Sequence[Json]) -> list[ClusterProbe]:
     """Return a probe for each kind of machine, and each set of rights of the workers on it."""
     chosen: dict[str, tuple[PlannedPods, Json]] = {}
-    for pods in workers:
+    for pods in planned.workers:
         for machine in machines_for(pods, machines):
             daemon = pods.spec["containers"][0]
             rights = (daemon["image"], daemon.get("securityContext"), pods.spec.get("runtimeClassName"))
             chosen.setdefault(f"{kind_of(machine)} {rights}", (pods, machine))
     return [
-        _probe(place.name(f"machine-{number}"), pods, machine) for number, (pods, machine) in enumerate(chosen.values())
+        _probe(place.name(f"machine-{number}"), pods, machine, constrains=planned.constrains)
+        for number, (pods, machine) in enumerate(chosen.values())
     ]
 
 
@@ -77,7 +85,7 @@ def kind_of(machine: Json) -> str:
     )
 
 
-def _probe(name: str, pods: PlannedPods, machine: Json) -> ClusterProbe:
+def _probe(name: str, pods: PlannedPods, machine: Json, *, constrains: bool) -> ClusterProbe:
     where = str(machine["metadata"]["name"])
     place = f"{pods.place} on machine {where}"
     daemon = pods.spec["containers"][0]
@@ -87,7 +95,8 @@ def _probe(name: str, pods: PlannedPods, machine: Json) -> ClusterProbe:
         if answer is None:
             yield warned(CHECK, place, _why_silent(found.get(name)), "", "Look at the findings about images above.")
         else:
-            yield from answer_findings(place, parsed(answer), daemon.get("securityContext") or {})
+            context = daemon.get("securityContext") or {}
+            yield from answer_findings(place, parsed(answer), context, constrains=constrains)
 
     return ClusterProbe(CHECK, place, [_pod(name, pods, where)], [name], judge)
 
@@ -95,15 +104,14 @@ def _probe(name: str, pods: PlannedPods, machine: Json) -> ClusterProbe:
 def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
     daemon = pods.spec["containers"][0]
     volumes = {each["name"]: each for each in pods.spec.get("volumes") or []}
-    places = [each for each in daemon.get("volumeMounts") or [] if _is_own(volumes[each["name"]], each)]
-    constrained = any(each["mountPath"] == "/sys/fs/cgroup" for each in places)
+    places = [each for each in daemon.get("volumeMounts") or [] if "emptyDir" in volumes[each["name"]]]
     added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or []
-    wanted = [*(["cgroups"] if constrained else []), *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
+    wanted = ["lock_memory"] if "SYS_RESOURCE" in added else []
     container = {
         "name": CONTAINER,
         "image": daemon["image"],
         "imagePullPolicy": daemon.get("imagePullPolicy"),
-        "command": ["/bin/sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "sh", "/run/slurm", *wanted],
+        "command": ["/bin/sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "sh", "/run/slurm", _SCRIPTS, *wanted],
         "securityContext": daemon.get("securityContext"),
         "volumeMounts": places,
     }
@@ -112,11 +120,6 @@ def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
     body["spec"]["volumes"] = [each for name, each in volumes.items() if name in named]
     body["spec"]["securityContext"] = pods.spec.get("securityContext")
     return body
-
-
-def _is_own(volume: Json, mount: Json) -> bool:
-    """Return True for a volume of the pod itself, and for the machine's cgroups."""
-    return "emptyDir" in volume or mount["mountPath"] == "/sys/fs/cgroup"
 
 
 def _why_silent(pod: Pod | None) -> str:
@@ -130,14 +133,19 @@ def parsed(answer: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
 
 
-def answer_findings(place: str, answer: Mapping[str, str], context: Json) -> Iterator[Diagnosis]:
+def answer_findings(
+    place: str, answer: Mapping[str, str], context: Json, *, constrains: bool = True
+) -> Iterator[Diagnosis]:
     """Yield the faults of a machine in the script's answer; one finding that passed where there is none.
 
     Args:
         place: Place of the findings.
         answer: Lines of the script by their names.
         context: Security context of slurmd's container.
+        constrains: Whether Slurm holds jobs to their resources by cgroups.
     """
+    if not constrains:
+        answer = {name: value for name, value in answer.items() if name != "cgroup_of_its_own"}
     faults = [
         *_missing_rights(place, answer, context),
         *_failed_steps(place, answer),
@@ -171,8 +179,10 @@ def _failed_steps(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
     for name, (need, cure) in _STEPS.items():
         if answer.get(name, "ok") != "ok":
             words = answer[name].removeprefix("no ").strip()
-            confined = answer.get("app_armor", "")
-            by = f" (AppArmor: {confined})" if confined and "unconfined" not in confined else ""
+            profile = answer.get("app_armor", "")
+            confined = bool(profile) and "unconfined" not in profile
+            by = f" (AppArmor: {profile})" if confined else ""
+            cure = _APP_ARMOR if confined and name in _MOUNTS else cure  # noqa: PLW2901
             yield refused(CHECK, place, f"the worker's container is not allowed {need}: {words}{by}", need, cure)
     if "ended" not in answer:
         yield warned(CHECK, place, "the probe ended before its last step", "", "Run it again.")

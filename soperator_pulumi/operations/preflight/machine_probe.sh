@@ -1,10 +1,11 @@
 # shellcheck shell=sh
 # Tries in a worker's container what its start.sh and the SPANK plugin do, and writes a line for each to the termination
 # message: NAME=VALUE, or NAME=ok, or NAME=no REASON. Every mount is in a namespace of its own, and gone in the end.
-# Called as: sh -c SCRIPT sh DIRECTORY [cgroups] [lock_memory]
+# Called as: sh -c SCRIPT sh DIRECTORY SCRIPTS [lock_memory]
 place=$1/preflight
+scripts=$2
 out=/dev/termination-log
-shift
+shift 2
 
 tell() { printf '%s=%s\n' "$1" "$2" >> $out; }
 try() {
@@ -24,7 +25,7 @@ tell no_new_privileges "$(sed -n 's/^NoNewPrivs:\t//p' /proc/self/status)"
 tell app_armor "$(cat /proc/self/attr/apparmor/current 2> /dev/null || cat /proc/self/attr/current 2> /dev/null)"
 tell users "$(tr -s ' ' ' ' < /proc/self/uid_map | head -n 1)"
 tell masks "$(grep -c ' /proc/' /proc/self/mountinfo)"
-try mount_namespace unshare --mount true
+try mount_namespace unshare --mount --propagation unchanged true # no mount(2), which a security module may refuse
 # shellcheck disable=SC2016 # the script of another shell
 {
     in_mounts bind 'mount --bind "$1" "$1"'
@@ -39,16 +40,23 @@ try mount_namespace unshare --mount true
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
     tell cgroup_version 2
     tell controllers "$(cat /sys/fs/cgroup/cgroup.controllers)"
-    parent=/sys/fs/cgroup
+    tell oom_group "$(cat /sys/fs/cgroup/memory.oom.group 2> /dev/null)"
 else
     tell cgroup_version 1
     tell controllers "$(cd /sys/fs/cgroup && echo ./* | tr -d './')"
-    parent=/sys/fs/cgroup/freezer
 fi
+# start.sh opens the container's cgroup, and Slurm holds a step to its memory.
 # shellcheck disable=SC2016 # the script of another shell
+try cgroup_of_its_own sh -ec '. "$1/layout.sh"; . "$1/cgroups.sh"
+    open_cgroups preflight
+    own=$CGROUPS/system.slice/preflight_slurmstepd.scope limit=memory.max
+    if unified; then echo "+memory" > "${own%/*}/cgroup.subtree_control"
+    else own=$CGROUPS/memory/preflight limit=memory.limit_in_bytes; fi
+    mkdir -p "$own"
+    echo 67108864 > "$own/$limit"
+    sh -ec "echo \$\$ > $own/cgroup.procs"' sh "$scripts"
 for wanted; do
     case $wanted in
-        cgroups) try cgroup_of_its_own sh -ec 'mkdir "$1" && rmdir "$1"' sh "$parent/soperator_preflight_$$" ;;
         lock_memory) try lock_memory prlimit --memlock=unlimited:unlimited true ;;
     esac
 done

@@ -80,6 +80,12 @@ class PlannedCluster:
         """Pods of the node sets."""
         return [each for each in self.pods if each.component == WORKER]
 
+    @property
+    def constrains(self) -> bool:
+        """True where Slurm holds jobs to their resources by cgroups."""
+        files = (each.get("data") or {} for each in self.of_kind("ConfigMap"))
+        return not any("CgroupPlugin=disabled" in each.get("cgroup.conf", "") for each in files)
+
     def of_kind(self, kind: str) -> list[Json]:
         """Return the objects of a kind."""
         return [each for each in self.objects if each["kind"] == kind]

@@ -165,7 +165,7 @@ class Preflight:
         if "images" in self.probes:
             yield from image_probes(place, planned.pods, machines)
         if "runtime" in self.probes:
-            yield from machine_probes(place, planned.workers, machines)
+            yield from machine_probes(place, planned, machines)
         if "network" in self.probes:
             yield network_probe(place, planned, unique, min(_POLICY_SECONDS, self.probe_seconds / 6))
         if "storage" in self.probes:

@@ -296,12 +296,25 @@ def test_no_file_of_kubernetes_is_among_the_devices_that_jobs_and_sessions_see()
         assert container["terminationMessagePath"] == "/run/termination-log"
 
 
-def test_an_unconfined_app_armor_profile_is_for_containers_that_mount_and_only_when_the_spec_says_so() -> None:
+@pytest.mark.parametrize(
+    ("jail", "profile"),
+    [
+        ({}, {"type": "Unconfined"}),
+        ({"app_armor": "localhost/slurm"}, {"type": "Localhost", "localhostProfile": "slurm"}),
+    ],
+)
+def test_containers_that_mount_have_an_app_armor_profile_that_lets_them_and_no_others(
+    jail: dict[str, str], profile: dict[str, str]
+) -> None:
     profiles = {
         name: container["securityContext"]["appArmorProfile"]
-        for pod in all_pods(a_deployment(jail={"app_armor": "unconfined"})).values()
+        for pod in all_pods(a_deployment(jail=jail)).values()
         for name, container in containers_of(pod).items()
         if "appArmorProfile" in container["securityContext"]
     }
-    assert profiles == {"slurmd": {"type": "Unconfined"}, "sshd": {"type": "Unconfined"}}
-    assert "appArmorProfile" not in containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["securityContext"]
+    assert profiles == {"slurmd": profile, "sshd": profile}
+
+
+def test_no_container_names_an_app_armor_profile_where_the_spec_leaves_it_to_the_runtime() -> None:
+    daemon = containers_of(pod_of(a_deployment(jail={"app_armor": "runtime"}), "hpc-cpu"))["slurmd"]
+    assert "appArmorProfile" not in daemon["securityContext"]

@@ -53,6 +53,20 @@ def test_slurmd_starts_with_the_limits_that_jobs_inherit(worker: Worker, lock_me
     assert started.startswith(f"prlimit --nproc=4096:4096 {limits}{preload}")
 
 
+def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
+    worker: Worker,
+) -> None:
+    """As under AppArmor: the kernel asks it about mount(2) alone."""
+    refuses = "#!/bin/sh\ncase $* in --bind*) echo permission denied >&2; exit 32 ;; esac\n"
+    worker.write(**{"bin/mount": refuses, "termination-log": "", "open_as_user.so": ""})
+
+    done = worker.run(worker.start_command())
+
+    assert done.returncode == 1
+    assert "set jail.app_armor: unconfined" in done.stderr
+    assert (worker.root / "termination-log").read_text() in done.stderr
+
+
 def test_slurmd_finds_no_steps_of_an_earlier_container(worker: Worker) -> None:
     """It would report them to slurmctld as running."""
     spool = worker.root / "spool"

@@ -69,6 +69,13 @@ MOUNT = """\
 echo "mount $*" >> "$CALLS"
 """
 
+UNSHARE = """\
+#!/bin/sh
+echo "unshare $1" >> "$CALLS"
+shift
+exec "$@"
+"""
+
 SLEEP = """\
 #!/bin/sh
 echo $(($(cat clock) + $1)) > clock
@@ -91,7 +98,7 @@ class Worker:
         self.conf = CONF
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
-        programs |= {"squeue": SQUEUE, "mount": MOUNT, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        programs |= {"squeue": SQUEUE, "mount": MOUNT, "unshare": UNSHARE, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)

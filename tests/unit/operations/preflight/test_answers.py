@@ -22,7 +22,7 @@ kernel=6.18.44
 effective=00000000010400eb
 seccomp=2
 no_new_privileges=1
-app_armor=cri-containerd.apparmor.d (enforce)
+app_armor=unconfined
 users= 0 0 4294967295
 masks=11
 mount_namespace=ok
@@ -64,11 +64,13 @@ def test_a_machine_on_which_all_works_passes() -> None:
     [
         ({"effective": "00000000000000eb"}, "the container has no SYS_CHROOT", "Have the container runtime"),
         ({"users": "0 100000 65536"}, "root of the container is user 100000 of the machine", "hostUsers"),
-        ({"bind": "no permission denied."}, "AppArmor: cri-containerd", "Set jail.app_armor: unconfined"),
+        ({"bind": "no permission denied."}, "to mount a directory", "SYS_ADMIN to mount"),
+        ({"mount_namespace": "no Operation not permitted"}, "a mount namespace of its own", "seccomp profile"),
         ({"new_proc": "no mount: permission denied"}, "to mount a new /proc", "user namespaces"),
+        ({"new_queues": "no mount: no such device"}, "message queues", "CONFIG_POSIX_MQUEUE"),
         ({"kernel": "5.10.0-28-amd64"}, "its kernel is 5.10.0-28-amd64", "Choose a newer system image"),
         ({"controllers": "cpu io pids"}, "its cgroups (v2) have no cpuset, memory", "slurm.constrain: none"),
-        ({"cgroup_of_its_own": "no Read-only file system"}, "to make control groups", "slurm.constrain: none"),
+        ({"cgroup_of_its_own": "no Read-only file system"}, "own control group", "slurm.constrain: none"),
         ({"lock_memory": "no Operation not permitted"}, "to raise the limit of locked memory", "lock_memory: false"),
     ],
 )
@@ -79,6 +81,13 @@ def test_a_fault_of_a_machine_is_named_with_its_cure(changes: dict[str, str], wo
     assert cure in found.cure
 
 
+@pytest.mark.parametrize("step", ["bind", "close", "read_only", "tmpfs", "move_root", "new_proc", "new_queues"])
+def test_what_the_profile_of_the_runtime_forbids_has_the_profile_as_its_cure(step: str) -> None:
+    (found,) = machine(**{step: "no permission denied.", "app_armor": "cri-containerd.apparmor.d (enforce)"})
+    assert found.cure.startswith("Set jail.app_armor: unconfined")
+    assert "AppArmor: cri-containerd.apparmor.d (enforce)" in found.found
+
+
 def test_an_answer_that_breaks_off_is_no_pass() -> None:
     answer = parsed(ANSWER)
     del answer["ended"]
@@ -87,9 +96,8 @@ def test_an_answer_that_breaks_off_is_no_pass() -> None:
 
 
 def test_cgroups_are_not_judged_where_slurm_constrains_nothing() -> None:
-    answer = parsed(ANSWER)
-    del answer["cgroup_of_its_own"]
-    (found,) = answer_findings("n1", {**answer, "controllers": ""}, CONTEXT)
+    answer = {**parsed(ANSWER), "controllers": "", "cgroup_of_its_own": "no Read-only file system"}
+    (found,) = answer_findings("n1", answer, CONTEXT, constrains=False)
     assert found.severity is Severity.PASSED
 
 
