@@ -87,6 +87,10 @@ def paths() -> dict[str, str]:
     return dict(re.findall(r"(?m)^(\w+)=(.*)$", (IMAGE / "scripts/layout.sh").read_text()))
 
 
+BESIDE = "put_into_service.sh"
+"""Started beside slurmd, it would outlive a test: there one in its place notes its arguments alone."""
+
+
 class Worker:
     """A container's programs, each of which answers from a file and notes how it was called."""
 
@@ -106,8 +110,11 @@ class Worker:
             program.chmod(0o755)
         (root / "scripts").mkdir()
         for script in (IMAGE / "scripts").iterdir():
-            if script.name != "layout.sh":
+            if script.name not in {"layout.sh", BESIDE}:
                 (root / "scripts" / script.name).symlink_to(script)
+        beside = root / "scripts" / BESIDE
+        beside.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
+        beside.chmod(0o755)
         own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
         own["SPOOL_DIR"] = f"{root}/spool"  # slurmd has a file of its own
         self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
@@ -161,11 +168,6 @@ class Worker:
     def start(self, ordinal: int = 4, *, kept: bool = False) -> list[str]:
         """Start slurmd, and return its arguments; `kept`: a warning names a record that stays as it is."""
         self.write(**{"bin/hostname": f"#!/bin/sh\necho cpu-{ordinal}\n", "termination-log": "", "open_as_user.so": ""})
-        # The real one outlives the test.
-        beside = self.root / "scripts/put_into_service.sh"
-        beside.unlink(missing_ok=True)
-        beside.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
-        beside.chmod(0o755)
         done = self.run(self.start_command())
         assert done.returncode == 0, done.stderr
         assert ("Slurm keeps the record that it has of cpu-4" in done.stderr) == kept, done.stderr
@@ -183,7 +185,10 @@ class Worker:
 
     def put_into_service(self) -> int:
         """Do what is done beside a new slurmd, and return the seconds that it takes."""
-        script = f"{SCRIPTS}/put_into_service.sh"
+        stand_in = self.root / "scripts" / BESIDE
+        stand_in.unlink()
+        stand_in.symlink_to(IMAGE / "scripts" / BESIDE)
+        script = f"{SCRIPTS}/{BESIDE}"
         assert self.run([script, "cpu-4", POD_START, str(NEWCOMER_SECONDS)]).returncode == 0
         return int((self.root / "clock").read_text())
 

@@ -27,9 +27,9 @@ Parse = Callable[[list[str]], bool]
 def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
     """Return True where `config_parse` takes arguments."""
     library = tmp_path_factory.mktemp("plugin") / "config.so"
-    sources = [SOURCES / name for name in ("config.c", "failure.c")]
+    sources = [str(SOURCES / name) for name in ("config.c", "failure.c")]
     tools = toolchain()
-    command = [*tools.compiler, "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, *sources]
+    command = [*tools.compiler, "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(library), *sources]
     subprocess.run(command, env={**os.environ, **tools.environment}, check=True)
     parse = ctypes.CDLL(str(library)).config_parse
 
