@@ -174,6 +174,12 @@ def test_a_lost_gpu_is_one_too_few() -> None:
     assert CHECKS["gpu_count"].judge(8, made) == CheckResult(passed=False, value="7")
 
 
+def test_more_gpus_than_the_node_set_says_are_another_machine() -> None:
+    made = readings(query("h100-550", count=8))
+
+    assert CHECKS["gpu_count"].judge(4, made) == CheckResult(passed=False, value="8")
+
+
 def test_an_idle_gpu_may_lower_its_link() -> None:
     changes = {"<current_link_gen>5<": "<current_link_gen>1<", "<current_link_width>16x<": "<current_link_width>8x<"}
     made = readings(query("h100-550", changes={**changes, ">P0<": ">P8<"}))

@@ -24,6 +24,11 @@ def test_slurmdbd_reaches_the_database_of_the_cluster() -> None:
     assert "StorageParameters" not in found
 
 
+def test_users_with_capitals_keep_them_in_the_database() -> None:
+    """sacctmgr(1) makes them small otherwise, and slurmctld finds no association."""
+    assert pairs(slurmdbd_conf(AccountingSpec(), "hunter2"))["Parameters"] == "PreserveCaseUser"
+
+
 def test_slurmdbd_speaks_tls_to_a_database_whose_authority_is_given() -> None:
     external = {
         "host": "db.example.com",
