@@ -41,6 +41,13 @@ _TOKENS_LATER = """\
 The REST API needs tokens, which the controller's pod cannot read: it is of an earlier version of this package. Nothing
 was changed. Run `up` without `rest` first, with the images of this version, then with `rest`."""
 
+_CONSTRAINED_LATER = """\
+With slurm.constrain: cgroup slurmd would end, with its jobs, in pods of an earlier version of this package: {pods}.
+Nothing was changed. Run `up` with the old value first, which recreates them in waves, then with the new one."""
+
+_BY_CGROUPS, _BINDS_TASKS = "ProctrackType=proctrack/cgroup", "SYS_NICE"
+"""Line of slurm.conf that holds jobs to their resources, and the capability that the worker of such a cluster has."""
+
 _WORKER = "slurmd"
 
 _REPORT_SECONDS = 10
@@ -99,6 +106,9 @@ class Slurmctld:
             SlurmError: the jobs are not known, as slurmctld answers in another form.
             TransportError: the jobs are not known, as slurmctld is not reached.
         """
+        if older := self._not_to_constrain(old, new):
+            more = f" and {len(older) - _JOBS_SHOWN} more" if len(older) > _JOBS_SHOWN else ""
+            return _CONSTRAINED_LATER.format(pods=", ".join(older[:_JOBS_SHOWN]) + more)
         found = [change for change in changes(old, new) if change.effect in {Effect.IMPOSSIBLE, Effect.LOSES_JOBS}]
         if not found or not self._installed():
             return ""
@@ -160,11 +170,21 @@ class Slurmctld:
     def _make_included_file(self) -> None:
         self._transport.run(["/bin/sh", "-c", _MAKE_INCLUDED_FILE])
 
+    def _workers(self) -> list[Pod]:
+        """Return the pods in which slurmd runs, but for those that are going."""
+        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "worker"})
+        return [pod for pod in pods if pod.runs(_WORKER) and not pod.going]
+
+    def _not_to_constrain(self, old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+        """Return the pods in which slurmd cannot hold jobs to their resources, where the new files begin to."""
+        if _BY_CGROUPS in old.get("slurm.conf", "") or _BY_CGROUPS not in new.get("slurm.conf", ""):
+            return []
+        return [pod.name for pod in self._workers() if _BINDS_TASKS not in _added(pod)]
+
     def _prepare_workers(self) -> None:
         """Make the file that gres.conf includes from now on in all worker pods: slurmd ends as slurmctld does."""
-        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "worker"})
         reported = self.clock.now()
-        for number, pod in enumerate(running := [each for each in pods if each.runs(_WORKER) and not each.going]):
+        for number, pod in enumerate(running := self._workers()):
             if self.clock.now() - reported > _REPORT_SECONDS:
                 reported = self.clock.now()
                 self.report(f"prepares the nodes for GPUs: {number} of {len(running)}")
@@ -268,3 +288,9 @@ def _unprepared(pod: Pod, reason: str) -> ConfigRefusedError:
 
 def _reported(found: Collection[Change]) -> str:
     return "\n".join(f"  {change.what}: {change.reason}." for change in found)
+
+
+def _added(pod: Pod) -> set[str]:
+    """Return the capabilities that slurmd's container adds to those of the runtime."""
+    (daemon,) = (each for each in pod.body["spec"]["containers"] if each["name"] == _WORKER)
+    return {*(((daemon.get("securityContext") or {}).get("capabilities") or {}).get("add") or [])}

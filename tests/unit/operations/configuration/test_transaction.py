@@ -238,6 +238,26 @@ def test_gpus_are_not_removed_while_jobs_are_on_their_nodes(
     assert world.runs_on == (WITH_GPUS if refused else NEW)
 
 
+BY_CGROUPS = {"slurm.conf": f"{BASE}ProctrackType=proctrack/cgroup\n"}
+
+
+def test_jobs_are_not_constrained_while_there_are_workers_in_which_slurmd_would_end(world: SmallWorld) -> None:
+    """Pods of an earlier version; later ones are the same with both values of the setting."""
+    put(world, slurm_files(OLD))
+    world.add_pod("cpu-0", "worker")
+    with pytest.raises(ConfigRefusedError, match=r"this package: cpu-0\.\nNothing was changed\. Run `up` with the old"):
+        put(world, slurm_files(BY_CGROUPS), OLD)
+    assert world.runs_on == OLD
+
+
+def test_jobs_are_constrained_where_all_workers_can_do_it(world: SmallWorld) -> None:
+    put(world, slurm_files(OLD))
+    worker = world.add_pod("cpu-0", "worker")
+    worker["spec"]["containers"][0]["securityContext"] = {"capabilities": {"add": ["SYS_ADMIN", "SYS_NICE"]}}
+    put(world, slurm_files(BY_CGROUPS), OLD)
+    assert world.runs_on == BY_CGROUPS
+
+
 def a_job(partition: str, state: str = "RUNNING") -> Job:
     return Job(7, partition=partition, state=state, nodes=("cpu-0",))
 
