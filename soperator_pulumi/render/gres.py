@@ -34,7 +34,7 @@ def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
         return {}
     shares = {
         "DefCpuPerGPU": min(each.cpus // count for each, count in with_gpus),
-        "DefMemPerGPU": min(each.memory_mib // count for each, count in with_gpus),
+        "DefMemPerGPU": min(each.scheduled_memory_mib // count for each, count in with_gpus),
     }
     # A share of 0 is none. With 1 in its place no job could have all GPUs of a node.
     return {name: str(share) for name, share in shares.items() if share}

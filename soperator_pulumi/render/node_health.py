@@ -70,7 +70,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
 def _own_memory_mib(node_set: NodeSetSpec) -> int:
     """Return the memory that is the pod's alone: what Slurm schedules, or less where the pod requests less."""
     if node_set.pod_resources is None:
-        return node_set.memory_mib
+        return node_set.scheduled_memory_mib
     return min(node_set.memory_mib, int(amount(node_set.pod_resources.requests.memory or "0") / _MIB))
 
 

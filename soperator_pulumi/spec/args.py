@@ -208,7 +208,8 @@ class NodeSetArgs(ScheduledArgs):
     cpus: int
     """CPUs of a node that Slurm schedules."""
     memory_gib: float
-    """Memory of a node that Slurm schedules, in GiB."""
+    """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
+    for slurmd, so that jobs within their limits cannot end it. With `pod_resources` Slurm schedules all of it."""
     partitions: NotRequired[Sequence[str]]
     """Partitions of the nodes. A partition that is not declared has defaults."""
     features: NotRequired[Sequence[str]]

@@ -21,6 +21,11 @@ MIB_PER_GIB = 1024
 
 _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 
+_ROOM_SHARE, _LEAST_ROOM_MIB, _MOST_ROOM_MIB, _MOST_ROOM_SHARE = 32, 64, 1024, 4
+"""Room in a pod for slurmd and what it starts: a 32nd of the memory, from 64 MiB to 1 GiB, and never more than a
+quarter. With Slurm 24.11 slurmd and the start's helpers use 24 MiB (measured, cgroup v2, without jobs); health checks
+and hooks run beside them. slurmstepd counts to its job."""
+
 NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 """Topology file of NCCL in jobs, and the variable by which NCCL finds it (NCCL's manual, Environment Variables)."""
@@ -65,7 +70,8 @@ class NodeSetSpec(Scheduled, Devices):
     cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
     """CPUs of a node that Slurm schedules."""
     memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
-    """Memory of a node that Slurm schedules, in GiB."""
+    """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
+    for slurmd, so that jobs within their limits cannot end it. With `pod_resources` Slurm schedules all of it."""
     partitions: tuple[SlurmName, ...] = ("main",)
     """Partitions of the nodes. A partition that is not declared has defaults."""
     features: tuple[SlurmName, ...] = ()
@@ -123,8 +129,16 @@ class NodeSetSpec(Scheduled, Devices):
 
     @property
     def memory_mib(self) -> int:
-        """Memory of a node that Slurm schedules, in MiB."""
+        """Memory of a node, in MiB."""
         return int(self.memory_gib * MIB_PER_GIB)
+
+    @property
+    def scheduled_memory_mib(self) -> int:
+        """Memory of a node that Slurm schedules, in MiB."""
+        if self.pod_resources is not None:
+            return self.memory_mib
+        room = min(max(self.memory_mib // _ROOM_SHARE, _LEAST_ROOM_MIB), _MOST_ROOM_MIB)
+        return self.memory_mib - min(room, self.memory_mib // _MOST_ROOM_SHARE)
 
 
 def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Problem]:

@@ -102,7 +102,7 @@ def test_a_changed_count_reaches_the_pod_its_registration_and_its_check_at_once(
 
     assert words(8) ^ words(4) == {
         *(f"gpus=nvidia:{count}:h100" for count in (4, 8)),
-        *(f"conf=Feature=cpu CPUs=4 RealMemory=8192 Gres=gpu:h100:{count}" for count in (4, 8)),
+        *(f"conf=Feature=cpu CPUs=4 RealMemory=7936 Gres=gpu:h100:{count}" for count in (4, 8)),
     }
 
 

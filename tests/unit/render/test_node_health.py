@@ -128,7 +128,7 @@ def test_a_program_of_the_users_own_is_a_file_beside_the_settings() -> None:
 @pytest.mark.parametrize(
     ("pod_resources", "memory_mib"),
     [
-        (None, 8192),
+        (None, 7936),
         ({"requests": {"memory": "64Mi"}, "limits": {"memory": "1Gi"}}, 64),
         ({"requests": {"memory": "1Ti"}}, 8192),
         ({"requests": {"cpu": "1"}}, 0),

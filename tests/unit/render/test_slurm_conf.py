@@ -84,7 +84,7 @@ def test_a_job_that_asks_for_no_memory_gets_its_share_on_every_node(spec: Cluste
                 assert "DefMemPerCPU" not in rows[name]
             else:
                 share = int(rows[name]["DefMemPerCPU"])
-                assert share * node_set.cpus <= max(node_set.memory_mib, node_set.cpus)
+                assert share * node_set.cpus <= max(node_set.scheduled_memory_mib, node_set.cpus)
 
 
 @given(cluster_specs())
@@ -94,7 +94,7 @@ def test_a_job_with_all_gpus_of_a_node_fits_with_the_shares_of_each(spec: Cluste
         for row in (rows[name] for name in node_set.partitions if node_set.gpus):
             assert node_set.gpus
             assert int(row.get("DefCpuPerGPU", 0)) * node_set.gpus.total <= node_set.cpus
-            assert int(row.get("DefMemPerGPU", 0)) * node_set.gpus.total <= node_set.memory_mib
+            assert int(row.get("DefMemPerGPU", 0)) * node_set.gpus.total <= node_set.scheduled_memory_mib
 
 
 def test_nodes_with_more_gpus_than_cpus_give_none_of_these_to_a_gpu() -> None:
@@ -102,7 +102,7 @@ def test_nodes_with_more_gpus_than_cpus_give_none_of_these_to_a_gpu() -> None:
     node_set = {"name": "gpu", "cpus": 2, "memory_gib": 1, "gpus": {"count": 4}}
     row = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).rows("PartitionName")["main"]
     assert "DefCpuPerGPU" not in row
-    assert row["DefMemPerGPU"] == "256"
+    assert row["DefMemPerGPU"] == "240"
 
 
 def test_a_setting_of_memory_in_a_partitions_options_replaces_all_shares_of_memory() -> None:
@@ -121,7 +121,7 @@ def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_sche
         assert pairs == {
             "Feature": ",".join([node_set.name, *node_set.features]),
             "CPUs": str(node_set.cpus),
-            "RealMemory": str(int(node_set.memory_gib * 1024)),
+            "RealMemory": str(node_set.scheduled_memory_mib),
             **({"Gres": node_set.gpus.gres} if node_set.gpus else {}),
         }
 
@@ -216,3 +216,19 @@ def test_files_end_with_a_line_and_say_where_they_come_from(spec: ClusterSpec) -
         assert text.endswith("\n")
         assert all(character.isprintable() or character == "\n" for character in text)
     assert changes(slurm_files(spec), slurm_files(spec)) == ()
+
+
+@pytest.mark.parametrize(("gib", "scheduled"), [(0.125, 96), (0.5, 448), (8, 7936), (120, 121856)])
+def test_slurm_schedules_less_than_a_pod_has_so_that_slurmd_has_room(gib: float, scheduled: int) -> None:
+    """64 MiB, a 32nd from 2 GiB on, at most 1 GiB, and no more than a quarter."""
+    spec = a_spec(node_sets=[{"name": "cpu", "cpus": 2, "memory_gib": gib}])
+
+    assert f"RealMemory={scheduled}" in node_conf(spec, spec.node_sets[0])
+    assert parse_conf(slurm_conf(spec)).rows("PartitionName")["main"]["DefMemPerCPU"] == str(scheduled // 2)
+
+
+def test_slurm_schedules_all_memory_where_the_spec_gives_the_pod_its_own() -> None:
+    resources = {"limits": {"memory": "10Gi"}}
+    spec = a_spec(node_sets=[{"name": "cpu", "cpus": 2, "memory_gib": 8, "pod_resources": resources}])
+
+    assert "RealMemory=8192" in node_conf(spec, spec.node_sets[0])
