@@ -177,6 +177,14 @@ def test_what_the_program_itself_makes_need_not_be_there_before(tmp_path: Path) 
     assert [each.path for each in planned.surroundings.references] == ["storage.state.storage_class"]
 
 
+@pytest.mark.parametrize(("constrain", "constrains"), [("cgroup", True), ("none", False)])
+def test_a_plan_knows_whether_jobs_are_held_to_their_resources(
+    tmp_path: Path, constrain: str, *, constrains: bool
+) -> None:
+    (planned,) = planned_of_file(a_file(tmp_path, {**HPC, "slurm": {"constrain": constrain}}))
+    assert planned.constrains is constrains
+
+
 STORAGE = "organization/storage/prod"
 REFERRING = {**HPC, "jail": {"storage": {"storage_class": {"from_stack": STORAGE, "output": "class"}}}}
 

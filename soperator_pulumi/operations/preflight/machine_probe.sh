@@ -40,7 +40,6 @@ try mount_namespace unshare --mount --propagation unchanged true # no mount(2), 
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
     tell cgroup_version 2
     tell controllers "$(cat /sys/fs/cgroup/cgroup.controllers)"
-    tell oom_group "$(cat /sys/fs/cgroup/memory.oom.group 2> /dev/null)"
 else
     tell cgroup_version 1
     tell controllers "$(cd /sys/fs/cgroup && echo ./* | tr -d './')"
@@ -55,6 +54,7 @@ try cgroup_of_its_own sh -ec '. "$1/layout.sh"; . "$1/cgroups.sh"
     mkdir -p "$own"
     echo 67108864 > "$own/$limit"
     sh -ec "echo \$\$ > $own/cgroup.procs"' sh "$scripts"
+tell oom_group "$(cat /sys/fs/cgroup/memory.oom.group 2> /dev/null)"
 for wanted; do
     case $wanted in
         lock_memory) try lock_memory prlimit --memlock=unlimited:unlimited true ;;

@@ -36,6 +36,7 @@ new_queues=ok
 cgroup_version=2
 controllers=cpuset cpu io memory pids
 cgroup_of_its_own=ok
+oom_group=0
 ended=ok
 """
 """Answer of a machine on which all works, in the form of machine_probe.sh."""
@@ -86,6 +87,12 @@ def test_what_the_profile_of_the_runtime_forbids_has_the_profile_as_its_cure(ste
     (found,) = machine(**{step: "no permission denied.", "app_armor": "cri-containerd.apparmor.d (enforce)"})
     assert found.cure.startswith("Set jail.app_armor: unconfined")
     assert "AppArmor: cri-containerd.apparmor.d (enforce)" in found.found
+
+
+def test_a_kubelet_that_groups_kills_is_warned_of_where_a_worker_cannot_take_it_back() -> None:
+    (found,) = machine(oom_group="1")
+    assert found.severity is Severity.WARNED
+    assert "singleProcessOOMKill: true" in found.cure
 
 
 def test_an_answer_that_breaks_off_is_no_pass() -> None:
