@@ -197,9 +197,7 @@ def _kernel(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
 
 def _cgroups(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
     if answer.get("oom_group") == "1":
-        text = (
-            "a container whose memory is out loses all processes, and a worker cannot change it (memory.oom.group)"
-        )
+        text = "a container whose memory is out loses all processes, and a worker cannot change it (memory.oom.group)"
         cure = "Set singleProcessOOMKill: true in the kubelet's configuration (Kubernetes 1.32 or newer)."
         yield warned(CHECK, place, text, "the end of one process, or slurmd and all jobs are lost", cure)
     if "cgroup_of_its_own" not in answer:  # the cluster constrains nothing
