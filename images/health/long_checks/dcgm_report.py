@@ -17,25 +17,30 @@ _BY_TEST = {3, 4}
 """Severities UNKNOWN and TRIAGE: a fault in a test of the hardware. ISOLATE (2) and RESET (6) always are."""
 
 _SOFTWARE = re.compile(
-    r"software|deployment|denylist|nvml library|cuda .*library|permissions|persistence|environment|graphics processes",
+    r"software|deployment|denylist|blacklist|nvml library|cuda .*library|permissions|persistence|environment|"
+    r"graphics processes",
     re.IGNORECASE,
 )
+_RECORDS = re.compile(r"page retirement|inforom", re.IGNORECASE)
+"""Tests of DCGM 3 that read what the GPUs have noted. At levels above 1, their pass alone has tested nothing."""
 _DIAGNOSTICS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
 def read_dcgm(output: str) -> Reading | None:
     """Return the tests that failed, and the findings; None if no test of the hardware has run on some GPU."""
     tests = [*_tests(output)]
-    failed, findings, passed, seen = [], [], set(), set()
+    is_quick = all(_SOFTWARE.search(name) or _RECORDS.search(name) for name, _ in tests)
+    failed, findings = [], []
+    passed, seen = set[str](), set[str]()
     for name, result in tests:
         status = str(result.get("status") or "").lower()
-        entity = str(result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", ""))))
+        entities = str(result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", "")))).split(",")
         is_software = bool(_SOFTWARE.search(name))
-        if entity and result.get("entity_group") in {None, "GPU"}:
-            seen.add(entity)
-        if status.startswith("pass") and not is_software:
-            passed.add(entity)
-        elif status.startswith("fail") and _is_fault(result, is_software=is_software):
+        if result.get("entity_group") in {None, "GPU"}:
+            seen.update(filter(None, entities))
+        if status.startswith("pass") and not is_software and (is_quick or not _RECORDS.search(name)):
+            passed.update(entities)
+        elif _has_failed(result) and _is_fault(result, is_software=is_software):
             failed.append(name)
         elif status.startswith(("fail", "warn")):
             findings.append(f"{name}: {next(_texts(result), status)}"[:120])
@@ -53,7 +58,10 @@ def _tests(output: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             name = test.get("name")
             if not isinstance(name, str) or not name:
                 continue
-            results = [*_dicts(test.get("results"))] or [*_dicts([test.get("test_summary")])]
+            results, summary = [*_dicts(test.get("results"))], [*_dicts([test.get("test_summary")])]
+            if not any(_has_failed(result) for result in results):
+                # A failure of no single GPU is in the summary alone.
+                results += [result for result in summary if not results or _has_failed(result)]
             yield from ((name, result) for result in results)
 
 
@@ -68,6 +76,10 @@ def _report(output: str) -> Mapping[str, Any]:
         if report := next((section for section in of_key if isinstance(section, dict)), None):
             return report
     return {}
+
+
+def _has_failed(result: Mapping[str, Any]) -> bool:
+    return str(result.get("status") or "").lower().startswith("fail")
 
 
 def _is_fault(result: Mapping[str, Any], *, is_software: bool) -> bool:

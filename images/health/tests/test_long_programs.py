@@ -63,6 +63,15 @@ Successfully started
  {"category": "Hardware", "tests": [{"name": "GPU Memory", "results": [{"gpu_ids": "0", "status": "PASS"}]}]}]}}
 """
 
+PAGES = '{"name": "Page Retirement/Row Remap", "results": [{"gpu_ids": "0,1", "status": "PASS"}]}'
+
+
+def of_dcgm_3(name: str, *statuses: str) -> str:
+    """Return the results of a test of DCGM 3, for GPU 0 and on."""
+    results = [{"gpu_ids": str(gpu), "status": status} for gpu, status in enumerate(statuses)]
+    return json.dumps({"name": name, "results": results})
+
+
 INFO = "node:7:21 [0] NCCL INFO 24 coll channels, 24 collnet channels,"
 
 RDMA = """\
@@ -117,6 +126,23 @@ RING = '{"bench": "ring", "value": 0.73, "errors": 0}\n'
         ("dcgm", diagnosed(a_test("memory", "Fail", severity=1)), None),
         ("dcgm", diagnosed(a_test("software", "Pass"), a_test("memory", "Skip"), a_test("pcie", "Skip")), None),
         ("dcgm", diagnosed(a_test("memory", "Pass"), a_test("memory", "Skip", gpu=1)), None),
+        ("dcgm", diagnosed(PAGES), Reading(None, "")),
+        ("dcgm", diagnosed(PAGES, of_dcgm_3("PCIe", "Skip", "Skip")), None),
+        ("dcgm", diagnosed(PAGES.replace('"gpu_ids": "0,1", ', ""), of_dcgm_3("PCIe", "Skip", "Skip")), None),
+        ("dcgm", diagnosed(PAGES, of_dcgm_3("PCIe", "Pass", "Skip")), None),
+        ("dcgm", diagnosed(PAGES.replace("PASS", "SKIP"), of_dcgm_3("PCIe", "Pass", "Pass")), Reading(None, "")),
+        (
+            "dcgm",
+            diagnosed(PAGES.replace("PASS", "FAIL"), of_dcgm_3("PCIe", "Pass", "Pass")),
+            Reading(None, "Page Retirement/Row Remap failed, allowed none"),
+        ),
+        (
+            "dcgm",
+            diagnosed(
+                a_test("memory", "Pass"), a_test("pcie", "Pass").replace('{"status": "Pass"}', '{"status": "Fail"}')
+            ),
+            Reading(None, "pcie failed, allowed none"),
+        ),
         (
             "dcgm",
             diagnosed(a_test("memory", "Pass"), before="log {of} a program {\n", behind="\n{}"),
