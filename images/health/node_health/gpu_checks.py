@@ -6,7 +6,7 @@ from node_health.readings import Readings
 from node_health.results import CheckResult, at_least, at_most, none_of, plain
 
 _WHOLE_BOARD = 8
-"""GPUs of a whole board (HGX), all of which have links: a smaller machine may be a part of one without its NVLink."""
+"""GPUs of a whole board (HGX), all of which have links: a smaller machine may be a part of one, with fewer or none."""
 
 
 def tool(_limit: float, readings: Readings) -> CheckResult | None:
@@ -165,13 +165,18 @@ def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def links(limit: float, readings: Readings) -> CheckResult | None:
-    """Active NVLinks of each GPU: of those on boards as many as their model and their neighbours, of all as before."""
+    """Active NVLinks of each GPU: of those on boards as many as their model and their neighbours, of all as before.
+
+    In a smaller machine, all may have fewer alike: four V100 of a board of eight have 4 of 6 (p3.8xlarge of AWS).
+    """
     boards = {gpu: float(sum(states.values())) for gpu, states in (readings.links or {}).items()}
     cards = {gpu: float(sum(states.values())) for gpu, states in (readings.bridges or {}).items()}
     counted = {**boards, **cards}
     lost = {gpu: best for gpu, best in readings.best_links.items() if counted.get(gpu, best) < best}
     if not any(counted.values()) and not lost and not (limit and len(boards) >= _WHOLE_BOARD):
         return None  # `no_fabric`
+    if len(boards) < _WHOLE_BOARD and len({*boards.values()}) == 1:
+        limit = 0  # a part of a board: its links to the other GPUs, as of V100 without a switch, end nowhere
     usual = best_seen.of_most(boards, {})
     wanted = {gpu: max(lost.get(gpu, 0), usual.get(gpu, 0)) for gpu in counted}
     wanted |= {gpu: max(boards.values()) for gpu, count in boards.items() if not count}

@@ -406,6 +406,24 @@ def test_a_gpu_without_any_link_beside_others_that_have_some_fails(gpus: int, li
     assert result == CheckResult(False, "0 on GPU 1" if limit else "active: 0 of 18 on GPU 1")
 
 
+@pytest.mark.parametrize(
+    ("product", "limit", "active", "gpus"), [("Tesla V100-SXM2-16GB", 6, 4, 4), ("A100-SXM4", 12, 4, 2)]
+)
+def test_links_to_gpus_of_other_machines_are_not_missed(product: str, limit: int, active: int, gpus: int) -> None:
+    others = [(gpu, link) for gpu in range(gpus) for link in range(active, limit)]
+    part = with_links(links(product, limit, gpus=gpus, inactive=others))
+    down = with_links(links(product, limit, gpus=gpus, inactive=[*others, (1, 0)]))
+
+    assert CHECKS["nvlink_links"].judge(limit, part) == CheckResult(True, f"{active} on GPU 0")
+    assert CHECKS["nvlink_links"].judge(limit, down) == CheckResult(False, f"{active - 1} on GPU 1")
+    part.best_links = dict.fromkeys(part.links or {}, active + 1.0)
+    assert CHECKS["nvlink_links"].judge(limit, part) == CheckResult(
+        False,
+        f"active: {', '.join(f'{active} of {active + 1} on GPU {gpu}' for gpu in range(min(gpus, 3)))}"
+        + (" and 1 more" if gpus > 3 else ""),
+    )
+
+
 def test_a_link_that_was_active_before_fails_on_any_card() -> None:
     made = with_links(links("NVIDIA H100 NVL", 18, gpus=2, inactive=[(0, link) for link in range(7)]))
     made.best_links = {"GPU 0": 12, "GPU 1": 12}
