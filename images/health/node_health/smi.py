@@ -221,7 +221,7 @@ def _gpu(text: str, number: int) -> Gpu:
         performance_state=_text(gpu, "performance_state"),
         replays=_number(gpu, "pci/replay_counter"),
         fabric=_text(gpu, "fabric/state") or ("N/A" if (gpu.findtext("fabric/state") or "").strip() == "N/A" else ""),
-        fabric_problems=tuple(_fabric_problems(gpu)),
+        fabric_problems=() if gone else tuple(_fabric_problems(gpu)),
         processes=tuple(int(pid) for pid in _PROCESS.findall(text, own.start())),
         memory_used_mib=_number(gpu, "fb_memory_usage/used"),
     )
@@ -313,12 +313,16 @@ def _memory_margin(gpu: Element) -> float | None:
 
 
 def _fabric_problems(gpu: Element) -> Iterator[str]:
-    """Yield what is wrong with a GPU's fabric: its state if it has one, and its health (nvmlGpuFabricInfoV_t)."""
+    """Yield what is wrong with a GPU's fabric: its state if it has one, and its health (nvmlGpuFabricInfoV_t).
+
+    The status is the error with which the fabric has completed: `Unknown Error` is a value of it.
+    """
     state = _text(gpu, "fabric/state")
     if state and state != "Completed":
         yield f"state {state}"
     for path, good in _FABRIC.items():
-        value = _text(gpu, f"fabric/{path}")
+        error = (gpu.findtext(f"fabric/{path}") or "").strip() if state else ""
+        value = error if _ERROR.fullmatch(error) else _text(gpu, f"fabric/{path}")
         if value and value != good:
             yield f"{path.rpartition('/')[2].replace('_', ' ')} {value}"
 

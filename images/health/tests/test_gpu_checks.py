@@ -283,6 +283,16 @@ def test_a_gpu_with_an_error_in_place_of_its_values_is_named_and_has_no_values(e
     assert judged("gpu_memory_used", made) == CheckResult(True, "4 MiB on GPU 0")
 
 
+@pytest.mark.parametrize("state", ["Completed", "In Progress"])
+def test_a_fabric_that_has_completed_with_an_unknown_error_fails(state: str) -> None:
+    changes = {"<state>Completed<": f"<state>{state}<", "<status>Success<": "<status>Unknown Error<"}
+    made = readings(query("h100-550", changes=changes, of=2))
+
+    of_state = "" if state == "Completed" else f"state {state} and "
+    assert judged("nvlink_fabric", made) == CheckResult(False, f"found {of_state}status Unknown Error on GPU 2")
+    assert judged("gpu_query", made) == CheckResult(True, "answers")
+
+
 def test_an_error_of_a_fan_or_of_a_power_meter_is_none_of_a_gpus() -> None:
     changes = {"<fan_speed>N/A<": "<fan_speed>Unknown Error<"}
     made = readings(query("rtx4090-550", changes=changes))
