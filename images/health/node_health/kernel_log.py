@@ -48,6 +48,9 @@ _MOST_FOUND = 20
 XID, XID_NOTED = "xid", "xid_noted"
 """Errors of GPUs that take a node out of service until something ends them, and those that are worth a look."""
 
+_ASKED = "Xid 154 "
+"""Begin of the words for an action that the driver asks for."""
+
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
 _RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
@@ -87,10 +90,12 @@ class KernelLog:
             self._memory["begun"] = begun
         if line is None:
             return
-        # Each action that the driver asks for takes the place of the one before it.
-        self._forget(lambda place: _is_of(line.device, place) and (line.ends or place.startswith("Xid 154 ")))
-        if not line.ends:
-            self._keep(XID_NOTED if line.action == FINDING else XID, seconds, line.words)
+        if line.ends:
+            self._forget(lambda place: _is_of(line.device, place))
+            return
+        if line.words.startswith(_ASKED):  # an action that the driver asks for takes the place of the one before it
+            self._forget(lambda place: _is_of(line.device, place) and place.startswith(_ASKED))
+        self._keep(XID_NOTED if line.action == FINDING else XID, seconds, line.words)
 
     def settle(self, devices: Iterable[str]) -> None:
         """End the errors of GPUs whose driver asks for no act, found in earlier rounds."""

@@ -141,6 +141,20 @@ def test_an_error_is_over_when_the_driver_states_it_or_is_loaded_again(node: Log
     assert drained(node), "a later error counts again"
 
 
+@pytest.mark.parametrize("later", [63, 94, 172])
+def test_an_error_that_needs_no_act_leaves_the_reset_that_the_driver_asks_for(node: Logged, later: int) -> None:
+    node.log(ASKED)
+    node.log(XID.replace("119", str(later)))
+    for _ in range(4):
+        node.round()
+
+    assert drained(node)
+    node.log(ASKED.replace("0x1 (GPU Reset Required)", "0x2 (Node Reboot Required)"))
+    node.round()
+    kept = [place for signature, _, place in node.memory["kernel"]["found"] if signature == "xid"]
+    assert kept == ["Xid 154 of 0000:02:00 (recovery action changed; Node Reboot Required)"]
+
+
 def test_an_error_of_another_gpu_stays(node: Logged) -> None:
     node.log(XID.replace("0000:02:00", "0000:03:00"))
     node.log(RECOVERED)
