@@ -138,7 +138,9 @@ def cause(output: str) -> str:
     if re.search(r"^# Avg bus bandwidth\s*:\s*-?nan", output, re.MULTILINE):
         return "no bandwidth: the size exceeds the GPUs' memory. Lower arguments.mib, or build nccl-tests 2.16.6"
     lines = [line.strip() for line in output.splitlines() if line.strip(" #\t")] or ["no output"]
-    return next((line for line in lines if re.search(r"fail|error", line, re.IGNORECASE)), lines[-1])[:200]
+    # On healthy nodes, NCCL tells of plug-ins that it failed to find, and a column of nccl-tests is `error`.
+    told = (line for line in lines if "NCCL INFO" not in line and not line.startswith("#"))
+    return next((line for line in told if re.search(r"fail|error", line, re.IGNORECASE)), lines[-1])[:200]
 
 
 def read_rdma(output: str) -> Reading | None:

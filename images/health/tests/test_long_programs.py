@@ -166,6 +166,10 @@ def test_an_output_has_its_reading(program: str, output: str, reading: Reading |
             "# Using devices\nnode: Test CUDA failure common.cu:1007 'busy'\n .. pid 1: Test failure\n",
             "node: Test CUDA",
         ),
+        (
+            "x:7 NCCL INFO NET/Plugin: Failed to find ncclNetPlugin_v8.\n# busbw error\nx: Test NCCL failure 'x'\n",
+            "x: Test NCCL failure",
+        ),
         ("one\ntwo\n#\n", "two"),
     ],
 )
