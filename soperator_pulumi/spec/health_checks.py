@@ -100,9 +100,9 @@ class HealthCheck(StrEnum):
     NVLINK_MISSING = "nvlink_missing"
     """Links and fabric of a node with several GPUs of boards: some machines are a part of a board without them."""
     NVLINK_LINKS = "nvlink_links"
-    """Active NVLinks of each GPU: as many as before, and on a board as many as its model and its neighbours. Fewer than 8
-    GPUs that all have the same number may be a part of a board, and pass. Bridges of cards (PCIe, NVL) count from their
-    own number before."""
+    """Active NVLinks of each GPU: as many as before, and on a board as many as its model and its neighbours. Fewer than
+    8 GPUs that all have the same number may be a part of a board, and pass. Bridges of cards (PCIe, NVL) count from
+    their own number before."""
     NVLINK_ERRORS = "nvlink_errors"
     """Errors of one NVLink in the last hour, without those that are corrected (FEC, raw errors)."""
     GPU_PEER_ACCESS = "gpu_peer_access"
