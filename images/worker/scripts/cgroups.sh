@@ -11,6 +11,8 @@ unified() { [ -e "$CGROUPS/cgroup.controllers" ]; }
 # Opens the container's own cgroup for Slurm: open_cgroups NODE
 open_cgroups() {
     if unified; then
+        # A root of a machine has no type. Slurm would take jobs, and itself, out of their pod there.
+        [ -e "$CGROUPS/cgroup.type" ] || { echo "The machine's own cgroups are mounted here." >&2 && return 1; }
         mount -o remount,bind,rw "$CGROUPS" && hand_out_controllers "$1"
         return
     fi
@@ -26,7 +28,8 @@ open_cgroups() {
 #
 # With IgnoreSystemd slurmd does the same, but it does it again when it is reconfigured, and ends (measured with
 # 24.11.5). So the folder that systemd would make for steps is there before slurmd starts. A probe of the kubelet may
-# come meanwhile; later ones join the first process.
+# come meanwhile, and be none of this container's processes yet: it cannot be moved, but soon can. Later ones join the
+# first process.
 #
 # The kubelet has the kernel kill all processes of a container whose memory is out (memory.oom.group): slurmd would go
 # with all jobs, where one process is enough.
@@ -38,6 +41,7 @@ hand_out_controllers() {
             echo "$process" > "$CGROUPS/system/cgroup.procs" || true # it may have ended
         done < "$CGROUPS/cgroup.procs"
         ! echo "+cpuset +cpu +memory" > "$CGROUPS/cgroup.subtree_control" || return 0
+        sleep 1
     done
     return 1
 }

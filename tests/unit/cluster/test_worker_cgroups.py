@@ -35,6 +35,30 @@ def test_a_container_whose_memory_is_out_loses_one_process_and_not_slurmd_with_a
     assert (worker.root / "cgroup/memory.oom.group").read_text() == "0\n"
 
 
+def test_a_worker_waits_for_a_probe_that_is_about_to_join_it_and_cannot_be_moved_yet(worker: Worker) -> None:
+    """The kernel hands out no controllers until then; in its place a directory takes no text."""
+    handed_out = worker.root / "cgroup/cgroup.subtree_control"
+    handed_out.mkdir()
+    worker.write(**{"bin/sleep": f"#!/bin/sh\nrmdir {handed_out}\n"})
+
+    worker.start()
+
+    assert handed_out.read_text() == "+cpuset +cpu +memory\n"
+
+
+def test_a_worker_leaves_the_cgroups_of_a_machine_alone(worker: Worker) -> None:
+    """Where a container runtime gives no cgroup namespace, they are mounted in the container."""
+    (worker.root / "cgroup/cgroup.type").unlink()
+    worker.write(**{"termination-log": "", "open_as_user.so": ""})
+
+    done = worker.run(worker.start_command())
+
+    assert "The machine's own cgroups are mounted here" in done.stderr
+    assert "slurmd does not start with slurm.constrain: cgroup" in done.stderr
+    assert opened(worker) == []
+    assert not (worker.root / "cgroup/system").exists()
+
+
 def test_slurmd_finds_those_hierarchies_of_cgroup_v1_writable_in_which_slurm_makes_cgroups(of_v1: Worker) -> None:
     of_v1.start()
 

@@ -123,6 +123,7 @@ class Worker:
             (root / folder).mkdir()
         self.write(**{"slurmd": "0", "looks": "0", "clock": "0", "proc/self/mountinfo": MOUNTINFO})
         self.write(**{"cgroup/cgroup.controllers": "cpuset cpu memory", "cgroup/memory.oom.group": "1"})
+        self.write(**{"cgroup/cgroup.type": "domain"})
 
     def write(self, **files: str) -> None:
         for name, content in files.items():
