@@ -29,7 +29,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     ),
     *needless("a state of the moment; a tree of ours is filled once and never overwritten", "maintenance"),
     *cannot(
-        "profiles of the Security Profiles Operator are not supported; jail.app_armor is unconfined or the runtime's",
+        "profiles of the Security Profiles Operator are not made; jail.app_armor names one that the machines have",
         "useDefaultAppArmorProfile",
         switch="useDefaultAppArmorProfile",
     ),

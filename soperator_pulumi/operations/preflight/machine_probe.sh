@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # Tries in a worker's container what its start.sh and the SPANK plugin do, and writes a line for each to the termination
-# message: NAME=VALUE, or NAME=ok, or NAME=no REASON. Every mount is in a namespace of its own, and gone in the end.
+# message: NAME=VALUE, or NAME=ok, or NAME=no REASON. Every mount is in a namespace of its own, and gone in the end; the
+# cgroup that is opened goes with the container.
 # Called as: sh -c SCRIPT sh DIRECTORY SCRIPTS [lock_memory]
 place=$1/preflight
 scripts=$2
