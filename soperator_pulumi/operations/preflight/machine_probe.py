@@ -155,8 +155,8 @@ def answer_findings(
     yield from faults
     if not faults:
         version = answer.get("cgroup_version", "?")
-        confined = answer.get("app_armor") or "none"
-        text = f"kernel {answer.get('kernel', '?')}, cgroup v{version}, AppArmor: {confined}; all steps of a job work"
+        profile = _app_armor(answer) or "none"
+        text = f"kernel {answer.get('kernel', '?')}, cgroup v{version}, AppArmor: {profile}; all steps of a job work"
         yield passed(CHECK, place, text)
 
 
@@ -179,13 +179,19 @@ def _failed_steps(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
     for name, (need, cure) in _STEPS.items():
         if answer.get(name, "ok") != "ok":
             words = answer[name].removeprefix("no ").strip()
-            profile = answer.get("app_armor", "")
+            profile = _app_armor(answer)
             confined = bool(profile) and "unconfined" not in profile
             by = f" (AppArmor: {profile})" if confined else ""
             cure = _APP_ARMOR if confined and name in _MOUNTS else cure  # noqa: PLW2901
             yield refused(CHECK, place, f"the worker's container is not allowed {need}: {words}{by}", need, cure)
     if "ended" not in answer:
         yield warned(CHECK, place, "the probe ended before its last step", "", "Run it again.")
+
+
+def _app_armor(answer: Mapping[str, str]) -> str:
+    """Return the AppArmor profile, with its mode; empty for none, and for a label of SELinux, which has no mode."""
+    given = answer.get("app_armor", "")
+    return given if given == "unconfined" or given.endswith(")") else ""
 
 
 def _kernel(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:

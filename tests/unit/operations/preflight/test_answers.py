@@ -89,6 +89,16 @@ def test_what_the_profile_of_the_runtime_forbids_has_the_profile_as_its_cure(ste
     assert "AppArmor: cri-containerd.apparmor.d (enforce)" in found.found
 
 
+def test_a_label_of_selinux_is_no_profile_of_app_armor() -> None:
+    """The probe reads it where AppArmor is off."""
+    label = "system_u:system_r:container_t:s0:c12,c34"
+    (found,) = machine(bind="no permission denied.", app_armor=label)
+    assert "AppArmor" not in found.found
+    assert "security module" in found.cure
+    (found,) = machine(app_armor=label)
+    assert "AppArmor: none" in found.found
+
+
 def test_a_kubelet_that_groups_kills_is_warned_of_where_a_worker_cannot_take_it_back() -> None:
     (found,) = machine(oom_group="1")
     assert found.severity is Severity.WARNED
