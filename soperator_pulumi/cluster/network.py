@@ -158,7 +158,7 @@ def create_network_policies(
             # There without dumps as well: a Job may outlive them.
             rules[layout.DUMP_COMPONENT] = Rules([], [database, names])
     policies = {"default-deny-ingress": _policy(scope, None, Rules([], None))} | {
-        component: _policy(scope, component, each) for component, each in rules.items()
+        component: _policy(scope, component, allowed) for component, allowed in rules.items()
     }
     return {
         policy: NetworkPolicy(

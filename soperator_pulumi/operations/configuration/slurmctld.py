@@ -292,5 +292,5 @@ def _reported(found: Collection[Change]) -> str:
 
 def _added(pod: Pod) -> set[str]:
     """Return the capabilities that slurmd's container adds to those of the runtime."""
-    (daemon,) = (each for each in pod.body["spec"]["containers"] if each["name"] == _WORKER)
+    (daemon,) = (container for container in pod.body["spec"]["containers"] if container["name"] == _WORKER)
     return {*(((daemon.get("securityContext") or {}).get("capabilities") or {}).get("add") or [])}

@@ -83,8 +83,8 @@ class PlannedCluster:
     @property
     def constrains(self) -> bool:
         """True where Slurm holds jobs to their resources by cgroups."""
-        files = (each.get("data") or {} for each in self.of_kind("ConfigMap"))
-        return not any("CgroupPlugin=disabled" in each.get("cgroup.conf", "") for each in files)
+        files = (config_map.get("data") or {} for config_map in self.of_kind("ConfigMap"))
+        return not any("CgroupPlugin=disabled" in data.get("cgroup.conf", "") for data in files)
 
     def of_kind(self, kind: str) -> list[Json]:
         """Return the objects of a kind."""
