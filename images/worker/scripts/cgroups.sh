@@ -22,6 +22,19 @@ open_cgroups() {
             [ -L "$hierarchy" ] || mount -o remount,bind,rw "$hierarchy" || return ;;
         esac
     done
+    join_rights_of_devices
+}
+
+# Slurm allows a job to read, write and make a device in one rule. A rule counts only if one of the container's has all of
+# it, and runtimes have one to make any device and others to open those of the pod: a job with a GPU would not start.
+join_rights_of_devices() {
+    list="$CGROUPS/devices/devices.list"
+    [ -e "$list" ] || return 0
+    devices=$(cat "$list")
+    ! echo "$devices" | grep -q '^a' || return 0 # all are allowed
+    echo "$devices" | while read -r kind numbers _; do
+        echo "$kind $numbers m" > "$CGROUPS/devices/devices.allow" || return
+    done
 }
 
 # Makes the container's cgroup one that hands out controllers: no process may be in it then.

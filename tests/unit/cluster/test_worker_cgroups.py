@@ -66,6 +66,18 @@ def test_slurmd_finds_those_hierarchies_of_cgroup_v1_writable_in_which_slurm_mak
     assert opened(of_v1) == [f"mount -o remount,bind,rw {of_v1.root}/cgroup/{name}" for name in names]
 
 
+def test_one_rule_of_cgroup_v1_lets_jobs_open_and_make_a_device_of_their_pod(of_v1: Worker) -> None:
+    """As Slurm asks for both at once."""
+    devices = of_v1.root / "cgroup/devices"
+    devices.mkdir()
+    (devices / "devices.list").write_text("c *:* m\nc 195:0 rw\n")
+    # As in a hierarchy, each write is an entry; a file of a test keeps the last one.
+    (devices / "devices.allow").symlink_to(of_v1.root / "allowed")
+    of_v1.start()
+
+    assert (of_v1.root / "allowed").read_text() == "c 195:0 m\n"
+
+
 def test_slurmd_is_at_the_root_of_a_cgroup_namespace_with_cgroup_v1_too(of_v1: Worker) -> None:
     assert of_v1.start()[0] == "-D"
     assert "unshare --cgroup" in of_v1.calls.read_text()
