@@ -50,7 +50,7 @@ def test_worker_pods_are_guaranteed(constrained: Slurm) -> None:
 
 
 def test_a_job_within_its_memory_runs(constrained: Slurm) -> None:
-    assert constrained.ssh(f"srun --mem=440M {EAT.replace('300', '100')}").stdout == f"{100 * 2**20}\n"
+    assert constrained.ssh(f"srun --mem=384M {EAT.replace('300', '100')}").stdout == f"{100 * 2**20}\n"
 
 
 def test_a_job_beyond_its_memory_is_ended_and_the_node_goes_on(constrained: Slurm) -> None:
