@@ -6,9 +6,6 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, Marker, Operation
 
-SCRIPTS = "/usr/lib/soperator"
-"""Folder of the scripts in the worker's image."""
-
 CGROUPS = "/sys/fs/cgroup"
 """A worker container's own cgroup."""
 
@@ -50,7 +47,7 @@ def start_command(
         verify_new_nodes: Whether a new node stays drained until long checks have passed.
     """
     return [
-        *("/bin/sh", "-c", _RUN, f"{SCRIPTS}/start.sh"),
+        *("/bin/sh", "-c", _RUN, f"{layout.WORKER_SCRIPTS}/start.sh"),
         f"controller={layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
         f"conf={conf}",
         *(f"volume={place.path}{':ro' if place.read_only else ''}" for place in places),
@@ -71,12 +68,12 @@ def start_command(
 
 def started_command(owner: str) -> list[str]:
     """Return the startup probe: slurmd answers, and a drain of its own pod's stop is undone."""
-    return [f"{SCRIPTS}/started.sh", str(Marker(owner, Operation.POD_STOP))]
+    return [f"{layout.WORKER_SCRIPTS}/started.sh", str(Marker(owner, Operation.POD_STOP))]
 
 
 def stop_command(owner: str) -> list[str]:
     """Return the preStop command: it drains the node."""
-    return [f"{SCRIPTS}/drain_on_stop.sh", str(Marker(owner, Operation.POD_STOP))]
+    return [f"{layout.WORKER_SCRIPTS}/drain_on_stop.sh", str(Marker(owner, Operation.POD_STOP))]
 
 
 def _reasons(owner: str) -> str:

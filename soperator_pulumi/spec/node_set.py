@@ -24,7 +24,7 @@ _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 _ROOM_SHARE, _LEAST_ROOM_MIB, _MOST_ROOM_MIB, _MOST_ROOM_SHARE = 32, 64, 1024, 4
 """Room in a pod for slurmd and what it starts: a 32nd of the memory, from 64 MiB to 1 GiB, and never more than a
 quarter. With Slurm 24.11 slurmd and the start's helpers use 24 MiB (measured, cgroup v2, without jobs); health checks
-and hooks run beside them. slurmstepd counts to its job."""
+and hooks run as well. slurmstepd counts to its job."""
 
 NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"

@@ -14,15 +14,13 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, r
 from soperator_pulumi.operations.preflight.machine_fit import machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.operations.preflight.probe_place import ProbePlace
+from soperator_pulumi.render import layout
 
 CHECK = "runtime"
 
 CONTAINER = "machine"
 
 _SCRIPT = Path(__file__).with_suffix(".sh")
-
-_SCRIPTS = "/usr/lib/soperator"
-"""Folder of the start's own scripts in the worker's image."""
 
 _CAPABILITIES = str.split(
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
@@ -106,12 +104,12 @@ def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
     volumes = {each["name"]: each for each in pods.spec.get("volumes") or []}
     places = [each for each in daemon.get("volumeMounts") or [] if "emptyDir" in volumes[each["name"]]]
     added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or []
-    wanted = ["lock_memory"] if "SYS_RESOURCE" in added else []
+    arguments = ["/run/slurm", layout.WORKER_SCRIPTS, *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
     container = {
         "name": CONTAINER,
         "image": daemon["image"],
         "imagePullPolicy": daemon.get("imagePullPolicy"),
-        "command": ["/bin/sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "sh", "/run/slurm", _SCRIPTS, *wanted],
+        "command": ["/bin/sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "sh", *arguments],
         "securityContext": daemon.get("securityContext"),
         "volumeMounts": places,
     }

@@ -7,10 +7,7 @@ import time
 import pytest
 
 from soperator_pulumi.cluster import containers, worker_scripts
-from soperator_pulumi.cluster.worker_scripts import (
-    NEWCOMER_SECONDS,
-    SCRIPTS,
-)
+from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.render import layout
 from tests.unit.cluster.worker_container import IMAGE, POD_START, ROOT, Worker, paths
 
@@ -119,7 +116,7 @@ def test_scripts_and_program_agree_on_paths() -> None:
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: here[name] for name in paths().keys() - only_of_scripts
     }
-    assert f"COPY scripts {SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
+    assert f"COPY scripts {layout.WORKER_SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
 
 
 def test_scripts_and_the_plugin_agree_on_paths() -> None:

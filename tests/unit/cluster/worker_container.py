@@ -9,11 +9,11 @@ from typing import Any
 from soperator_pulumi.cluster.mounts import scratch
 from soperator_pulumi.cluster.worker_scripts import (
     NEWCOMER_SECONDS,
-    SCRIPTS,
     start_command,
     started_command,
     stop_command,
 )
+from soperator_pulumi.render.layout import WORKER_SCRIPTS
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
 ROOT = Path(__file__).parents[3]
@@ -87,8 +87,8 @@ def paths() -> dict[str, str]:
     return dict(re.findall(r"(?m)^(\w+)=(.*)$", (IMAGE / "scripts/layout.sh").read_text()))
 
 
-BESIDE = "put_into_service.sh"
-"""Started beside slurmd, it would outlive a test: there one in its place notes its arguments alone."""
+IN_SERVICE = "put_into_service.sh"
+"""Started with slurmd, it would outlive a test: one in its place notes its arguments alone."""
 
 
 class Worker:
@@ -110,11 +110,11 @@ class Worker:
             program.chmod(0o755)
         (root / "scripts").mkdir()
         for script in (IMAGE / "scripts").iterdir():
-            if script.name not in {"layout.sh", BESIDE}:
+            if script.name not in {"layout.sh", IN_SERVICE}:
                 (root / "scripts" / script.name).symlink_to(script)
-        beside = root / "scripts" / BESIDE
-        beside.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
-        beside.chmod(0o755)
+        stand_in = root / "scripts" / IN_SERVICE
+        stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
+        stand_in.chmod(0o755)
         own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
         own["SPOOL_DIR"] = f"{root}/spool"  # slurmd has a file of its own
         self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
@@ -151,7 +151,7 @@ class Worker:
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [word.replace(SCRIPTS, str(self.root / "scripts")) for word in command],
+            [word.replace(WORKER_SCRIPTS, str(self.root / "scripts")) for word in command],
             cwd=self.root,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "CALLS": str(self.calls)},
             capture_output=True,
@@ -186,10 +186,10 @@ class Worker:
 
     def put_into_service(self) -> int:
         """Do what is done beside a new slurmd, and return the seconds that it takes."""
-        stand_in = self.root / "scripts" / BESIDE
+        stand_in = self.root / "scripts" / IN_SERVICE
         stand_in.unlink()
-        stand_in.symlink_to(IMAGE / "scripts" / BESIDE)
-        script = f"{SCRIPTS}/{BESIDE}"
+        stand_in.symlink_to(IMAGE / "scripts" / IN_SERVICE)
+        script = f"{WORKER_SCRIPTS}/{IN_SERVICE}"
         assert self.run([script, "cpu-4", POD_START, str(NEWCOMER_SECONDS)]).returncode == 0
         return int((self.root / "clock").read_text())
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from pulumi.provider.experimental import provider as api
 
-from tests.unit.tools.engine.local.providers.random_cases import difference
+from tests.unit.tools.engine.local.providers.provider_answers import checked, difference
 from tools.console import UserError
 from tools.engine.kubernetes import objects
 from tools.engine.local.providers.local_provider import LocalProvider
-from tools.engine.values import UNKNOWN, Plain, Properties, plain_map, properties_of
+from tools.engine.values import UNKNOWN, plain_map
 
 RECORDED = Path(__file__).parent / "recorded" / "kubernetes.json"
 """Answers of the real provider, by case; `RECORD=1` writes them (tests/engine/test_real_providers.py)."""
@@ -197,17 +197,9 @@ def written(found: Mapping[str, Any]) -> str:
 async def answers(provider: LocalProvider, case: Case) -> dict[str, Any]:
     """Return the difference that a provider sees, or why it refuses an object."""
     try:
-        checked = [await _checked(provider, case, fields) for fields in (case.before, case.after)]
+        before, after = [await checked(provider, case.urn, {}, fields) for fields in (case.before, case.after)]
     except UserError as error:
         return {"refused": str(error)}
-    before, after = checked
     state = objects.checkpoint(plain_map(before), before)
     request = api.DiffRequest(case.urn, "default/a", state, after, [])
     return difference(await provider.diff(request))
-
-
-async def _checked(provider: LocalProvider, case: Case, fields: Mapping[str, Plain]) -> Properties:
-    answer = await provider.check(api.CheckRequest(case.urn, {}, properties_of(fields), bytes(32)))
-    if answer.failures:
-        raise UserError("\n".join(f"{failure.property}: {failure.reason}" for failure in answer.failures))
-    return answer.inputs or {}

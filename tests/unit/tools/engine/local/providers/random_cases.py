@@ -10,14 +10,14 @@ from typing import Any
 
 from pulumi.provider.experimental import provider as api
 
+from tests.unit.tools.engine.local.providers.provider_answers import checked, difference
 from tools.console import UserError
 from tools.engine.local.providers.local_provider import LocalProvider
-from tools.engine.values import UNKNOWN, Plain, PlainMap, Properties, has_unknown, plain_map, properties_of
+from tools.engine.values import UNKNOWN, Plain, PlainMap, Properties, has_unknown, plain_map
 
 RECORDED = Path(__file__).parent / "recorded" / "random.json"
 """Answers of the real provider, by case; `RECORD=1` writes them (tests/engine/test_real_providers.py)."""
 
-_SEED = bytes(32)
 _CLASSES = {
     "lower": string.ascii_lowercase,
     "upper": string.ascii_uppercase,
@@ -133,7 +133,7 @@ def written(found: dict[str, dict[str, Any]]) -> str:
 async def answers(provider: LocalProvider, case: Case) -> dict[str, Any]:
     """Return the answers of a provider to a case, as JSON: no generated value, but its form."""
     try:
-        inputs = await _checked(provider, case, {}, case.inputs)
+        inputs = await checked(provider, case.urn, {}, case.inputs)
         planned = await provider.create(api.CreateRequest(case.urn, inputs, 0, preview=True))
         found = {"check": _shown(inputs, case.inputs), "preview": _shown(planned.properties, case.inputs)}
         if has_unknown(case.inputs):
@@ -143,7 +143,7 @@ async def answers(provider: LocalProvider, case: Case) -> dict[str, Any]:
         if case.later is None:
             same_id = _id_form(resource_id, plain_map(outputs))
             return {**found, "id": same_id, "outputs": _shown(outputs, case.inputs)}
-        later = await _checked(provider, case, inputs, case.later)
+        later = await checked(provider, case.urn, inputs, case.later)
     except UserError as error:
         return {"refused": str(error)}
     seen = await provider.diff(api.DiffRequest(case.urn, resource_id, outputs, later, []))
@@ -154,31 +154,10 @@ async def answers(provider: LocalProvider, case: Case) -> dict[str, Any]:
     return found
 
 
-async def _checked(provider: LocalProvider, case: Case, old: Properties, new: Mapping[str, object]) -> Properties:
-    answer = await provider.check(api.CheckRequest(case.urn, old, properties_of(new), _SEED))
-    if answer.failures:
-        raise UserError("\n".join(f"{failure.property}: {failure.reason}" for failure in answer.failures))
-    return answer.inputs or {}
-
-
 def _id_form(resource_id: str, outputs: PlainMap) -> str:
     prefix = str(outputs.get("prefix", ""))
     same = [key for key, value in sorted(outputs.items()) if value == prefix + resource_id]
     return f"as {', '.join(same)}{', without prefix' if prefix else ''}" if same else "of its own"
-
-
-def difference(answer: api.DiffResponse) -> dict[str, Any]:
-    """Return what a provider answers about a change, as JSON."""
-    return {
-        "changes": answer.changes,
-        "replaces": sorted(answer.replaces),
-        "diffs": sorted(answer.diffs),
-        "delete before replace": answer.delete_before_replace,
-        "paths": {
-            path: f"{found.kind.name}{', of inputs' if found.input_diff else ''}"
-            for path, found in sorted(answer.detailed_diff.items())
-        },
-    }
 
 
 def _shown(properties: Properties, given: Mapping[str, object]) -> dict[str, Any]:
