@@ -17,6 +17,7 @@ from tools.engine.values import Properties, has_unknown, properties_of
 
 _CREATE_RETRIES_SECONDS = (1, 2, 4, 8, 16)
 """Pauses before another try to create an object without a namespace or a definition yet."""
+_TAKE_OVER_TRIES = 5
 _REPLACING = {
     api.PropertyDiffKind.ADD_REPLACE,
     api.PropertyDiffKind.DELETE_REPLACE,
@@ -187,11 +188,11 @@ class KubernetesProvider(LocalProvider):
             wanted["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
             query = {"fieldManager": manager, **dry_run}
             return before, await self.cluster.request("PUT", path, wanted, query=query)
-        patch = ownership.adoption_patch(before, manager)
-        if patch and not request.preview:
-            before = await self.cluster.request("PATCH", path, patch, content_type=JSON_PATCH)
         force = self.settings.patch_force or objects.annotation(wanted, objects.PATCH_FORCE) == "true"
-        force = force or (bool(patch) and request.preview)
+        if request.preview:
+            force = force or bool(ownership.adoption_patch(before, manager))
+        else:
+            before = await self._take_over(wanted, before, path, manager)
         wanted = ownership.without_ignored(wanted, before, manager, request.ignore_changes)
         query = {"fieldManager": manager, "force": str(force).lower(), **dry_run}
         try:
@@ -203,6 +204,18 @@ class KubernetesProvider(LocalProvider):
                     f"{objects.PATCH_FORCE}: 'true'."
                 ) from None
             raise
+
+    async def _take_over(self, wanted: Object, before: Object, path: str, manager: str) -> Object:
+        """Have apply manage the fields that create has set. Controllers may change the object at the same time."""
+        for tries_left in reversed(range(_TAKE_OVER_TRIES)):
+            patch = ownership.adoption_patch(before, manager)
+            try:
+                return await self.cluster.request("PATCH", path, patch, content_type=JSON_PATCH) if patch else before
+            except ApiError as error:
+                if error.reason != "Conflict" or not tries_left:
+                    raise
+            before = await self._get(wanted) or before
+        raise AssertionError("the last try returns or raises")
 
     async def _await(
         self,
