@@ -67,8 +67,12 @@ def start_command(
 
 
 def started_command(owner: str) -> list[str]:
-    """Return the startup probe: slurmd answers, and a drain of its own pod's stop is undone."""
-    return [f"{layout.WORKER_SCRIPTS}/started.sh", str(Marker(owner, Operation.POD_STOP))]
+    """Return the startup probe: slurmd answers, and what the pod's own scripts have done to the node is undone."""
+    return [
+        f"{layout.WORKER_SCRIPTS}/started.sh",
+        str(Marker(owner, Operation.POD_STOP)),
+        str(Marker(owner, Operation.POD_START)),
+    ]
 
 
 def stop_command(owner: str) -> list[str]:

@@ -12,5 +12,6 @@ MESSAGE_QUEUES=/dev/mqueue
 NODE_GRES=/run/slurm/gres.conf
 OPEN_AS_USER=/opt/slurm/lib/open_as_user.so
 PROC=/proc
+SERVICES=/run/slurm/services
 SHARED_MEMORY_DIR=/dev/shm
 SPOOL_DIR=/var/spool/slurmd

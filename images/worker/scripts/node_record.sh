@@ -27,3 +27,15 @@ undrain() {
         *+DRAIN*) scontrol update nodename="$node" state=undrain reason=none ;;
     esac
 }
+
+# Has slurmctld end, or requeue, the jobs that an earlier container of the pod had: end_lost_jobs REASON
+#
+# By itself Slurm ends none that began in the 20 s before slurmd registers again, nor any of srun, and shows them running
+# until their time limit (measured with 24.11.5). A node that is DOWN has no jobs. Registering ends that state, and
+# the startup probe does if slurm.conf has another ReturnToService. Whoever has drained the node finds their reason.
+end_lost_jobs() {
+    until ask || unknown; do sleep 2; done
+    ! unknown && lost=$(squeue -h -w "$node" -t running,suspended -o %A) && [ -n "$lost" ] || return 0
+    case $state in *+DRAIN* | *+FAIL*) lost_by=${reason:-$1} ;; *) lost_by=$1 ;; esac
+    scontrol update nodename="$node" state=down reason="$lost_by"
+}

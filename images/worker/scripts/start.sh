@@ -22,6 +22,7 @@ scripts=${0%/*}
 . "$scripts/close_volumes.sh"
 . "$scripts/cgroups.sh"
 . "$scripts/gpus.sh"
+. "$scripts/node_record.sh"
 
 other_version="images.worker is of another version than the program that made this pod. Name the image of its version."
 controller='' conf='' volumes='' binds='' own='' processes='' pod_start='' not_verified='' newcomer_seconds='' ours=''
@@ -81,6 +82,9 @@ open_cgroups "$node" || echo "Slurm can make no cgroups: slurmd does not start w
 # Steps of an earlier container are gone. By their sockets slurmd would report them to slurmctld as running, and their
 # jobs would stay until their time limit (measured with 24.11.5).
 find "$SPOOL_DIR" -maxdepth 1 -type s -delete
+# The commands find Slurm's files at slurmctld before slurmd has them.
+export SLURM_CONF_SERVER="$controller"
+end_lost_jobs "$pod_start"
 
 # Slurm fills nodes of a lower weight first, and a StatefulSet gives up its highest ordinals: a scale-down then mostly
 # takes idle nodes. Bands that double (0, 1-2, 3-6, 7-14 ...) are few, which costs the scheduler nothing, and do not
@@ -89,18 +93,23 @@ ordinal=${node##*-}
 weight=1
 while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
 
-# The commands find Slurm's files at slurmctld before slurmd has them.
-SLURM_CONF_SERVER=$controller "$scripts/renew_record.sh" "$node" "$conf" "$weight" "$ours"
-# Twice in parentheses: no child of slurmd, which would never reap it.
+"$scripts/renew_record.sh" "$node" "$conf" "$weight" "$ours"
+unset SLURM_CONF_SERVER
+# Twice in parentheses: no child of the supervisor, which would never reap it.
 if [ -z "$not_verified" ]; then
     ( ("$scripts/put_into_service.sh" "$node" "$pod_start" "$newcomer_seconds" > /dev/null 2>&1 &) )
 fi
 
-# -b: the node's boot is the pod's start, not the machine's, or a resumed node waits for a reboot.
+# slurmd may end while jobs run: they do not need it, and it finds their steps when it starts again. Services are in a
+# directory from which nothing is executed, so their programs are links to those of the image.
+rm -rf "$SERVICES"
+mkdir "$SERVICES"
+cp -rs "$scripts/services/." "$SERVICES"
 # A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
-set -- slurmd -D -b -Z --conf-server "$controller" \
-    --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\""
-set -- env LD_PRELOAD="$OPEN_AS_USER" "$@"
+printf '%s\n' env LD_PRELOAD="$OPEN_AS_USER" slurmd -D -Z --conf-server "$controller" \
+    --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"
+
+set -- s6-svscan "$SERVICES"
 unified || set -- unshare --cgroup "$@"
 if $lock_memory; then
     set -- --memlock=unlimited:unlimited setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource "$@"

@@ -41,6 +41,19 @@ def test_a_reason_of_ours_on_a_node_that_is_not_drained_by_us_is_left(worker: Wo
     assert worker.changes() == []
 
 
+def test_a_worker_ends_its_own_down_that_slurm_has_kept(worker: Worker) -> None:
+    worker.node("DOWN+DYNAMIC_NORM", POD_START)
+    assert worker.started() == 0
+    assert worker.changes() == ["update nodename=cpu-4 state=resume"]
+
+
+@pytest.mark.parametrize(("state", "reason"), [("DOWN", "disk is broken"), ("DOWN+DRAIN", POD_START)])
+def test_a_worker_leaves_a_node_down_for_another_reason_or_drained(worker: Worker, state: str, reason: str) -> None:
+    worker.node(state, reason)
+    assert worker.started() == 0
+    assert not [change for change in worker.changes() if "state=resume" in change]
+
+
 def test_a_worker_has_started_when_slurmd_answers_and_slurm_does_not_know_the_node_yet(worker: Worker) -> None:
     assert worker.started() == 0
 

@@ -12,7 +12,7 @@ def test_the_weight_of_a_node_grows_with_its_ordinal_in_bands_that_double(
     worker: Worker, ordinal: int, weight: int
 ) -> None:
     registers = f'{CONF} Weight={weight} State=DRAIN Reason="{POD_START}"'
-    assert worker.start(ordinal)[-2:] == ["--conf", registers]
+    assert worker.start(ordinal)[-3:-1] == ["--conf", registers]
 
 
 def test_a_record_that_says_what_the_node_is_stays_as_it_is(worker: Worker) -> None:
@@ -89,4 +89,21 @@ def test_the_record_of_a_node_that_a_reservation_or_a_job_names_is_not_deleted(
 def test_slurmd_is_started_when_slurmctld_answers(worker: Worker) -> None:
     worker.write(answers="3")
     assert worker.start()[0] == "-D"
-    assert int((worker.root / "looks").read_text()) == 4
+    assert int((worker.root / "looks").read_text()) > 4
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "given"),
+    [
+        ("MIXED", "", POD_START),
+        ("MIXED", "disk was broken", POD_START),  # Slurm keeps the reason of a drain that is over
+        ("DRAINING+DRAIN", "disk is broken", "disk is broken"),
+    ],
+)
+def test_jobs_of_an_earlier_container_are_ended_and_a_drain_keeps_its_reason(
+    worker: Worker, state: str, reason: str, given: str
+) -> None:
+    worker.node(state, reason)
+    worker.write(running="7\n")
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == [f"update nodename=cpu-4 state=down reason={given}"]

@@ -46,8 +46,24 @@ def test_slurmd_starts_with_the_limits_that_jobs_inherit(worker: Worker, lock_me
     (worker.root / "bin/prlimit").chmod(0o755)
     worker.options["lock_memory"] = lock_memory
     (started,) = worker.start()
-    preload = f"env LD_PRELOAD={worker.root}/open_as_user.so slurmd -D -b -Z --conf-server controller-0:6817 --conf "
-    assert started.startswith(f"prlimit --nproc=4096:4096 {limits}{preload}")
+    assert started == f"prlimit --nproc=4096:4096 {limits}s6-svscan {worker.root}/services"
+
+
+def test_slurmd_starts_again_without_the_news_of_a_boot_and_without_a_slurmd_of_before(worker: Worker) -> None:
+    """With it, slurmctld would take the node's jobs for lost, depending on ReturnToService."""
+    assert worker.start()[-1] == "-b"
+    before = worker.calls.read_text().splitlines()
+
+    again = worker.run(["s6-svscan", str(worker.root / "services")]).stdout.splitlines()
+
+    assert "-b" not in again
+    assert again[0] == "-D"
+    assert worker.calls.read_text().splitlines()[len(before) :] == ["pkill -KILL -x -u root slurmd"]
+
+
+def test_slurmd_opens_what_users_name_with_their_rights(worker: Worker) -> None:
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD\n"})
+    assert worker.start() == [f"{worker.root}/open_as_user.so"]
 
 
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
@@ -112,7 +128,7 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
-    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PROC"}
+    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PROC", "SERVICES"}
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: here[name] for name in paths().keys() - only_of_scripts
     }

@@ -45,7 +45,10 @@ esac
 SQUEUE = """\
 #!/bin/sh
 echo "squeue $*" >> "$CALLS"
-case "$*" in *pending*) cat pending 2>/dev/null; exit 0 ;; esac
+case "$*" in
+    *pending*) cat pending 2>/dev/null; exit 0 ;;
+    *running,suspended*) cat running 2>/dev/null; exit 0 ;;
+esac
 [ -s jobs ] || exit 0
 head -n 1 jobs
 sed -i 1d jobs
@@ -76,6 +79,17 @@ shift
 exec "$@"
 """
 
+SVSCAN = """\
+#!/bin/sh
+cd "$1/slurmd" && exec ./run
+"""
+"""Starts slurmd alone; the cluster tier has the real supervisor."""
+
+PKILL = """\
+#!/bin/sh
+echo "pkill $*" >> "$CALLS"
+"""
+
 SLEEP = """\
 #!/bin/sh
 echo $(($(cat clock) + $1)) > clock
@@ -102,7 +116,14 @@ class Worker:
         self.conf = CONF
         programs = {"hostname": "#!/bin/sh\necho cpu-4\n", "sleep": SLEEP, "date": "#!/bin/sh\ncat clock\n"}
         programs |= {"scontrol": SCONTROL, "mountpoint": "#!/bin/sh\necho 0:44\n"}
-        programs |= {"squeue": SQUEUE, "mount": MOUNT, "unshare": UNSHARE, "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}
+        programs |= {
+            "s6-svscan": SVSCAN,
+            "pkill": PKILL,
+            "squeue": SQUEUE,
+            "mount": MOUNT,
+            "unshare": UNSHARE,
+            "slurmd": '#!/bin/sh\nprintf "%s\\n" "$@"\n',
+        }
         for name, text in programs.items():
             program = root / "bin" / name
             program.parent.mkdir(exist_ok=True)

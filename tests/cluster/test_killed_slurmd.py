@@ -1,0 +1,101 @@
+"""Jobs on a node whose slurmd ends, stops answering, or loses its container."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from tests.cluster.slurm import Slurm
+from tests.cluster.workers import ended_well, job_on
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+NODE = "cpu-1"
+UNTIL_TOLD = "until [ -e end ]; do sleep 0.2; done"
+
+
+@pytest.fixture
+def jobs(slurm: Slurm) -> tuple[int, int]:
+    """Two running jobs on the node, one of sbatch and one of srun, that end by themselves when they are told."""
+    slurm.ssh("rm -f end result")
+    batch = job_on(slurm, NODE, UNTIL_TOLD)
+    command = f"srun -J interactive -w {NODE} --mem 16 sh -c '{UNTIL_TOLD}'"
+    slurm.ssh(f'nohup sh -c "{command}; echo \\$? > result" > /dev/null 2>&1 < /dev/null &')
+
+    def running() -> list[int]:
+        return [
+            int(job["JobId"]) for job in slurm.jobs() if (job["JobName"], job["JobState"]) == ("interactive", "RUNNING")
+        ]
+
+    wait_until(lambda: len(running()) == 1, "srun's job runs")
+    return batch, running()[0]
+
+
+def slurmds(slurm: Slurm) -> str:
+    """Return the processes that are slurmd, by their ids."""
+    return slurm.exec(NODE, "slurmd", "pgrep", "-x", "slurmd").strip()
+
+
+def containers(slurm: Slurm) -> int:
+    """Return how often the node's container has been started again."""
+    statuses = slurm.api.read_namespaced_pod(NODE, slurm.namespace).status.container_statuses
+    return sum(status.restart_count for status in statuses if status.name == "slurmd")
+
+
+def replaced(slurm: Slurm, before: str) -> Callable[[], bool]:
+    """Return a condition: another slurmd than before answers."""
+
+    def condition() -> bool:
+        asked = slurm.exec(NODE, "slurmd", "sh", "-c", "pgrep -x slurmd; scontrol show slurmd || true")
+        return "Slurmd PID" in asked and before not in asked
+
+    return condition
+
+
+def assert_jobs_ended_well(slurm: Slurm, jobs: tuple[int, int]) -> None:
+    slurm.ssh("touch end")
+    for job in jobs:
+        slurm.wait_for_job(job, "COMPLETED")
+    assert all(ended_well(slurm, job) for job in jobs)
+    wait_until(lambda: slurm.ssh("cat result || true").stdout == "0\n", "srun ends")
+
+
+def test_jobs_outlive_slurmd_and_its_container_stays(slurm: Slurm, jobs: tuple[int, int]) -> None:
+    before, started = slurmds(slurm), containers(slurm)
+
+    slurm.exec(NODE, "slurmd", "pkill", "-KILL", "-x", "slurmd")
+    wait_until(replaced(slurm, before), "slurmd is there again")
+
+    assert_jobs_ended_well(slurm, jobs)
+    assert containers(slurm) == started
+    assert slurm.ssh(f"srun -w {NODE} hostname").stdout == f"{NODE}\n"
+
+
+@pytest.mark.soak
+def test_jobs_outlive_a_slurmd_that_answers_no_more(slurm: Slurm, jobs: tuple[int, int]) -> None:
+    before, started = slurmds(slurm), containers(slurm)
+
+    slurm.exec(NODE, "slurmd", "pkill", "-STOP", "-x", "slurmd")
+    wait_until(replaced(slurm, before), "another slurmd answers")
+
+    assert_jobs_ended_well(slurm, jobs)
+    assert containers(slurm) == started
+
+
+def test_jobs_of_a_container_that_ended_are_requeued_or_failed_at_once(slurm: Slurm, jobs: tuple[int, int]) -> None:
+    batch, interactive = jobs
+    started = containers(slurm)
+
+    with suppress(AssertionError):  # the container may take the command along
+        slurm.exec(NODE, "slurmd", "pkill", "-KILL", "-x", "s6-svscan")
+    wait_until(lambda: containers(slurm) == started + 1, "the container starts again")
+
+    def states() -> tuple[str, str, str]:
+        requeued = slurm.job(batch)
+        return requeued["JobState"], requeued["Restarts"], slurm.job(interactive)["JobState"]
+
+    wait_until(lambda: states() == ("PENDING", "1", "NODE_FAIL"), "Slurm knows the lost jobs", seen=states)
+    slurm.ssh(f"scancel {batch}")  # Slurm waits two minutes before it starts a requeued job
+    assert slurm.ssh(f"srun -w {NODE} hostname").stdout == f"{NODE}\n"
+    assert "Reason=" not in slurm.scontrol("show", "node", NODE)
