@@ -231,7 +231,8 @@ def test_a_worker_that_is_to_stop_drains_its_node_first_for_as_long_as_the_spec_
 
 def test_a_worker_that_starts_undoes_a_drain_of_its_own_cluster_only() -> None:
     probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["startupProbe"]["exec"]["command"]
-    assert probe == ["/usr/lib/soperator/started.sh", "soperator-pulumi project.test.hpc: pod-stop"]
+    owner = "soperator-pulumi project.test.hpc"
+    assert probe == ["/usr/lib/soperator/started.sh", f"{owner}: pod-stop", f"{owner}: pod-start"]
 
 
 def test_what_kubectl_scale_has_set_is_taken_back_by_a_deployment() -> None:
