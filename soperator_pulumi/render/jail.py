@@ -72,7 +72,9 @@ def _user_namespaces(spec: ClusterSpec) -> list[str]:
     return ["user_namespaces"] if spec.jail.isolation.user_namespaces else []
 
 
-_SCRIPT = resources.files(__package__).joinpath("job_submit.lua").read_text()
+_SCRIPTS = tuple(
+    resources.files(__package__).joinpath(name).read_text() for name in ("job_limits.lua", "job_submit.lua")
+)
 
 
 def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
@@ -89,7 +91,7 @@ def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
 
 
 def job_submit_lua(spec: ClusterSpec) -> str:
-    """Return job_submit.lua, by which slurmctld refuses jobs whose directories and files are not in the jail.
+    """Return job_submit.lua, by which slurmctld refuses jobs out of bounds, or with files outside of the jail.
 
     slurmctld reads it from the folder of slurm.conf.
     """
@@ -99,8 +101,10 @@ def job_submit_lua(spec: ClusterSpec) -> str:
         f"local SHARED = {_list(path for path, _ in shared)}",
         f"local READ_ONLY = {_list(path for path, read_only in shared if read_only)}",
         f"local WRITABLE = {_list(path for path, read_only in shared if not read_only)}",
+        f"local MAX_NODES = {spec.slurm.max_nodes}",
+        f"local MAX_JOBS_PER_USER = {spec.slurm.max_jobs_per_user}",
         "",
-        _SCRIPT.removesuffix("\n"),
+        "\n".join(_SCRIPTS).removesuffix("\n"),
     )
 
 

@@ -12,10 +12,6 @@ local FILES = {
 -- Default output of a batch job (sbatch(1)). The file of an array is as harmless.
 local DEFAULT_OUTPUT = "slurm-%j.out"
 
-local function is_empty(text)
-   return text == nil or text == ""
-end
-
 local function is_relative(path)
    return path:sub(1, 1) ~= "/"
 end
@@ -117,7 +113,7 @@ local function answer(look)
    end
    if not ran then
       slurm.log_error("%s", "job_submit.lua: " .. tostring(found))
-      found = "the job's paths could not be checked. Report it to the administrator; the reason is in slurmctld's log."
+      found = "the job could not be checked. Report it to the administrator; the reason is in slurmctld's log."
    end
    slurm.log_user("%s", found)
    return slurm.ESLURM_ACCESS_DENIED
@@ -132,7 +128,7 @@ function slurm_job_submit(job_desc, _, _)
          end
          return given
       end
-      return problem(value, function() return true end)
+      return excess(value) or one_too_many(job_desc) or problem(value, function() return true end)
    end)
 end
 
@@ -157,7 +153,7 @@ function slurm_job_modify(job_desc, job_rec, _, _)
          local file = field ~= "work_dir" and given or "/"
          return (moved and is_relative(file)) or (renamed and file:find("%", 1, true) ~= nil)
       end
-      return problem(value, concerns)
+      return excess(function(field) return job_desc[field] end) or problem(value, concerns)
    end)
 end
 

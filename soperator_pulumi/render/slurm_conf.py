@@ -18,7 +18,15 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
-_MERGED = {"SlurmctldParameters": "enable_configless", "SlurmdParameters": "", "JobSubmitPlugins": "lua"}
+_CONNECTIONS = "conmgr_max_connections=4096,conmgr_read_timeout=10"
+"""Connections to slurmctld, and the seconds in which a client has to speak. By default there are 50: a user who
+holds as many open keeps everybody from slurmctld (measured with 24.11)."""
+
+_MERGED = {
+    "SlurmctldParameters": f"enable_configless,{_CONNECTIONS}",
+    "SlurmdParameters": "",
+    "JobSubmitPlugins": "lua",
+}
 """Comma-separated lists with an entry of ours, to which the user's entries are added."""
 
 _CONSTRAIN = {

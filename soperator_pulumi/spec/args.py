@@ -40,6 +40,9 @@ class SlurmArgs(TypedDict, total=False):
     max_nodes: int
     """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; each costs room in slurmctld's
     tables."""
+    max_jobs_per_user: int
+    """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
+    MaxJobCount, so that no single user keeps the others from submitting."""
     extra: Mapping[str, str | float]
     """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
     cluster is built are refused."""

@@ -34,6 +34,9 @@ class SlurmSpec(Model):
     max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096
     """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; each costs room in slurmctld's
     tables."""
+    max_jobs_per_user: Annotated[int, whole(1)] = 5000
+    """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
+    MaxJobCount, so that no single user keeps the others from submitting."""
     extra: SlurmConfExtra = Field(default_factory=dict)
     """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
     cluster is built are refused."""

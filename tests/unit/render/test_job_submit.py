@@ -29,6 +29,7 @@ slurm = {SUCCESS = 0, ERROR = -1, ESLURM_ACCESS_DENIED = 2002}
 said, logged = {}, {}
 function slurm.log_user(...) said[#said + 1] = string.format(...) end
 function slurm.log_error(...) logged[#logged + 1] = string.format(...) end
+slurm.jobs = {}
 """
 
 
@@ -48,6 +49,10 @@ class Slurmctld:
     def modify(self, old: Mapping[str, object], **new: object) -> str | None:
         code = self.lua.globals().slurm_job_modify(self._table(new), self._table(old), None, 2001)
         return self._answer(code)
+
+    def has_jobs(self, *jobs: Mapping[str, object]) -> None:
+        listed = {str(number): self._table(job) for number, job in enumerate(jobs)}
+        self.lua.globals().slurm.jobs = self.lua.table_from(listed)
 
     def log(self) -> list[str]:
         return list(self.lua.globals().logged.values())
@@ -115,7 +120,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"std_in": "/etc/passwd"}, 'input file "/etc/passwd"'),
     ({"std_out": "%x", "name": "../../etc/cron.d/x"}, 'output file "/etc/cron.d/x"'),
     ({"std_out": "/tmp/%5x", "name": "/../../root/x"}, 'output file "/root/x"'),
-    ({"std_out": "/etc/a\nb"}, 'output file "/etc/a?b"'),
+    ({"std_out": "/etc/a\nb"}, "std_out: has a control character"),
     ({"std_out": "/etc/%s%d%n"}, 'output file "/etc/%s%d%n"'),
 ]
 
@@ -176,10 +181,7 @@ def test_a_waiting_job_cannot_be_changed_to_what_is_refused(
 
 def test_a_check_that_fails_refuses_the_job_and_tells_the_administrator_why(slurmctld: Slurmctld) -> None:
     told = slurmctld.submit(**a_batch_job(std_out=["not a text"]))
-    assert (
-        told
-        == "the job's paths could not be checked. Report it to the administrator; the reason is in slurmctld's log."
-    )
+    assert told == "the job could not be checked. Report it to the administrator; the reason is in slurmctld's log."
     assert slurmctld.log()[-1].startswith("job_submit.lua: ")
 
 
@@ -204,3 +206,71 @@ def test_what_is_accepted_is_what_lies_in_a_shared_directory(spec: ClusterSpec, 
         assert told is None
     else:
         assert f'"{whole}"' in str(told)
+
+
+@pytest.mark.parametrize("field", ["name", "comment", "work_dir", "mail_user", "std_out"])
+@pytest.mark.parametrize("text", ["a\nb", "\x1b[31m", "a\x7f", "a\u009bb"])
+def test_what_a_terminal_would_obey_is_refused(slurmctld: Slurmctld, field: str, text: str) -> None:
+    told = slurmctld.submit(**a_batch_job(**{field: text}))
+    assert told == f"{field}: has a control character, as a line end or an escape. Give it without."
+    assert slurmctld.modify({"work_dir": "/home/alice"}, **{field: text}) == told
+
+
+@pytest.mark.parametrize("text", ["träning", "实验", "a b", "é\u00a0"])
+def test_names_in_any_language_are_accepted(slurmctld: Slurmctld, text: str) -> None:
+    assert slurmctld.submit(**a_batch_job(name=text)) is None
+
+
+def test_a_text_that_slurmctld_would_take_long_for_is_refused(slurmctld: Slurmctld) -> None:
+    dependency = "afterany:" + ":".join(str(job) for job in range(10_000))
+    assert slurmctld.submit(**a_batch_job(dependency=dependency)) == (
+        f"dependency: {len(dependency)} bytes. Allowed: 16384."
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "accepted"),
+    [
+        ("cpu-[0-4095]", True),
+        ("cpu-[0-1],gpu-[3,5-9]", True),
+        ("rack[0-15]-[0-255]", True),
+        ("cpu-[0-4095],gpu-0", False),
+        ("x[0-9999][0-9999]", False),
+        ("x[0-9999]y[1]", False),
+        ("x[0-99999999999999999999]", False),
+        ("x[1-2,0-9999]", False),
+        ("x[5-1", True),  # no list, says Slurm
+    ],
+)
+@pytest.mark.parametrize("field", ["req_nodes", "exc_nodes"])
+def test_a_list_of_more_nodes_than_the_cluster_can_have_is_refused(
+    slurmctld: Slurmctld, field: str, nodes: str, accepted: bool
+) -> None:
+    told = slurmctld.submit(**a_batch_job(**{field: nodes}))
+    assert (told is None) == accepted
+    assert told is None or "more than 4096 names" in told
+    assert slurmctld.modify({"work_dir": "/home/alice"}, **{field: nodes}) == told
+
+
+PENDING, RUNNING, COMPLETED = 0, 1, 3
+REQUEUED = 0x400
+
+
+@pytest.mark.parametrize(
+    ("array", "accepted"),
+    [("", True), ("0-3", True), ("0-4", False), ("1,3,5-9:2%1", False), ("0-30:10", True)],
+)
+def test_a_user_has_a_bounded_number_of_jobs_and_tasks_that_have_not_ended(array: str, accepted: bool) -> None:
+    slurmctld = Slurmctld(a_spec(slurm={"max_jobs_per_user": 10}))
+    slurmctld.has_jobs(
+        *[{"user_id": 2001, "job_state": state} for state in (RUNNING, PENDING | REQUEUED, COMPLETED)],
+        {"user_id": 2001, "job_state": PENDING, "array_task_cnt": 4},
+        {"user_id": 2002, "job_state": PENDING, "array_task_cnt": 900},
+    )
+
+    told = slurmctld.submit(**a_batch_job(user_id=2001, array_inx=array))
+
+    assert (told is None) == accepted
+    assert told is None or told.startswith(
+        "you have 6 jobs that have not ended, and this adds 5. Allowed: 10 at a time"
+    )

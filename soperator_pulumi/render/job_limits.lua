@@ -1,0 +1,104 @@
+-- Refusal of jobs by which one user would keep slurmctld, or other people's terminals, from the others.
+
+-- Fields that programs print for other users, or that slurmctld takes apart while everybody waits.
+local TEXTS = {
+   "account", "admin_comment", "array_inx", "batch_features", "burst_buffer", "clusters", "comment", "container",
+   "dependency", "exc_nodes", "extra", "features", "gres", "licenses", "mail_user", "mcs_label", "name", "network",
+   "partition", "prefer", "qos", "req_nodes", "reservation", "std_err", "std_in", "std_out", "tres_bind", "tres_freq",
+   "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "wckey", "work_dir",
+}
+
+-- Job arrays of thousands of single numbers are possible, as are dependencies on as many jobs.
+local TEXT_BYTES = 16384
+
+-- Lists of nodes: slurmctld makes every name of one before it looks for the nodes.
+local NODE_LISTS = {
+   { field = "req_nodes", option = "--nodelist" },
+   { field = "exc_nodes", option = "--exclude" },
+}
+
+local function is_empty(text)
+   return text == nil or text == ""
+end
+
+-- How many numbers a list of ranges has: "0-9", "1,3,5-9:2". Slurm refuses what is none.
+local function numbers(ranges)
+   local sum = 0
+   for range in ranges:gmatch("[^,]+") do
+      local low, high, step = range:match("^%s*(%d+)%-(%d+):?(%d*)")
+      low, high, step = tonumber(low), tonumber(high), tonumber(step) or 1
+      sum = sum + ((low and high >= low) and math.floor((high - low) / math.max(step, 1)) + 1 or 1)
+   end
+   return sum
+end
+
+-- How many names a list of nodes has: each pair of brackets multiplies.
+local function names(list)
+   local sum, product, outside = 0, 1, list:gsub("%b[]", function(ranges)
+      return "\0" .. ranges:sub(2, -2):gsub(",", "\1") .. "\0"
+   end)
+   for name in outside:gmatch("[^,%s]+") do
+      product = 1
+      for ranges in name:gmatch("%z([^%z]*)%z") do
+         product = product * numbers((ranges:gsub("\1", ",")))
+      end
+      sum = sum + product
+   end
+   return sum
+end
+
+-- C0, DEL, and C1 in UTF-8: terminals obey them.
+local function has_control_characters(text)
+   return text:find("%c") ~= nil or text:find("\194[\128-\159]") ~= nil
+end
+
+local function text_problem(field, text)
+   if #text > TEXT_BYTES then
+      return field .. ": " .. #text .. " bytes. Allowed: " .. TEXT_BYTES .. "."
+   end
+   if has_control_characters(text) then
+      return field .. ": has a control character, as a line end or an escape. Give it without."
+   end
+   return nil
+end
+
+-- The first field of a job that is out of bounds, or nil: `value` returns a field that the job is given.
+local function excess(value)
+   for _, field in ipairs(TEXTS) do
+      local text = value(field)
+      local found = type(text) == "string" and text_problem(field, text)
+      if found then
+         return found
+      end
+   end
+   for _, list in ipairs(NODE_LISTS) do
+      local given = value(list.field)
+      if type(given) == "string" and names(given) > MAX_NODES then
+         return list.option .. ": more than " .. MAX_NODES .. " names, and the cluster has no more nodes "
+            .. "(slurm.max_nodes). Name nodes that there are."
+      end
+   end
+   return nil
+end
+
+-- Jobs of a user that have not ended; each task of an array that waits is one.
+local function jobs_of(user)
+   local sum = 0
+   for _, job in pairs(slurm.jobs or {}) do
+      if job.user_id == user and (job.job_state or 0) % 256 <= 2 then -- pending, running, suspended
+         sum = sum + math.max(job.array_task_cnt or 1, 1)
+      end
+   end
+   return sum
+end
+
+-- A job more than one user may have, or nil.
+local function one_too_many(job_desc)
+   local more = is_empty(job_desc.array_inx) and 1 or numbers((job_desc.array_inx:gsub("%%.*", "")))
+   local has = jobs_of(job_desc.user_id)
+   if has + more <= MAX_JOBS_PER_USER then
+      return nil
+   end
+   return "you have " .. has .. " jobs that have not ended, and this adds " .. more .. ". Allowed: " .. MAX_JOBS_PER_USER
+      .. " at a time (slurm.max_jobs_per_user). Submit it when some have ended."
+end

@@ -1,0 +1,35 @@
+"""What a user sends to slurmctld, and slurmctld's answers to the others meanwhile."""
+
+import pytest
+
+from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT
+from tests.cluster.slurm import Slurm
+
+pytestmark = pytest.mark.cluster
+
+CONNECTIONS = 200
+"""Four times as many as slurmctld takes by Slurm's default."""
+
+
+def test_a_step_that_names_more_hosts_than_slurm_can_have_is_refused_before_they_are_made(slurm: Slurm) -> None:
+    """Without the bound slurmctld looks for all 100,000, while everybody waits: 7 s, and hours with more brackets."""
+    told = slurm.ssh("srun -N1 sh -c 'srun -x \"x[0-99999]\" true 2>&1 || true'").stdout
+
+    assert "Invalid node name specified" in told
+    log = slurm.kubernetes.run("logs", "controller-0", "-c", "slurmctld", "-n", slurm.namespace, "--tail=200")
+    assert "hostlist_create on x[0-99999] error" in log
+    assert "invalid node specified" not in log
+
+
+def test_a_job_that_names_too_many_hosts_is_refused_in_words(slurm: Slurm) -> None:
+    told = slurm.ssh("sbatch -H -x 'x[0-9999][0-9999]' -o /dev/null --wrap true 2>&1 || true").stdout
+    assert "--exclude: more than 4096 names" in told
+
+
+def test_a_user_who_holds_connections_open_keeps_nobody_from_slurmctld(slurm: Slurm) -> None:
+    held = f"for _ in $(seq {CONNECTIONS}); do exec {{held}}<>/dev/tcp/{CONTROLLER_HOST}/{SLURMCTLD_PORT}; done"
+    with slurm.ssh_session(f"bash -c '{held}; echo held; sleep 60'") as session:
+        assert session.stdout
+        assert session.stdout.readline() == "held\n"
+
+        assert slurm.ssh("srun hostname", user="bob").stdout
