@@ -8,7 +8,7 @@
 static const char *reason(int error)
 {
     /* The one reason that reads like a riddle: a kernel or a seccomp profile that is too old. */
-    return error == ENOSYS ? "Function not implemented (Linux 5.12 or newer and a seccomp profile that knows it)"
+    return error == ENOSYS ? "Function not implemented (Linux 5.14 or newer and a seccomp profile that knows it)"
                            : strerror(error);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Mounts as file descriptors: cloned or made unattached, given their attributes, then attached to a place that is a
  * descriptor too. Nothing is ever mounted on a path that could have changed meanwhile, or is seen half made.
- * Needs Linux 5.12 (mount_setattr).
+ * Needs Linux 5.14 (mount_setattr with MOUNT_ATTR_NOSYMFOLLOW).
  */
 #ifndef JAIL_MOUNTS_H
 #define JAIL_MOUNTS_H

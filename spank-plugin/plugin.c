@@ -30,6 +30,7 @@
 #include "slurmstepd_memory.h"
 #include "srun_input.h"
 #include "start_deadline.h"
+#include "step_peers.h"
 #include "tree.h"
 #include "user_cleanup.h"
 #include "view.h"
@@ -62,14 +63,29 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* Leftovers of the user's last job may be being removed. */
-static int await_cleanup(spank_t spank, struct failure *failure)
+/* Leftovers of the user's last job may be being removed; from now on the user alone is let in to the step. */
+static int prepare_for_user(spank_t spank, struct failure *failure)
 {
     uid_t user;
 
     if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
         return fail_with(failure, FAILURE_NODE, "ask Slurm for the job's user");
+    if (!step_peers_are_of)
+        return fail_with(failure, FAILURE_NODE, "find open_as_user.so, with which slurmd is started");
+    step_peers_are_of(user);
     return user_cleanup_await(user, failure);
+}
+
+/*
+ * Choose what slurmstepd's plugin for PMIx does as root, and would take from the variables of a user: the folder in which
+ * it makes that of a step, and whether it writes a log into /tmp.
+ */
+static int direct_pmix(spank_t spank, struct failure *failure)
+{
+    spank_unsetenv(spank, "PMIX_DEBUG"); /* not set: an error of no matter */
+    if (spank_setenv(spank, "SLURM_PMIX_TMPDIR", PMIX_DIRECTORY, 1) == ESPANK_SUCCESS)
+        return 0;
+    return fail_with(failure, FAILURE_JOB, "set the job's variable SLURM_PMIX_TMPDIR");
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
@@ -79,7 +95,8 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
-        await_cleanup(spank, &startup_failure) < 0 || start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 ||
+        start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 || prepare_for_user(spank, &startup_failure) < 0 ||
+        direct_pmix(spank, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
@@ -131,9 +148,9 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
 }
 
 /* Build the view of the job's tree in the own mount namespace, and make it the root. */
-static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure)
+static int enter_jail(uint32_t job_id, struct failure *failure)
 {
-    struct view view = {.config = &config, .job = true, .job_id = job_id, .step_id = step_id};
+    struct view view = {.config = &config, .job = true, .job_id = job_id};
     struct tree tree;
     int claim, root, result;
 
@@ -157,14 +174,13 @@ static int enter_jail(uint32_t job_id, uint32_t step_id, struct failure *failure
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
-    uint32_t job_id, step_id;
+    uint32_t job_id;
 
     (void)count;
     (void)arguments;
     if (startup_failure.scope != FAILURE_NONE)
         return refuse(&startup_failure);
-    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
+    if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS) {
         fail_with(&failure, FAILURE_NODE, "ask Slurm for the job's number");
         return refuse(&failure);
     }
@@ -172,7 +188,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         fail_job(&failure, "find out", "the working directory");
         return refuse(&failure);
     }
-    return enter_jail(job_id, step_id, &failure) < 0 ? refuse(&failure) : 0;
+    return enter_jail(job_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 
 static int set_missing(void *spank, const char *name, const char *value)

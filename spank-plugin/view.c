@@ -21,7 +21,7 @@ static int share(int root, const char *path, uint64_t set, uint64_t cleared, str
 
 static int read_only(int root, const char *path, struct failure *failure)
 {
-    return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOEXEC, failure);
+    return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED, failure);
 }
 
 /* An empty directory in memory that only root can write to, for mount points and the library cache (view_driver.h). */
@@ -46,20 +46,23 @@ static int add_binds(int root, const struct jail_config *config, struct failure 
         const struct jail_bind *bind = &config->binds[i];
         uint64_t set = HARMLESS | (bind->read_only ? MOUNT_ATTR_RDONLY : 0);
 
-        if (share(root, bind->path, set, MOUNT_ATTR_NOEXEC, failure) < 0)
+        if (share(root, bind->path, set, CLOSED, failure) < 0)
             return -1;
     }
     return 0;
 }
 
-/* Add `name` of the spool when it is there: not every step has every part. */
-static int add_of_spool(int root, const char *spool, const char *name, uint64_t set, struct failure *failure)
+/*
+ * Add `name` of the spool when it is there: not every step has every part. Read-only, the job's own too: who could write
+ * to it could fill the disk that slurmd works on.
+ */
+static int add_of_spool(int root, const char *spool, const char *name, struct failure *failure)
 {
     char path[JAIL_PATH_SIZE + 64];
     int mount;
 
     snprintf(path, sizeof(path), "%s/%s", spool, name);
-    mount = mounts_clone(AT_FDCWD, path, true, HARMLESS | set, MOUNT_ATTR_NOEXEC);
+    mount = mounts_clone(AT_FDCWD, path, true, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED);
     if (mount < 0 && errno == ENOENT)
         return 0;
     return view_attach(root, mount, path, failure);
@@ -68,16 +71,12 @@ static int add_of_spool(int root, const char *spool, const char *name, uint64_t 
 static int add_spool(int root, const struct view *view, struct failure *failure)
 {
     const char *spool = view->config->spool;
-    char batch[32], pmix[48];
+    char batch[32];
 
     snprintf(batch, sizeof(batch), "job%05u", view->job_id); /* Slurm: _make_batch_dir() */
-    /* Slurm: mpi/pmix, with %d for the step's number too */
-    snprintf(pmix, sizeof(pmix), "pmix.%d.%d", (int)view->job_id, (int)view->step_id);
-    /* The script is the user's own: who could write to it could fill the disk that slurmd works on. */
-    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, MOUNT_ATTR_RDONLY, failure) < 0 ||
-        add_of_spool(root, spool, pmix, 0, failure) < 0)
+    if (empty(root, spool, failure) < 0 || add_of_spool(root, spool, batch, failure) < 0)
         return -1;
-    return add_of_spool(root, spool, "conf-cache", MOUNT_ATTR_RDONLY, failure);
+    return add_of_spool(root, spool, "conf-cache", failure);
 }
 
 static int add_all(int root, const struct view *view, struct failure *failure)
@@ -100,13 +99,15 @@ static int add_all(int root, const struct view *view, struct failure *failure)
         return 0;
     if (view->config->isolate_ipc && own_queues(root, failure) < 0)
         return -1;
+    if (share(root, PMIX_DIRECTORY, HARMLESS, MOUNT_ATTR_NOSYMFOLLOW, failure) < 0)
+        return -1;
     return add_spool(root, view, failure);
 }
 
 int view_build(const struct view *view, struct failure *failure)
 {
     mode_t umask_before;
-    int root = mounts_clone(view->tree, "", false, HARMLESS, MOUNT_ATTR_NOEXEC);
+    int root = mounts_clone(view->tree, "", false, HARMLESS, CLOSED);
     int result;
 
     if (root < 0)

@@ -10,7 +10,8 @@
  *   /usr/local/nvidia      the container's GPU driver, where it has one (view_driver.h)
  *   /opt/slurm, /var/lib/extrausers, /etc/hosts, /etc/resolv.conf     the container's, read-only
  *   bind=...               as configured, at the same place
- *   <spool>                of slurmd's spool: the configuration, and what is this job's own
+ *   <spool>                of slurmd's spool, read-only: the configuration, and what is this job's own
+ *   PMIX_DIRECTORY         of a job: folders of steps, each its user's alone
  *
  * Nothing in it has set-user-id bits or (but in /dev) devices; programs can be executed in it, wherever they lie:
  * the container's own mounts of the same volumes may be noexec.
@@ -23,13 +24,18 @@
 #include "config.h"
 #include "failure.h"
 
+/*
+ * In memory, of a size and number of files of its own, and root's: in it slurmstepd makes the folders that PMIx gives to
+ * the tasks of a step. A name in a folder of users could be taken by another user beforehand, and lead root elsewhere.
+ */
+#define PMIX_DIRECTORY "/run/slurm/pmix"
+
 struct view {
     const struct jail_config *config;
     int tree;     /* O_PATH, of the root tree */
     int place;    /* O_PATH, where the view is attached; may be the tree itself */
-    bool job;     /* whether slurmd's spool is part of it: */
+    bool job;     /* whether slurmd's spool is part of it */
     uint32_t job_id;
-    uint32_t step_id;
 };
 
 /* Build the view in the calling process's mount namespace. Returns a descriptor of its root, or -1. */

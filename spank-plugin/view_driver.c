@@ -69,7 +69,7 @@ static int show(int root, int place, const struct library_cache *cache, struct f
     int run = open_in_root(root, "/run"), file = -1, mount = -1, result = 0;
 
     if (run < 0 || (file = openat(run, MERGED, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) < 0 ||
-        write_all(file, cache) < 0 || (mount = mounts_clone(run, MERGED, false, READ_ONLY, MOUNT_ATTR_NOEXEC)) < 0)
+        write_all(file, cache) < 0 || (mount = mounts_clone(run, MERGED, false, READ_ONLY, CLOSED)) < 0)
         result = fail(failure, "write", "/run/" MERGED);
     else if (mounts_attach(mount, place) < 0)
         result = fail(failure, "mount in the tree at", CACHE);
@@ -121,7 +121,7 @@ static int add_to_cache(int root, struct failure *failure)
 
 int view_driver_attach(int root, struct failure *failure)
 {
-    int mount = mounts_clone(AT_FDCWD, JAIL_DRIVER PLACE, true, READ_ONLY, MOUNT_ATTR_NOEXEC);
+    int mount = mounts_clone(AT_FDCWD, JAIL_DRIVER PLACE, true, READ_ONLY, CLOSED);
 
     if (mount < 0 && errno == ENOENT)
         return 0;

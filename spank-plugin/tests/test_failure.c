@@ -61,7 +61,7 @@ TEST(what_is_wrong_on_the_shared_volume_itself_never_concerns_the_node)
 TEST(a_kernel_that_is_too_old_is_told_so)
 {
     CHECK(scope_of(ENOSYS) == FAILURE_NODE);
-    CHECK_SAYS(failure.text, "Linux 5.12 or newer");
+    CHECK_SAYS(failure.text, "Linux 5.14 or newer");
 }
 
 TEST(a_long_path_is_cut)

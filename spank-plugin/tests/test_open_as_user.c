@@ -1,8 +1,9 @@
-/* The open that these tests call is slurmd's. They end as a user, of whose process no leak check can be made. */
+/* The calls that these tests make are slurmd's. They end as a user, of whose process no leak check can be made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,5 +63,53 @@ TEST(root_opens_what_it_likes)
     CHECK(seteuid(0) == 0);
     CHECK((file = open("/dev/zero", O_RDONLY)) >= 0);
     CHECK((file = open("/home/pipe", O_RDWR)) >= 0 && !(fcntl(file, F_GETFL) & O_NONBLOCK));
+    DONE();
+}
+
+/* As close_volumes.sh leaves a volume. */
+static void refuse_links_in(const char *path)
+{
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSYMFOLLOW};
+
+    CHECK(seteuid(0) == 0);
+    CHECK(mount_setattr(AT_FDCWD, path, 0, &attributes, sizeof(attributes)) == 0);
+}
+
+static void link_in_home(void)
+{
+    make_world();
+    CHECK(mkdir("/home/data", 0755) == 0);
+    CHECK(symlink("data", "/home/inner") == 0 && symlink("/home/inner/file", "/home/far") == 0);
+    CHECK(symlink("turn", "/home/turn") == 0);
+    refuse_links_in("/home");
+}
+
+TEST(links_in_a_users_paths_are_followed_as_the_user)
+{
+    char directory[64];
+    int file;
+
+    link_in_home();
+    CHECK(seteuid(USER_ID) == 0);
+    CHECK(open("/home/far", O_WRONLY | O_CREAT | O_EXCL, 0640) == -1 && errno == EEXIST);
+    CHECK((file = open("/home/far", O_WRONLY | O_CREAT, 0640)) >= 0 && write(file, "text", 4) == 4);
+    CHECK((file = open("/home/inner/other", O_WRONLY | O_CREAT, 0640)) >= 0);
+    CHECK(mkdir("/home/inner/new", 0755) == 0);
+    CHECK(chdir("/home/inner") == 0 && getcwd(directory, sizeof(directory)) && !strcmp(directory, "/home/data"));
+    CHECK((file = open("../inner/file", O_RDONLY)) >= 0);
+    CHECK(open("/home/turn", O_RDONLY) == -1 && errno == ELOOP);
+    CHECK(open("/home/turn", O_WRONLY | O_CREAT, 0600) == -1 && errno == ELOOP);
+    CHECK(open("/home/inner/none/file", O_WRONLY | O_CREAT, 0600) == -1 && errno == ENOENT);
+    DONE();
+}
+
+TEST(root_follows_no_link_of_users)
+{
+    link_in_home();
+    CHECK(open("/home/far", O_WRONLY | O_CREAT, 0600) == -1 && errno == ELOOP);
+    CHECK(open("/home/inner/file", O_WRONLY | O_CREAT, 0600) == -1 && errno == ELOOP);
+    CHECK(chdir("/home/inner") == -1 && errno == ELOOP);
+    CHECK(mkdir("/home/inner/new", 0755) == -1 && errno == ELOOP);
+    CHECK(access("/home/data/file", F_OK) == -1);
     DONE();
 }

@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../step_peers.h"
+#include "../view.h"
 #include "harness.h"
 #include "world.h"
 
@@ -71,14 +73,22 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
     return ESPANK_SUCCESS;
 }
 
-/* The views of these tests have no file of the node's variables. */
+/* The environment of these tests is that of the step. */
 spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
 {
     (void)spank;
-    (void)name;
-    (void)value;
-    (void)overwrite;
-    return ESPANK_ERROR;
+    return setenv(name, value, overwrite) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+spank_err_t spank_unsetenv(spank_t spank, const char *name)
+{
+    (void)spank;
+    return unsetenv(name) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+void step_peers_are_of(uid_t user)
+{
+    CHECK(user == USER_ID);
 }
 
 void slurm_init_update_node_msg(update_node_msg_t *update)
@@ -292,6 +302,21 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
     go_home(0700);
     CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
     CHECK(reported->updates == 0 && reported->error[0] == '\0');
+}
+
+static int has_what_slurmstepd_shall_use(void)
+{
+    CHECK(strcmp(getenv("SLURM_PMIX_TMPDIR"), PMIX_DIRECTORY) == 0);
+    CHECK(!getenv("PMIX_DEBUG"));
+    return 7;
+}
+
+TEST(variables_of_a_user_lead_slurmstepd_into_no_folder_for_pmix)
+{
+    world_make();
+    go_home(0700);
+    CHECK(setenv("SLURM_PMIX_TMPDIR", "/home/user", 1) == 0 && setenv("PMIX_DEBUG", "1", 1) == 0);
+    CHECK(step(ARGUMENTS, has_what_slurmstepd_shall_use) == 7);
 }
 
 /* True if a file of the user's is there after the epilog of the user's job 12. */

@@ -21,7 +21,7 @@ static struct failure failure;
 /* Build a job's view of the active tree in the own mount namespace and enter it. */
 static int enter_here(void)
 {
-    struct view view = {.config = &config, .job = true, .job_id = 12, .step_id = 3};
+    struct view view = {.config = &config, .job = true, .job_id = 12};
     struct tree tree;
     int claim, root;
 
@@ -125,7 +125,7 @@ TEST(a_read_only_bind_is_so_down_to_the_last_mount_in_it)
 
 TEST(of_the_spool_a_job_sees_its_own_part_only)
 {
-    static const char *const PARTS[] = {"job00012", "job00013", "pmix.12.3", "pmix.13.0", "conf-cache", "cred_state"};
+    static const char *const PARTS[] = {"job00012", "job00013", "pmix.12.0", "conf-cache", "cred_state"};
     char path[64];
 
     world_make();
@@ -138,11 +138,42 @@ TEST(of_the_spool_a_job_sees_its_own_part_only)
     enter_or_say();
     CHECK(world_holds("/var/spool/slurmd/job00012/slurm_script", "#!/bin/sh"));
     CHECK(flags_of("/var/spool/slurmd/job00012") & ST_RDONLY);
-    CHECK(access("/var/spool/slurmd/pmix.12.3", F_OK) == 0);
     CHECK(flags_of("/var/spool/slurmd/conf-cache") & ST_RDONLY);
     CHECK(access("/var/spool/slurmd/job00013", F_OK) == -1);
-    CHECK(access("/var/spool/slurmd/pmix.13.0", F_OK) == -1);
+    CHECK(access("/var/spool/slurmd/pmix.12.0", F_OK) == -1);
     CHECK(access("/var/spool/slurmd/cred_state", F_OK) == -1);
+    DONE();
+}
+
+TEST(a_step_has_a_folder_for_pmix_among_those_of_others)
+{
+    world_make();
+    CHECK(mkdir(PMIX_DIRECTORY "/own", 0700) == 0 && chown(PMIX_DIRECTORY "/own", USER_ID, USER_ID) == 0);
+    CHECK(mkdir(PMIX_DIRECTORY "/other", 0700) == 0 && chown(PMIX_DIRECTORY "/other", USER_ID + 1, USER_ID) == 0);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    world_become_user();
+    CHECK(open(PMIX_DIRECTORY "/own/x", O_WRONLY | O_CREAT, 0600) >= 0);
+    CHECK(open(PMIX_DIRECTORY "/other/x", O_WRONLY | O_CREAT, 0600) == -1 && errno == EACCES);
+    CHECK(mkdir(PMIX_DIRECTORY "/next", 0700) == -1 && errno == EACCES);
+    CHECK(open(PMIX_DIRECTORY, O_RDONLY | O_DIRECTORY) == -1 && errno == EACCES);
+    DONE();
+}
+
+TEST(links_are_followed_in_a_view_of_volumes_whose_links_root_does_not_follow)
+{
+    struct mount_attr closed = {.attr_set = MOUNT_ATTR_NOSYMFOLLOW};
+
+    world_make();
+    world_write("/home/file", "text");
+    CHECK(symlink("file", "/home/link") == 0 && symlink("name", TREE_PATH "/etc/link") == 0);
+    CHECK(mount_setattr(AT_FDCWD, "/home", 0, &closed, sizeof(closed)) == 0);
+    CHECK(mount_setattr(AT_FDCWD, "/run", 0, &closed, sizeof(closed)) == 0);
+    CHECK(open("/home/link", O_RDONLY) == -1 && errno == ELOOP);
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(world_holds("/home/link", "text"));
+    CHECK(world_holds("/etc/link", TREE));
     DONE();
 }
 
@@ -368,7 +399,7 @@ TEST(a_driver_is_shown_read_only_and_its_programs_can_be_executed)
     CHECK(world_holds("/usr/local/nvidia/tool", "#!/bin/sh"));
     CHECK((flags_of("/usr/local/nvidia") & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_RDONLY)) ==
           (ST_NOSUID | ST_NODEV | ST_RDONLY));
-    CHECK(access("/usr/local/nvidia/etc", F_OK) == -1 && access("/run/slurm", F_OK) == -1);
+    CHECK(access("/usr/local/nvidia/etc", F_OK) == -1 && access("/run/slurm/driver", F_OK) == -1);
     CHECK(access("/etc/ld.so.cache", F_OK) == -1); /* a tree without one gets none */
     DONE();
 }

@@ -61,6 +61,7 @@ void world_make(void)
         CHECK(mount("world", IN_MEMORY[i], "tmpfs", MS_NOEXEC, "mode=0755") == 0);
     make("/run/munge", 0755);
     make("/run/slurm", 0755);
+    make("/run/slurm/pmix", 0711);
     make("/opt/slurm", 0755);
     make("/var/lib", 0755);
     make("/var/lib/extrausers", 0755);

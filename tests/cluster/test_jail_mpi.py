@@ -57,7 +57,9 @@ def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     """A cluster whose jail is the default one."""
     jail = a_jail(storage={"size_gib": 4})
     del jail["source"]
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), a_cluster(name=unique("real"), jail=jail))
+    users = [{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}]
+    cluster = a_cluster(name=unique("real"), jail=jail, users=users)
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), cluster)
     slurm.up()
     yield slurm
     slurm.destroy()
@@ -117,6 +119,84 @@ def assert_four_met(said: str) -> None:
     assert len(found) == 4, said
     assert sorted(ranks) == ["0", "1", "2", "3"], said
     assert set(ranks.values()) == {"cpu-0", "cpu-1"}, said
+
+
+LEADS_ASTRAY = """
+import ctypes, os, socket
+
+job, step, host = os.environ["SLURM_JOB_ID"], os.environ["SLURM_STEP_ID"], socket.gethostname()
+bases = {os.environ.get("SLURM_PMIX_TMPDIR", "/tmp"), "/tmp", os.environ["HOME"]}
+for folder in (f"{base}/spmix_appdir_{os.getuid()}_{job}.{step}" for base in bases):
+    if os.path.isdir(folder):
+        store = f"pmix-gds-shmem2.{host}-slurm.pmix.{job}.{step}.jobdata.{os.getppid()}"
+        os.symlink("/jail/active/usr/local/planted", f"{folder}/{store}")
+        print("planted")
+library = ctypes.CDLL("/opt/slurm/lib/libpmix.so.2")
+print("joined", library.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)))
+"""
+"""A task that makes a link in place of a file that root's libpmix may keep, and then has libpmix work."""
+
+JOINS = """
+import ctypes
+
+library = ctypes.CDLL("/opt/slurm/lib/libpmix.so.2")
+print("joined", library.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)))
+"""
+"""A task that connects to the PMIx of a step, as its variables say."""
+
+STATES_ALICE = "int geteuid(void) { return 2001; }\nint getegid(void) { return 2001; }\n"
+"""A library by which libpmix states that it runs as alice."""
+
+
+@BY_PMIX
+@pytest.mark.parametrize("variables", ["", "SLURM_PMIX_TMPDIR=/home/alice ", "PMIX_DEBUG=9 "])
+def test_a_link_in_a_folder_of_pmix_leads_root_nowhere(real: Slurm, variables: str) -> None:
+    real.ssh("cat > leads_astray.py", stdin=LEADS_ASTRAY)
+
+    said = real.ssh(f"{variables}srun --mpi=pmix -w cpu-0 python3 leads_astray.py").stdout
+
+    assert said == "planted\njoined 0\n"
+    assert real.ssh("ls /usr/local/planted", check=False).returncode != 0
+    assert real.ssh("srun -w cpu-0 find /tmp /home/alice -user root -type f").stdout == ""
+
+
+@BY_PMIX
+def test_no_user_makes_names_in_the_folder_of_pmix_and_it_has_a_size(real: Slurm) -> None:
+    shown = "srun --mpi=pmix -w cpu-0 sh -c"
+    made = real.ssh(f"{shown} 'mkdir $SLURM_PMIX_TMPDIR/spmix_appdir_2002_99.0'", check=False)
+    room = real.ssh(f"{shown} 'df --output=size,itotal --block-size=M $SLURM_PMIX_TMPDIR | tail -1'").stdout.split()
+
+    assert "Permission denied" in made.stderr
+    assert room == ["64M", "65536"]
+
+
+@BY_PMIX
+def test_no_step_writes_into_the_spool(real: Slurm) -> None:
+    said = real.ssh("srun --mpi=pmix find /var/spool/slurmd -writable").stdout
+
+    assert said == ""
+
+
+@BY_PMIX
+def test_no_other_user_comes_to_a_step_by_pmix(real: Slurm) -> None:
+    """The library believes the user id that a caller states. Another process of alice shows that the call is right."""
+    real.ssh("cat > joins.py && chmod a+rx . joins.py", stdin=JOINS)
+    real.ssh("cat > states_alice.c", stdin=STATES_ALICE)
+    real.ssh("srun gcc -shared -fPIC -o states_alice.so states_alice.c")
+    step = 'srun --mpi=pmix sh -c "env | grep ^PMIX_ > pmix.tmp; mv pmix.tmp pmix.env; exec sleep 300"'
+    job = real.submit(step, options="-w cpu-0 -o /dev/null")
+    call = (
+        "until [ -e /home/alice/pmix.env ]; do sleep 0.1; done; "
+        "srun -w cpu-0 --mpi=none env $(cat /home/alice/pmix.env) LD_PRELOAD=/home/alice/states_alice.so "
+        "timeout 60 python3 /home/alice/joins.py"
+    )
+    try:
+        called = {user: real.ssh(call, user=user, check=False).stdout for user in ("bob", "alice")}
+    finally:
+        real.ssh(f"scancel {job}")
+
+    assert called["bob"] != "joined 0\n"
+    assert called["alice"] == "joined 0\n"
 
 
 def test_tasks_of_two_nodes_meet_over_pmi2(real: Slurm) -> None:

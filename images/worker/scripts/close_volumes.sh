@@ -1,6 +1,10 @@
 # shellcheck shell=sh
 # Closes what jobs and users may write to, so that they can neither run nor change anything outside of the jail.
 
+# Of a node: what an MPI library keeps for each rank is some files and a few kilobytes.
+PMIX_SIZE=64m
+PMIX_FILES=65536
+
 # Options of all volumes in the worker: also of those that are mounted inside a directory of the machine.
 CLOSED=nosuid=recursive,nodev=recursive,noexec=recursive
 
@@ -42,6 +46,25 @@ close_volumes() {
             *) close "$CLOSED" "$volume" ;;
         esac
     done
+}
+
+# Keeps root from following links in what jobs see, and so in all that a user can write to: close_links bind=PATH[:ro]...
+#
+# What root opens there could lead to any file of the worker and of the jail. slurmd and slurmstepd follow links that a
+# user means in the user's name (open_as_user.c), and jobs have them in their views.
+close_links() {
+    for bind in "$JAIL_DIR" "$@"; do
+        case $bind in "bind=$JOB_FILES:ro") continue ;; esac # no volume, and root's
+        bind=${bind#bind=}
+        close nosymfollow=recursive "${bind%:ro}"
+    done
+}
+
+# Mounts the folder in which slurmstepd makes those of PMIx: nobody else makes names in it, and what users write into
+# theirs has a size. A file takes a kilobyte of memory at least, an empty one too.
+mount_pmix() {
+    mkdir -p "$PMIX_DIR"
+    mount -t tmpfs -o "mode=0711,size=$PMIX_SIZE,nr_inodes=$PMIX_FILES,nosuid,nodev,noexec,nosymfollow" pmix "$PMIX_DIR"
 }
 
 # Closes what the runtime has mounted besides, where users may go: a driver's folder has programs.

@@ -59,6 +59,9 @@ close_devices
 close_volumes $volumes
 close_others
 # shellcheck disable=SC2086
+close_links $binds
+mount_pmix
+# shellcheck disable=SC2086
 (cd "$scripts" && python3 -B -m gpu_driver "$PROC/self/mountinfo" "$DRIVER" $volumes)
 if [ -d "$DRIVER" ]; then
     close_volumes "$DRIVER:ro"
@@ -106,7 +109,8 @@ rm -rf "$SERVICES"
 mkdir "$SERVICES"
 cp -rs "$scripts/services/." "$SERVICES"
 # A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
-printf '%s\n' env LD_PRELOAD="$OPEN_AS_USER" slurmd -D -Z --conf-server "$controller" \
+# With PMIx's other store (gds), jobs write to memory in which slurmstepd keeps pointers to functions.
+printf '%s\n' env LD_PRELOAD="$OPEN_AS_USER" PMIX_MCA_gds=hash slurmd -D -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"
 
 set -- s6-svscan "$SERVICES"

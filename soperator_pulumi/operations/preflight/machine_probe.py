@@ -29,8 +29,9 @@ _CAPABILITIES = str.split(
 )
 """Capabilities by their number in the kernel (linux/capability.h)."""
 
-_OLDEST_KERNEL = (5, 12)
-"""Oldest kernel with mount_setattr(2), by which the plugin closes a tree with all mounts in it."""
+_OLDEST_KERNEL = (5, 14)
+"""Oldest kernel whose mount_setattr(2) keeps root from following links of users in a volume with all mounts in it
+(MOUNT_ATTR_NOSYMFOLLOW)."""
 
 _APP_ARMOR = "Set jail.app_armor: unconfined, as the profile of the container forbids to mount."
 _MOUNTING = "Have the machine's security module and the container runtime allow SYS_ADMIN to mount."

@@ -23,13 +23,15 @@ def test_what_everybody_may_write_to_is_closed_before_slurmd_starts(worker: Work
 
 def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see(worker: Worker) -> None:
     assert worker.start()[0] == "-D"
-    closed = [call for call in worker.calls.read_text().splitlines() if "noexec" in call]
+    closed = [call for call in worker.calls.read_text().splitlines() if "noexec=" in call]
     options = "nosuid=recursive,nodev=recursive,noexec=recursive"
     assert closed == [
         f"mount -o remount,bind,{options} /tmp",
         f"mount -o remount,bind,ro=recursive,{options} /data",
         f"mount -o remount,bind,{options} /home",  # of the runtime, not of the pod
     ]
+    links = [call.split()[-1] for call in worker.calls.read_text().splitlines() if "nosymfollow=recursive" in call]
+    assert links == [f"{worker.root}/jail", "/tmp", "/data"]
     assert (worker.root / "jail-binds").read_text() == "bind=/tmp\nbind=/data:ro\n"
     assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
 
@@ -61,9 +63,9 @@ def test_slurmd_starts_again_without_the_news_of_a_boot_and_without_a_slurmd_of_
     assert worker.calls.read_text().splitlines()[len(before) :] == ["pkill -KILL -x -u root slurmd"]
 
 
-def test_slurmd_opens_what_users_name_with_their_rights(worker: Worker) -> None:
-    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD\n"})
-    assert worker.start() == [f"{worker.root}/open_as_user.so"]
+def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_with_them(worker: Worker) -> None:
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $PMIX_MCA_gds\n"})
+    assert worker.start() == [f"{worker.root}/open_as_user.so hash"]
 
 
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
@@ -139,6 +141,7 @@ def test_scripts_and_the_plugin_agree_on_paths() -> None:
     headers = "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h"))
     defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
     assert defined["USER_CLEANUP_DIRECTORIES"] == paths()["JAIL_OWN"]
+    assert defined["PMIX_DIRECTORY"] == paths()["PMIX_DIR"]
 
 
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:
