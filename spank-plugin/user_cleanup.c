@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,7 +17,12 @@
 
 #define NO_GROUP 65534
 #define MAX_PLACES 16
-#define LOWEST_PRIORITY 19
+
+/*
+ * Below what a process of the cleaner has as real and saved user id, its own number added: an id that no other process has.
+ * Of a user's processes none may signal it then (kill(2)), and it none but theirs.
+ */
+#define NOBODYS_IDS 4200000000u
 
 /* Open the user's file and lock it; it is free again when all who have it have closed it. */
 static int lock_user(uid_t user, int operation, struct failure *failure)
@@ -68,6 +72,17 @@ static int open_places(int places[MAX_PLACES], struct failure *failure)
     return count;
 }
 
+/* Without the standard descriptors a lock would get the number of one, and be closed by detach_from_slurmd(). */
+static int open_standard_descriptors(struct failure *failure)
+{
+    int nothing;
+
+    do
+        nothing = open("/dev/null", O_RDWR);
+    while (nothing >= 0 && nothing <= STDERR_FILENO);
+    return nothing < 0 ? fail(failure, "open", "/dev/null") : close(nothing);
+}
+
 /* Let nobody wait for this process: slurmd reads what it could print, and ends its process group. */
 static int detach_from_slurmd(void)
 {
@@ -81,14 +96,15 @@ static int detach_from_slurmd(void)
     return 0;
 }
 
-/* In a child: become the user for good, and remove all that is the user's. */
+/* In a child: get the rights of the user for good, and remove all that is the user's. */
 static _Noreturn void clean_up_as(uid_t user, const int places[], int count)
 {
-    if (detach_from_slurmd() < 0 || setgroups(0, NULL) < 0 || setresgid(NO_GROUP, NO_GROUP, NO_GROUP) < 0 ||
-        setresuid(user, user, user) < 0)
-        _exit(EXIT_FAILURE);
+    const uid_t own = NOBODYS_IDS + (uid_t)getpid();
+
     alarm(USER_CLEANUP_SECONDS);
-    setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
+    if (detach_from_slurmd() < 0 || setgroups(0, NULL) < 0 || setresgid(NO_GROUP, NO_GROUP, NO_GROUP) < 0 ||
+        setresuid(own, user, own) < 0)
+        _exit(EXIT_FAILURE);
     leftovers_kill();
     for (int i = 0; i < count; i++)
         leftovers_remove_files(places[i], user);
@@ -128,6 +144,8 @@ int user_cleanup_run(uid_t user, bool (*is_last)(uid_t user, void *context), voi
 
     if (user == 0)
         return 0; /* jobs of root are refused; nothing of the container's is to go */
+    if (open_standard_descriptors(failure) < 0)
+        return -1;
     if ((lock = lock_user(user, LOCK_EX, failure)) < 0)
         return -1;
     if ((count = open_places(places, failure)) < 0)

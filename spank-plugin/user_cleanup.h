@@ -2,8 +2,9 @@
  * Cleanup when the last job of a user on a node has ended: processes that got away, files in directories of the node's
  * own, POSIX message queues, System V shared memory, semaphores and message queues (leftovers.h).
  *
- * All is removed by a process that has become the user: nothing that is not the user's can be, wherever links lead. The
- * node takes other jobs meanwhile; steps of this user wait until it is done.
+ * All is removed by a process with the rights of the user: nothing that is not the user's can be, wherever links lead. No
+ * process of the user's can stop or end it. The node takes other jobs meanwhile; steps of this user wait until it is done,
+ * which it is when the kernel ends it at the latest.
  */
 #ifndef JAIL_USER_CLEANUP_H
 #define JAIL_USER_CLEANUP_H

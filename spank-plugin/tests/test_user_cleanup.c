@@ -330,6 +330,62 @@ static int kill_beside_processes_of_root(void *unused)
     return 0;
 }
 
+/* Until killed, stop whatever of the next processes can be. */
+static _Noreturn void stop_the_cleaner(void)
+{
+    for (;;) {
+        for (pid_t process = 2; process < 64; process++)
+            if (process != getpid())
+                kill(process, SIGSTOP);
+    }
+}
+
+static int clean_beside_who_stops_it(void *unused)
+{
+    const time_t deadline = time(NULL) + USER_CLEANUP_SECONDS / 3;
+    pid_t attacker;
+
+    (void)unused;
+    see_own_processes();
+    CHECK(as_user(leave, NULL) == 0);
+    CHECK((attacker = fork()) >= 0);
+    if (attacker == 0) {
+        world_become_user();
+        stop_the_cleaner();
+    }
+    CHECK(remove_of(USER_ID) == 0);
+    CHECK(user_cleanup_await(USER_ID, &failure) == 0 && time(NULL) < deadline);
+    CHECK(!has_left());
+    CHECK(waitpid(attacker, NULL, 0) == attacker);
+    return 0;
+}
+
+TEST(a_process_that_stops_others_of_the_user_does_not_stop_the_cleaner)
+{
+    CHECK(in_node(clean_beside_who_stops_it) == 0);
+}
+
+/* As in an epilog that slurmd starts. */
+static int clean_without_standard_descriptors(void *unused)
+{
+    int lock;
+
+    (void)unused;
+    see_own_processes();
+    CHECK(as_user(leave, NULL) == 0);
+    for (int i = 0; i < 3; i++)
+        close(i);
+    CHECK(remove_of(USER_ID) == 0);
+    CHECK((lock = open("/dev/null", O_RDONLY)) > STDERR_FILENO);
+    CHECK(user_cleanup_await(USER_ID, &failure) == 0 && !has_left());
+    return 0;
+}
+
+TEST(without_standard_descriptors_steps_wait_for_the_cleaner_all_the_same)
+{
+    CHECK(in_node(clean_without_standard_descriptors) == 0);
+}
+
 TEST(a_user_without_processes_is_not_waited_for)
 {
     CHECK(in_node(kill_beside_processes_of_root) == 0);
