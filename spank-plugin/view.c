@@ -24,6 +24,15 @@ static int read_only(int root, const char *path, struct failure *failure)
     return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED, failure);
 }
 
+/* The socket of a munged: of a worker, that which no daemon depends on. */
+static int munge(int root, bool job, struct failure *failure)
+{
+    const char *source = job ? MUNGE_OF_JOBS : "/run/munge";
+    int mount = mounts_clone(AT_FDCWD, source, true, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED);
+
+    return mount < 0 ? fail(failure, "mount", source) : view_attach(root, mount, "/run/munge", failure);
+}
+
 /* An empty directory in memory that only root can write to, for mount points and the library cache (view_driver.h). */
 static int empty(int root, const char *path, struct failure *failure)
 {
@@ -90,7 +99,7 @@ static int add_all(int root, const struct view *view, struct failure *failure)
     close(proc);
     if (result < 0 || share(root, "/sys", HARMLESS | MOUNT_ATTR_RDONLY, 0, failure) < 0 ||
         share(root, "/dev", MOUNT_ATTR_NOSUID, 0, failure) < 0 || empty(root, "/run", failure) < 0 ||
-        read_only(root, "/run/munge", failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
+        munge(root, view->job, failure) < 0 || read_only(root, "/opt/slurm", failure) < 0 ||
         read_only(root, "/var/lib/extrausers", failure) < 0 || read_only(root, "/etc/hosts", failure) < 0 ||
         read_only(root, "/etc/resolv.conf", failure) < 0 || add_binds(root, view->config, failure) < 0 ||
         view_driver_attach(root, failure) < 0) /* last: a bind may be /usr/local */

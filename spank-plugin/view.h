@@ -30,6 +30,9 @@
  */
 #define PMIX_DIRECTORY "/run/slurm/pmix"
 
+/* The folder with the socket that jobs have at /run/munge. */
+#define MUNGE_OF_JOBS "/run/munge/jobs"
+
 struct view {
     const struct jail_config *config;
     int tree;     /* O_PATH, of the root tree */

@@ -58,11 +58,19 @@ _WRITE_USERS = ("CHOWN", "DAC_OVERRIDE")
 
 _ARE_MERGED = f"import os, sys; sys.exit(not os.path.exists({MERGED_SUMS!r}))"
 
-_COPY_KEY_AND_RUN = (
-    "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key && exec munged --foreground"
-    " --key-file=/run/munge-key/munge.key --pid-file=/run/munge-key/munged.pid"
-    " --seed-file=/run/munge-key/munged.seed --num-threads=4"
+_COPY_KEY = "install -m 0400 /etc/munge-secret/munge.key /run/munge-key/munge.key"
+_RUN = "munged --foreground --key-file=/run/munge-key/munge.key"
+_RUN_FOR_DAEMON = (
+    f"exec {_RUN} --pid-file=/run/munge-key/munged.pid --seed-file=/run/munge-key/munged.seed --num-threads=4"
 )
+
+_RUN_FOR_JOBS = (
+    f"mkdir -p {layout.MUNGE_OF_JOBS} && (while sleep 0.1; do {_RUN} --force"
+    f" --socket={layout.MUNGE_OF_JOBS}/munge.socket.2 --pid-file={layout.MUNGE_OF_JOBS_PID}"
+    " --seed-file=/run/munge-key/jobs.seed --num-threads=16; done) &"
+)
+"""Part of the command by which jobs have a munged of their own, started again whenever it ends: a rotation ends it for
+another key. No probe asks it: who holds it up by connections may not restart the daemon's."""
 
 
 def hardened(
@@ -133,11 +141,21 @@ def munge_socket() -> Mount:
     return mounts.memory("munge-run", "/run/munge", "1Mi", read_only=True)
 
 
-def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[ContainerArgs, list[Mount]]:
+def munged(
+    spec: ClusterSpec, key: SecretFile, *, guaranteed: bool, has_jobs: bool = False
+) -> tuple[ContainerArgs, list[Mount]]:
     """Return the sidecar that runs munged, and its mounts. It starts before the daemon and stops after it.
 
     munged refuses the symbolic links of a Secret's volume, so the sidecar copies the key into memory of its own.
+
+    Args:
+        spec: The cluster.
+        key: The munge key.
+        guaranteed: Whether requests and limits are equal.
+        has_jobs: Whether it runs a second munged for jobs. munged serves as many connections at once as it has threads,
+            and waits two seconds for each that asks nothing: a user could keep slurmd from all of its messages.
     """
+    command = " && ".join([_COPY_KEY, *([f"{{ {_RUN_FOR_JOBS} }}"] if has_jobs else []), _RUN_FOR_DAEMON])
     own = [
         # 0444, as only this container mounts it: an fsGroup would change the files of the jail.
         mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),
@@ -149,7 +167,7 @@ def munged(spec: ClusterSpec, key: SecretFile, *, guaranteed: bool) -> tuple[Con
         image=spec.images.munge,
         image_pull_policy=spec.images.pull_policy,
         restart_policy="Always",
-        command=[*INIT, "/bin/sh", "-c", _COPY_KEY_AND_RUN],
+        command=[*INIT, "/bin/sh", "-c", command],
         security_context=hardened(uid=MUNGE_UID),
         resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         startup_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=1, failures=60),

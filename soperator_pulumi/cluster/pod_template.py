@@ -79,7 +79,9 @@ class Role:
 def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     """Return the template of a role's pods."""
     spec = parts.spec
-    sidecar, sidecar_mounts = munged(spec, parts.keys.munge, guaranteed=role.guaranteed)
+    sidecar, sidecar_mounts = munged(
+        spec, parts.keys.munge, guaranteed=role.guaranteed, has_jobs=role.component == "worker"
+    )
     return PodTemplateSpecArgs(
         metadata=pod_metadata(scope, role.component, role.node_set, role.annotations),
         spec=pod_spec(

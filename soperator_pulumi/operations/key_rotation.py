@@ -90,8 +90,9 @@ SWITCH = f"""set -eu
 sleep_until "$1"
 [ "$(cat /run/munge-key/armed)" = "$1" ] || exit 0
 mv -f /run/munge-key/next.key {KEY_IN_USE}
-rm -f {SOCKET}
+rm -f {SOCKET} {layout.MUNGE_OF_JOBS}/munge.socket.2
 sleep_until "$2"
+[ ! -e {layout.MUNGE_OF_JOBS_PID} ] || kill -9 "$(cat {layout.MUNGE_OF_JOBS_PID})" || true
 mv -f {NEXT_SOCKET} {SOCKET}
 rm -f /run/munge-key/armed
 former=$(cat /run/munge-key/served_by 2>/dev/null || true)
@@ -101,7 +102,7 @@ mv -f /run/munge-key/next.pid /run/munge-key/served_by
 """Script that takes munged's socket away at its first argument and puts the next munged's in its place at its second.
 
 The container's own munged keeps running without a socket, as the container would end with it. A munged of an earlier
-rotation ends.
+rotation ends. That of jobs starts again, with the key that is in use by then.
 """
 
 PAUSE = f"""set -u

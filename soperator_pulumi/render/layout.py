@@ -89,6 +89,12 @@ STATE_DIR = "/var/spool/slurmctld"
 SPOOL_DIR = absolute_path.SPOOL
 RUN_DIR = "/run/slurm"
 
+MUNGE_OF_JOBS = "/run/munge/jobs"
+"""Directory of a worker with the socket of the munged for jobs, which is /run/munge in their view."""
+
+MUNGE_OF_JOBS_PID = "/run/munge-key/jobs.pid"
+"""File with the process number of the munged for jobs, in the container of munged."""
+
 SSH_HOST_KEY = "/etc/ssh-host/ssh_host_ed25519_key"
 SSH_KEYS_DIR = "/etc/ssh-keys"
 

@@ -177,13 +177,16 @@ TEST(links_are_followed_in_a_view_of_volumes_whose_links_root_does_not_follow)
     DONE();
 }
 
-TEST(the_run_directory_holds_munge_alone)
+TEST(the_run_directory_holds_the_munge_of_jobs_and_no_other)
 {
     world_make();
     CHECK(mkdir("/run/secrets", 0755) == 0);
+    world_write("/run/munge/jobs/socket-of-jobs", "");
+    world_write("/run/munge/socket-of-daemons", "");
     CONFIGURE("bind=/home");
     enter_or_say();
-    CHECK(access("/run/munge", F_OK) == 0);
+    CHECK(access("/run/munge/socket-of-jobs", F_OK) == 0);
+    CHECK(access("/run/munge/socket-of-daemons", F_OK) == -1 && access("/run/munge/jobs", F_OK) == -1);
     CHECK(access("/run/secrets", F_OK) == -1);
     DONE();
 }
@@ -230,7 +233,7 @@ TEST(links_in_the_tree_do_not_lead_mounts_out_of_it)
 
 TEST(a_source_that_is_missing_is_refused_and_named)
 {
-    static const char *const SOURCES[] = {"/run/munge", "/opt/slurm", "/var/lib/extrausers"};
+    static const char *const SOURCES[] = {"/run/munge/jobs", "/opt/slurm", "/var/lib/extrausers"};
 
     for (size_t i = 0; i < sizeof(SOURCES) / sizeof(SOURCES[0]); i++) {
         pid_t child = fork();

@@ -60,6 +60,7 @@ void world_make(void)
     for (size_t i = 0; i < sizeof(IN_MEMORY) / sizeof(IN_MEMORY[0]); i++)
         CHECK(mount("world", IN_MEMORY[i], "tmpfs", MS_NOEXEC, "mode=0755") == 0);
     make("/run/munge", 0755);
+    make("/run/munge/jobs", 0755);
     make("/run/slurm", 0755);
     make("/run/slurm/pmix", 0711);
     make("/opt/slurm", 0755);

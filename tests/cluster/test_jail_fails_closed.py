@@ -205,7 +205,7 @@ def test_a_link_that_root_has_planted_leads_no_mount_out(breakable: Slurm) -> No
         run_all_programs(breakable)
         there = on_worker(breakable, "ls /run/munge; grep -c ' /run/munge ' /proc/self/mountinfo")
 
-    assert there.split() == ["munge.socket.2", "munge.socket.2.lock", "1"]
+    assert there.split() == ["jobs", "munge.socket.2", "munge.socket.2.lock", "1"]
 
 
 @pytest.mark.parametrize("option", ["--task-epilog", "--task-prolog"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.root_files import slurmd_of, traced
 from tests.cluster.slurm import VERSION, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 from tools import paths
@@ -208,3 +209,35 @@ def test_tasks_of_two_nodes_meet_over_pmi2(real: Slurm) -> None:
     met = sorted(line.split() for line in said.splitlines())
     assert [words[:5] for words in met] == [["rank", str(rank), "of", "2", "met"] for rank in range(2)]
     assert [sorted(words[5:]) for words in met] == [["cpu-0", "cpu-1"]] * 2
+
+
+HOSTILE = (
+    "srun --mpi=pmix {node} python3 leads_astray.py",
+    "PMIX_DEBUG=9 SLURM_PMIX_TMPDIR=/home/alice srun --mpi=pmix {node} python3 leads_astray.py",
+    "srun --mpi=pmi2 {node} sleep 0.1",
+    "srun {node} sh -c 'ulimit -c unlimited; cd /tmp; kill -SEGV $$' || true",
+    "srun {node} --task-prolog=/home/alice/linked/prolog --task-epilog=/home/alice/linked/prolog true",
+    "srun {node} --label --chdir=/home/alice/linked -o 'linked/%j.%t.%N' hostname",
+    "salloc {node} sh -c 'sbcast -f hello.c /home/alice/linked/sent; sbcast -f hello.c /tmp/sent'",
+    "sbatch --quiet --wait --get-user-env {node} -D /home/alice/linked -i ../hello.c -o 'linked/%u.%x.%j' --wrap true",
+)
+"""Commands by which slurmd and slurmstepd work on files that a user names or can change."""
+
+
+@BY_PMIX
+def test_root_changes_nothing_in_folders_that_users_can_change(real: Slurm, tmp_path: Path) -> None:
+    real.ssh("cat > leads_astray.py", stdin=LEADS_ASTRAY)
+    real.ssh("cat > hello.c", stdin=HELLO)
+    real.ssh("mkdir -p real && ln -sfn real linked && printf '#!/bin/sh\n' > real/prolog && chmod +x real/prolog")
+    pod = real.api.read_namespaced_pod("cpu-0", real.namespace)
+    with traced(slurmd_of(pod.metadata.uid), tmp_path) as changes:
+        for command in HOSTILE:
+            real.ssh(command.format(node="-w cpu-0"), timeout_seconds=120)
+
+    paths = {change.path for change in changes}
+    of_steps = re.compile(r"/run/slurm/pmix/spmix_appdir_2001_\d+\.\d+")
+    assert any(of_steps.fullmatch(path) for path in paths), "root makes folders of PMIx"
+    users = re.compile(r"(/home|/tmp|/dev/shm|/jail/active|/run/slurm/pmix/[^/]+)/.")
+    changed = {change for change in changes if users.match(change.path)}
+    # What users leave in the folders of PMIx root removes, by a descriptor of the folder.
+    assert {change for change in changed if change.call != "unlinkat"} == set()

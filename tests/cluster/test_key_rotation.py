@@ -67,6 +67,10 @@ def test_jobs_start_run_and_end_while_all_daemons_take_other_keys(workers: Slurm
     assert len({*munge_keys(slurm).values()}) == 1
     assert identities(slurm) == before
 
+    for worker in before:
+        both = "munge -n --socket=/run/munge/jobs/munge.socket.2 | unmunge"
+        assert "Success" in slurm.exec(worker, "slurmd", "sh", "-c", both), "jobs have the key of the daemons"
+
     whole, *short = map(int, ids)
     for job in short:
         slurm.wait_for_job(job, "COMPLETED")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cluster.conftest import FEW_PROCESSES
-from tests.cluster.greed import FILL_TMP, LEAVE, LEFT, forks
+from tests.cluster.greed import FILL_TMP, HOLD_MUNGE, LEAVE, LEFT, forks
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
 
@@ -87,6 +87,24 @@ def test_a_user_who_forks_without_end_stops_at_the_limit_and_others_go_on(slurm:
     assert (int(count) < FEW_PROCESSES, error) == (True, "EAGAIN")
     assert said == "big-0\n"
     assert slurm.daemon("big-0") == daemon
+
+
+def test_a_user_who_holds_munge_keeps_no_job_of_others_from_the_node(slurm: Slurm) -> None:
+    others = "timeout 30 srun -w cpu-1 --overcommit --mem=1 hostname"
+    with slurm.ssh_session(f"srun -w cpu-1 --mem=100 python3 -c '{HOLD_MUNGE}'", user="greedy") as holder:
+        assert holder.stdout
+        assert "held\n" in holder.stdout  # srun may wait before
+        said = slurm.ssh(others, check=False).stdout
+        slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
+
+    assert said == "cpu-1\n"
+
+
+def test_temporary_files_have_a_number_on_a_node(slurm: Slurm) -> None:
+    """A file takes memory in the kernel besides its content, of which an empty one has none."""
+    said = slurm.ssh("srun -w cpu-1 df --output=size,itotal --block-size=16K /tmp /dev/shm").stdout.splitlines()[1:]
+
+    assert all(size == files for size, files in map(str.split, said)), said
 
 
 def test_processes_have_a_limit_in_jobs_and_in_sessions(slurm: Slurm) -> None:

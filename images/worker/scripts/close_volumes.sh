@@ -48,16 +48,25 @@ close_volumes() {
     done
 }
 
-# Keeps root from following links in what jobs see, and so in all that a user can write to: close_links bind=PATH[:ro]...
+# Closes what jobs see, and so all that a user can write to, to links and to files without number:
+# close_binds bind=PATH[:ro]...
 #
 # What root opens there could lead to any file of the worker and of the jail. slurmd and slurmstepd follow links that a
 # user means in the user's name (open_as_user.c), and jobs have them in their views.
-close_links() {
+close_binds() {
     for bind in "$JAIL_DIR" "$@"; do
         case $bind in "bind=$JOB_FILES:ro") continue ;; esac # no volume, and root's
         bind=${bind#bind=}
-        close nosymfollow=recursive "${bind%:ro}"
+        bind=${bind%:ro}
+        [ "$(stat -f -c %T "$bind")" != tmpfs ] || limit_files "$bind"
+        close nosymfollow=recursive "$bind"
     done
+}
+
+# A file in memory takes a kilobyte of the kernel's, an empty one too, and without a number counts as nothing: one for
+# 16 KiB of the size.
+limit_files() {
+    mount -o "remount,nr_inodes=$(($(stat -f -c '%b*%S' "$1") / 16384))" "$1"
 }
 
 # Mounts the folder in which slurmstepd makes those of PMIx: nobody else makes names in it, and what users write into

@@ -59,7 +59,7 @@ close_devices
 close_volumes $volumes
 close_others
 # shellcheck disable=SC2086
-close_links $binds
+close_binds $binds
 mount_pmix
 # shellcheck disable=SC2086
 (cd "$scripts" && python3 -B -m gpu_driver "$PROC/self/mountinfo" "$DRIVER" $volumes)

@@ -36,6 +36,13 @@ def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see
     assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
 
 
+def test_what_is_in_memory_has_a_file_for_16_kib_of_its_size_before_it_is_closed(worker: Worker) -> None:
+    worker.start()
+    of_tmp = [call for call in worker.calls.read_text().splitlines() if call.endswith(" /tmp")]
+    assert of_tmp[-2:] == ["mount -o remount,nr_inodes=16384 /tmp", "mount -o remount,bind,nosymfollow=recursive /tmp"]
+    assert worker.calls.read_text().count("nr_inodes=16384") == 1
+
+
 @pytest.mark.parametrize(
     ("lock_memory", "limits"),
     [
@@ -142,6 +149,7 @@ def test_scripts_and_the_plugin_agree_on_paths() -> None:
     defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
     assert defined["USER_CLEANUP_DIRECTORIES"] == paths()["JAIL_OWN"]
     assert defined["PMIX_DIRECTORY"] == paths()["PMIX_DIR"]
+    assert defined["MUNGE_OF_JOBS"] == layout.MUNGE_OF_JOBS
 
 
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:

@@ -72,6 +72,11 @@ MOUNT = """\
 echo "mount $*" >> "$CALLS"
 """
 
+STAT = """\
+#!/bin/sh
+case "$*" in *%S*) echo "65536*4096" ;; *" /tmp") echo tmpfs ;; *) echo nfs ;; esac
+"""
+
 UNSHARE = """\
 #!/bin/sh
 echo "unshare $1" >> "$CALLS"
@@ -119,6 +124,7 @@ class Worker:
         programs |= {
             "s6-svscan": SVSCAN,
             "pkill": PKILL,
+            "stat": STAT,
             "squeue": SQUEUE,
             "mount": MOUNT,
             "unshare": UNSHARE,
