@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
 .DEFAULT_GOAL := help
-.PHONY: help up preview preflight review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs dist lock
+.PHONY: help up preview preflight review rendered-review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 13
@@ -20,8 +20,11 @@ preflight: .venv/.installed  ## check the Kubernetes of a stack before anything 
 preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)
 
-review: .venv/.installed  ## print a preview as Markdown, for a pull request: make -s review STACK=prod POLICY=policy
+review: .venv/.installed  ## print a preview as Markdown, for the summary of a job in CI: make -s review STACK=prod POLICY=policy
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.review --stack $(STACK)
+
+rendered-review: .venv/.installed  ## print what a change does to a stack's manifests, without credentials: make -s rendered-review STACK=prod BASE=main
+	@$(PYTHON) -m tools.rendered_review --stack $(STACK) $(if $(BASE),--base '$(BASE)')
 
 drift: .venv/.installed  ## list differences between a stack's program and the cluster, and fail if there are any
 	@$(PYTHON) -m tools.drift --stack $(STACK)

@@ -46,9 +46,8 @@ def test_the_page_has_the_changes_and_the_nodes_and_jobs_that_they_touch(
 ) -> None:
     printed(CHANGES, monkeypatch)
     assert capsys.readouterr().out == (
-        "<!-- soperator-pulumi review of prod -->\n\n"
         "## Preview of `prod`: 1 to update\n\n"
-        "| step | resource | properties |\n|---|---|---|\n| update | `StatefulSet` hpc-cpu | `spec.replicas` |\n\n"
+        "| step | resource | properties |\n|---|---|---|\n| update | `StatefulSet` `hpc-cpu` | `spec.replicas` |\n\n"
         "````text\nhpc/cpu: 4 -> 2 nodes. Leaving: cpu-[2-3]\n  cpu-2  job 4711 (alice)\na note of the program\n````\n"
     )
 
@@ -77,15 +76,12 @@ def test_a_refused_change_is_on_the_page_and_fails(
 
 
 def test_an_unchanged_stack_says_so() -> None:
-    assert (
-        review.page("dev", StackChanges(changes=(SAME,)), [])
-        == f"{review.mark('dev')}\n\n## Preview of `dev`: no change"
-    )
+    assert review.page("dev", StackChanges(changes=(SAME,)), []) == "## Preview of `dev`: no change"
 
 
-def test_a_page_that_is_too_long_ends_with_a_note_outside_of_its_blocks() -> None:
-    long = StackChanges(changes=(), messages=tuple(f"line {number}" for number in range(20_000)))
-    page = review.page("dev", long, [])
-    assert len(page) < 65_536
-    assert page.count("````") == 2
-    assert page.endswith("````\n\nThe rest does not fit into a comment: the log of this run has all of it.")
+def test_the_name_of_a_job_ends_no_block_and_of_a_resource_no_cell() -> None:
+    jobs = ("cpu-2  job 4711 (alice, ````)", "````", "<img src=x> @all", "a\x1b[31mb")
+    hostile = replace(SHRUNK, name="a | `b` | <b> @all", messages=jobs)
+    page = review.page("dev", StackChanges(changes=(hostile,)), [])
+    assert "| `StatefulSet` `` a \\| `b` \\| <b> @all `` |" in page
+    assert page.endswith("`````text\ncpu-2  job 4711 (alice, ````)\n````\n<img src=x> @all\na?[31mb\n`````")
