@@ -1,16 +1,15 @@
 """Policies on what is open: logins, egress, namespaces of users."""
 
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network, summarize_address_range
-from typing import Any
 
+from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
-from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL, PRIVATE
+from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
 
-_EVERYTHING = "opens every address, private ones with the public ones"
+_EVERYTHING = "opens half of the internet or more, and with it half of a private range or more"
 
 _RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation with the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
@@ -48,7 +47,7 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
             cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
     if ranges is UNKNOWN:
         yield not_known(resource, path)
-    elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or _network(cidr) for _, cidr in cidrs):
+    elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
     yield from _admitted(resource, path, cidrs)
 
@@ -78,27 +77,12 @@ def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
 def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
     """Judge ranges one by one, and all together: two halves are the whole."""
     yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
-    networks = [(where, network) for where, cidr in cidrs if (network := _network(cidr))]
-    wide = [where for where, network in networks if _is_public([network])]
+    networks = [(where, found) for where, cidr in cidrs if (found := network(cidr))]
+    wide = [where for where, found in networks if is_public([found])]
     for where in dict.fromkeys(wide):
         yield Finding(resource, where, "admits half of the internet or more")
-    if not wide and _is_public([network for _, network in networks]):
+    if not wide and is_public([found for _, found in networks]):
         yield Finding(resource, path, "all ranges together admit half of the internet or more")
-
-
-def _is_public(networks: Sequence[IPv4Network | IPv6Network]) -> bool:
-    """Return True for half of the internet or more. That of IPv6 is `2000::/3`."""
-    sizes = {4: 0, 6: 0}
-    for network in _united(networks):
-        sizes[network.version] += network.num_addresses
-    return sizes[4] >= 1 << 31 or sizes[6] >= 1 << 124
-
-
-def _united(networks: Sequence[IPv4Network | IPv6Network]) -> list[IPv4Network | IPv6Network]:
-    return [
-        *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
-        *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
-    ]
 
 
 PUBLIC_LOGINS = ResourcePolicy(
@@ -130,36 +114,15 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
         for finding in _open_rule(resource, (*path, index), rule):
             found.setdefault(finding.text, finding)  # the ranges of IPv4 and of IPv6 come from one word
     blocks = [look(peer, "ipBlock") for rule in listed(rules) for peer in listed(look(rule, "to"))]
-    if _is_everything([network for block in blocks for network in _opened(block)]):
+    if is_everything([part for block in blocks for part in _opened(block)]):
         found.setdefault(_EVERYTHING, Finding(resource, path, _EVERYTHING))
     yield from found.values()
 
 
-def _opened(block: object) -> list[IPv4Network | IPv6Network]:
-    """Return what a block opens: its range without its holes."""
-    network: Any = _network(look(block, "cidr"))
-    if network is None:
-        return []
-    holes = [each for each in map(_network, listed(look(block, "except"))) if each and each.overlaps(network)]
-    left: list[IPv4Network | IPv6Network] = []
-    start = network[0]
-    for hole in _united(holes):  # in the order of their addresses
-        if start < hole[0]:
-            left += summarize_address_range(start, hole[0] - 1)
-        if hole[-1] >= network[-1]:
-            return left
-        start = hole[-1] + 1
-    return [*left, *summarize_address_range(start, network[-1])]
-
-
-def _is_everything(opened: Sequence[IPv4Network | IPv6Network]) -> bool:
-    """Return True where several ranges together have half of the internet, and all private addresses of a version."""
-    for version in (4, 6):
-        own = [each for each in opened if each.version == version]
-        private = [each for each in map(ip_network, PRIVATE) if each.version == version]
-        if _is_public(own) and _united([*own, *private]) == _united(own):
-            return True
-    return False
+def _opened(block: object) -> list[Network]:
+    """Return what a block opens: its range without its holes; nothing for a peer by its labels."""
+    whole = network(look(block, "cidr"))
+    return [] if whole is None else without(whole, filter(None, map(network, listed(look(block, "except")))))
 
 
 def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Finding]:
@@ -181,32 +144,19 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
     if UNKNOWN in (block, cidr, look(block, "except")) or UNKNOWN in holes:
         yield not_known(resource, path)
         return
-    if (opened := _network(cidr)) is None:
-        return  # a peer by its labels, or nothing that Kubernetes would take
-    left = _opened(block)
-    if opened.prefixlen == 0 and _reaches(left, (*PRIVATE, *LINK_LOCAL)):
+    opened = _opened(block)
+    if is_everything(opened):
         yield Finding(resource, path, _EVERYTHING)
-    elif _reaches(left, LINK_LOCAL):
+    elif reaches(opened, LINK_LOCAL):
         yield Finding(resource, path, "opens link-local addresses, where clouds have their metadata services")
-
-
-def _network(cidr: object) -> IPv4Network | IPv6Network | None:
-    try:
-        return ip_network(cidr, strict=False) if isinstance(cidr, str) else None
-    except ValueError:
-        return None
-
-
-def _reaches(opened: Sequence[IPv4Network | IPv6Network], ranges: Sequence[str]) -> bool:
-    """Return True where a part of one of the ranges is open."""
-    return any(part.overlaps(each) for each in map(ip_network, ranges) for part in opened)
 
 
 OPEN_EGRESS = ResourcePolicy(
     name="open-egress",
     description="Pods do not reach every address without a reason.",
-    violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0` or link-local "
-    "addresses; a NetworkPolicy whose egress names no destinations",
+    violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0`, its parts, or "
+    "link-local addresses; half of the internet with half of a private range, in whatever CIDRs; a NetworkPolicy whose "
+    "egress names no destinations",
     cure="Name the destinations: network.egress: [internet, cluster, 10.20.0.0/16].",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.MEDIUM,

@@ -10,6 +10,7 @@ from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAM
 from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
+from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
@@ -50,6 +51,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     SCALE_DOWN,
     CLUSTER_SCALE_DOWN,
     UNDRAINED_NODES,
+    DRIVER_UPGRADES,
     PUBLIC_LOGINS,
     ENCRYPTED_REST,
     OPEN_EGRESS,

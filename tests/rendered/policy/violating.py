@@ -180,6 +180,16 @@ def a_patch_that_opens() -> None:
     kubernetes.networking.v1.NetworkPolicyPatch("open", metadata={"name": "web", "namespace": "shop"}, spec=spec)
 
 
+def a_driver_that_upgrades() -> None:
+    kubernetes.helm.v3.Release(
+        "gpu-operator",
+        name="gpu-operator",
+        chart="gpu-operator",
+        version="v26.7.0",
+        values={"driver": {"upgradePolicy": {"autoUpgrade": True}}},
+    )
+
+
 def a_chart_of_any_version() -> None:
     chart = kubernetes.helm.v3.RepositoryOptsArgs(repo="https://charts.example")
     args = kubernetes.helm.v3.ReleaseArgs(chart="monitoring", repository_opts=chart, version=">=1.2")
@@ -229,6 +239,7 @@ VIOLATING: dict[str, Violating] = {
     "scale-down": Violating(of_sizes(cpu=2, large=40), before=of_sizes(cpu=8, large=40)),
     "cluster-scale-down": Violating(of_sizes(cpu=1, large=1), before=of_sizes(cpu=2, large=2)),
     "undrained-nodes": Violating(a_cluster_whose_nodes_leave_undrained),
+    "driver-upgrades": Violating(a_driver_that_upgrades),
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
     ),

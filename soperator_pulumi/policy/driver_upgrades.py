@@ -1,0 +1,69 @@
+"""Policy on operators that load drivers: none changes the driver of a machine by itself."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look
+from soperator_pulumi.policy.view import ResourceView
+
+_SWITCH = ("upgradePolicy", "autoUpgrade")
+"""Place below a driver of NVIDIA's GPU Operator and Network Operator, in charts' values and in custom resources."""
+
+_GPU_OPERATOR = re.compile(r"(?:.*/)?gpu-operator(?:-v?\d[^/]*\.tgz|[@:].*)?/?")
+_OF_GPU_OPERATOR = ("values", "driver")
+"""Driver of the chart, which upgrades by itself unless its values say otherwise:
+https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml."""
+
+
+def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    if not (resource.is_chart or resource.is_custom):
+        return
+    drivers = dict(_drivers(resource.props, ()))
+    if _is_gpu_operator(resource):
+        drivers.setdefault(_OF_GPU_OPERATOR, look(resource.props, *_OF_GPU_OPERATOR))
+    for path, driver in drivers.items():
+        given, where = look(driver, *_SWITCH), (*path, *_SWITCH)
+        if _is_off(look(driver, "enabled")) or _is_off(given):
+            continue
+        if given is UNKNOWN:
+            yield not_known(resource, where)
+        elif given is not None or path == _OF_GPU_OPERATOR:
+            missing = "missing, and true by the chart: " if given is None else ""
+            yield Finding(resource, where, f"{missing}a new driver evicts pods, such as slurmd's, under running jobs")
+
+
+def _drivers(value: object, path: Path) -> Iterator[tuple[Path, object]]:
+    """Yield what has an upgrade policy in a tree of values, with its path."""
+    if isinstance(value, Mapping):
+        if _SWITCH[0] in value:
+            yield path, value
+        for key, each in value.items():
+            yield from _drivers(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _drivers(each, (*path, index))
+
+
+def _is_gpu_operator(resource: ResourceView) -> bool:
+    chart = look(resource.props, "chart")
+    return resource.is_chart and isinstance(chart, str) and bool(_GPU_OPERATOR.fullmatch(chart))
+
+
+def _is_off(value: object) -> bool:
+    """Return True for a switch that YAML reads as off."""
+    return value is False or (isinstance(value, str) and value.strip().lower() == "false")
+
+
+DRIVER_UPGRADES = ResourcePolicy(
+    name="driver-upgrades",
+    description="No operator changes the driver of a machine by itself.",
+    violated_by="`gpu_operator.values.driver.upgradePolicy.autoUpgrade: true`; the chart gpu-operator without "
+    "`autoUpgrade: false`; a ClusterPolicy, NVIDIADriver or NicClusterPolicy with `autoUpgrade: true`",
+    cure="Set upgradePolicy.autoUpgrade to false, and recreate the nodes for a new driver: docs/platform.md.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("jobs", "availability"),
+    check=_upgrades,
+)

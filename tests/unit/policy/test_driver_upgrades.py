@@ -1,0 +1,102 @@
+"""No operator changes a driver under running jobs, however its values are written."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
+from soperator_pulumi.policy.value_tree import UNKNOWN
+from tests.unit.policy.views import an_object, paths
+
+WHERE = "values.driver.upgradePolicy.autoUpgrade"
+
+
+def release(driver: Any, chart: str = "gpu-operator", type_: str = "helm.sh/v3:Release") -> Any:
+    return an_object(type_, {"chart": chart, "values": {} if driver is None else {"driver": driver}})
+
+
+def upgrading(value: object) -> dict[str, Any]:
+    return {"upgradePolicy": {"autoUpgrade": value}}
+
+
+@pytest.mark.parametrize("type_", ["helm.sh/v3:Release", "helm.sh/v4:Chart"])
+@pytest.mark.parametrize(
+    "driver",
+    [
+        upgrading(True),
+        upgrading("true"),
+        upgrading("yes"),
+        {"enabled": True, **upgrading(True)},
+        None,
+        {},
+        {"upgradePolicy": {}},
+        {"upgradePolicy": None},
+        upgrading(None),
+    ],
+)
+def test_the_gpu_operator_upgrades_no_driver_by_itself(driver: Any, type_: str) -> None:
+    assert paths(DRIVER_UPGRADES, release(driver, type_=type_)) == [WHERE]
+
+
+@pytest.mark.parametrize(
+    "driver", [upgrading(False), upgrading("false"), {"enabled": False}, {"enabled": False, **upgrading(True)}]
+)
+def test_a_driver_that_does_not_upgrade_passes(driver: Any) -> None:
+    assert paths(DRIVER_UPGRADES, release(driver)) == []
+
+
+@pytest.mark.parametrize(
+    ("chart", "is_found"),
+    [
+        ("nvidia/gpu-operator", True),
+        ("oci://registry.example/charts/gpu-operator", True),
+        ("oci://registry.example/gpu-operator@sha256:00", True),
+        ("./charts/gpu-operator", True),
+        ("./charts/gpu-operator/", True),
+        ("gpu-operator-v26.7.0.tgz", True),
+        ("gpu-operator-dashboards", False),
+        ("network-operator", False),
+    ],
+)
+def test_the_chart_is_known_wherever_it_comes_from(chart: str, *, is_found: bool) -> None:
+    assert paths(DRIVER_UPGRADES, release(None, chart)) == ([WHERE] if is_found else [])
+    assert paths(DRIVER_UPGRADES, release(upgrading(True), chart)) == [WHERE], "of any chart that is told to"
+
+
+@pytest.mark.parametrize(
+    ("type_", "spec", "where"),
+    [
+        ("nvidia.com/v1:ClusterPolicy", {"driver": upgrading(True)}, ["spec.driver.upgradePolicy.autoUpgrade"]),
+        ("nvidia.com/v1alpha1:NVIDIADriver", upgrading(True), ["spec.upgradePolicy.autoUpgrade"]),
+        (
+            "mellanox.com/v1alpha1:NicClusterPolicy",
+            {"ofedDriver": upgrading(True)},
+            ["spec.ofedDriver.upgradePolicy.autoUpgrade"],
+        ),
+        ("nvidia.com/v1:ClusterPolicy", {"driver": {}}, []),
+        ("nvidia.com/v1:ClusterPolicy", {"driver": upgrading(False)}, []),
+    ],
+)
+def test_a_custom_resource_upgrades_no_driver(type_: str, spec: dict[str, Any], where: list[str]) -> None:
+    assert paths(DRIVER_UPGRADES, an_object(type_, {"spec": spec})) == where
+
+
+@given(st.lists(st.sampled_from(["gpu-operator", "subcharts", "a"]), max_size=4))
+def test_a_chart_within_charts_is_judged_as_well(above: list[str]) -> None:
+    values: dict[str, Any] = {"driver": upgrading(True)}
+    for name in reversed(above):
+        values = {name: values}
+    umbrella = an_object("helm.sh/v3:Release", {"chart": "hpc-platform", "values": values})
+    assert paths(DRIVER_UPGRADES, umbrella) == [".".join(["values", *above, "driver.upgradePolicy.autoUpgrade"])]
+
+
+def test_a_switch_that_a_preview_does_not_know_is_judged_by_the_deployment() -> None:
+    for driver in (UNKNOWN, {"upgradePolicy": UNKNOWN}, upgrading(UNKNOWN)):
+        assert paths(DRIVER_UPGRADES, release(driver)) == []
+        assert paths(DRIVER_UPGRADES, release(driver), unknown=True) == [WHERE]
+
+
+def test_other_resources_may_have_a_policy_of_that_name() -> None:
+    assert paths(DRIVER_UPGRADES, an_object("core/v1:ConfigMap", {"data": upgrading("true")})) == []
