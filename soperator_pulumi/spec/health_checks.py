@@ -140,7 +140,9 @@ class HealthCheck(StrEnum):
     JAIL = "jail"
     """The jail has an active tree, which a job can enter."""
     PROCESS_IDS = "process_ids"
-    """Process ids in use, of the machine or of the pod."""
+    """Process ids in use that no user of the pod has, of the machine or of the pod."""
+    USERS_PROCESS_IDS = "users_process_ids"
+    """Process ids of the user who has most, of the machine's or the pod's: a user's fault, and no node's."""
     CLOCK = "clock"
     """Largest error of the clock by the kernel's own estimate; 16 s on a machine without a time service."""
     KERNEL_NETWORK = "kernel_network"
@@ -377,6 +379,9 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.SHARED_VOLUMES: CheckDefaults(Needs.ALL, _LOG, "An outage reaches all nodes", shared=True),
     HealthCheck.JAIL: CheckDefaults(Needs.ALL, _LOG, "An outage reaches all nodes", shared=True),
     HealthCheck.PROCESS_IDS: CheckDefaults(Needs.ALL, _DRAIN, "Judgement", Bound.AT_MOST, 90, "%"),
+    HealthCheck.USERS_PROCESS_IDS: CheckDefaults(
+        Needs.ALL, _LOG, "Judgement: one user, who could drain every node", Bound.AT_MOST, 80, "%"
+    ),
     HealthCheck.CLOCK: CheckDefaults(
         Needs.ALL,
         _LOG,

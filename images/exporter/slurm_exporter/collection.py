@@ -27,6 +27,12 @@ SOURCES: dict[str, tuple[Sequence[str], Callable[[bytes], Samples]]] = {
 }
 """Programs, and the metrics in their output."""
 
+_FAILURES = (
+    *(OSError, subprocess.SubprocessError),
+    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError),
+)
+"""Failures of a call, and of parsing an answer of any form: they cost its source, not the exporter."""
+
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
@@ -50,7 +56,7 @@ class Source:
         try:
             self.samples = parse(run(command))
             self.last_success = time.time()
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        except _FAILURES as error:
             self.errors += 1
             if was_well:
                 report(f"{self.name}: {_words(error)}")

@@ -2,12 +2,24 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+
+MOST_NAMES = 65_536
+"""Names of a list: Slurm itself takes no more of a range (MAX_RANGE in its hostlist.c)."""
 
 _PART = re.compile(r"([^,\[]*)(?:\[([^\]]*)\])?([^,\[]*)(?:,|$)")
 
 
 def names(hostlist: str) -> Iterator[str]:
-    """Yield the names. One bracket a part is what slurmctld writes for our nodes."""
+    """Yield the names, at most `MOST_NAMES`. One bracket a part is what slurmctld writes for our nodes.
+
+    Raises:
+        ValueError: A range is none of numbers, or a longer one.
+    """
+    return islice(_names(hostlist), MOST_NAMES)
+
+
+def _names(hostlist: str) -> Iterator[str]:
     for before, numbers, after in _PART.findall(hostlist):
         if not before and not numbers:
             continue
@@ -21,5 +33,8 @@ def _numbers(text: str) -> Iterator[str]:
         if not dash:
             yield first
             continue
-        for number in range(int(first), int(last) + 1):
+        numbers = range(int(first), int(last) + 1)
+        if len(numbers) > MOST_NAMES:
+            raise ValueError(f"{item} has {len(numbers)} numbers, at most {MOST_NAMES} are in a list of Slurm")
+        for number in numbers:
             yield str(number).zfill(len(first))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from slurm_exporter import hostlists
+from slurm_exporter.samples import printable, whole_number
 
 _WIDTHS = {
     "JobID": 12,
@@ -37,7 +38,7 @@ COMMAND = (
 )
 
 _ACTIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "RESIZING"}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTP]?)")
 _MIB_OF_UNIT = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _STATE = re.compile(r"[A-Z_]+")
 _ARRAY = re.compile(r"\[([^\]%]*)")
@@ -95,13 +96,12 @@ def _row(line: bytes) -> JobRow | None:
     column: dict[str, str] = {}
     place = 0
     for name, width in _WIDTHS.items():
-        column[name] = line[place : place + width].decode(errors="replace").strip()
+        column[name] = printable(line[place : place + width].decode(errors="replace").strip())
         place += width
     state = column["State"]
-    if not column["JobID"].isdigit() or not _STATE.fullmatch(state):
+    if whole_number(column["JobID"]) is None or not _STATE.fullmatch(state):
         return None
     tres = dict(item.split("=", 1) for item in column["tres-alloc"].split(",") if "=" in item)
-    hosts = column["NodeList"]
     return JobRow(
         job_id=column["JobID"],
         name=column["Name"],
@@ -112,19 +112,24 @@ def _row(line: bytes) -> JobRow | None:
         state=state,
         reason=column["Reason"] if state == "PENDING" else "",
         tasks=_tasks(column["JobArrayID"]) if state == "PENDING" else 1,
-        submit_time=_time(column["SubmitTime"]),
-        start_time=_time(column["StartTime"]),
-        end_time=_time(column["EndTime"]),
-        cpus=int(column["NumCPUs"] or 0),
-        gpus=int(tres.get("gres/gpu", 0)),
+        submit_time=whole_number(column["SubmitTime"]),
+        start_time=whole_number(column["StartTime"]),
+        end_time=whole_number(column["EndTime"]),
+        cpus=whole_number(column["NumCPUs"]) or 0,
+        gpus=whole_number(tres.get("gres/gpu", "")) or 0,
         memory_bytes=_memory_bytes(tres.get("mem", "0")),
-        # A list that was cut off has no names to trust.
-        nodes=tuple(hostlists.names(hosts)) if hosts != "(null)" and len(hosts) < _WIDTHS["NodeList"] else (),
+        nodes=_nodes(column["NodeList"]),
     )
 
 
-def _time(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+def _nodes(hosts: str) -> tuple[str, ...]:
+    """Return the names of a list. One that was cut off, or is of another form, has no names to trust."""
+    if hosts == "(null)" or len(hosts) >= _WIDTHS["NodeList"]:
+        return ()
+    try:
+        return tuple(hostlists.names(hosts))
+    except ValueError:
+        return ()
 
 
 def _memory_bytes(text: str) -> int:
@@ -139,7 +144,7 @@ def _tasks(array_id: str) -> int:
         return 1
     total = 0
     for item in found[1].split(","):
-        numbers = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", item)
+        numbers = re.fullmatch(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?", item)
         if numbers:
             first, last, step = (int(each) if each else None for each in numbers.groups())
             total += 1 if last is None or first is None else (last - first) // (step or 1) + 1

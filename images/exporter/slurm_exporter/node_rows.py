@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from slurm_exporter.samples import printable
+
 COMMAND = ("scontrol", "--oneliner", "--detail", "show", "nodes")
 
 _KEY = re.compile(r"(?:^| )(\w+)=(\S*)")
@@ -97,7 +99,7 @@ class NodeRow:
 
 def parse(text: str) -> Iterator[NodeRow]:
     """Yield the nodes of the program's output."""
-    for line in text.splitlines():
+    for line in text.split("\n"):  # no other character ends a line of Slurm's
         if line.startswith("NodeName="):
             yield _row(line)
 
@@ -122,7 +124,7 @@ def _row(line: str) -> NodeRow:
         gpus=_gpus(values.get("Gres", "")),
         gpus_alloc=_gpus(values.get("GresUsed", "")),
         partitions=tuple(filter(None, values.get("Partitions", "").split(","))),
-        reason=reason[1] if reason else "",
+        reason=printable(reason[1]) if reason else "",
         reason_time=int(reason[2]) if reason else 0,
         findings=_findings(values.get("Extra", "")),
     )

@@ -5,6 +5,19 @@ from collections import defaultdict
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
 """By a metric's name: the values of its labels, and its value."""
 
+_MOST_DIGITS = 18
+"""Digits of the largest number of Slurm, which has 64 bits."""
+
+
+def printable(text: str) -> str:
+    """Return a text of others without control characters, which would reach the terminals of those who read it."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def whole_number(text: str) -> int | None:
+    """Return a number of digits alone; None for a text of any other form."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
 
 class Sums:
     """Values that are summed up by their labels."""

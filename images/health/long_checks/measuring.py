@@ -1,5 +1,6 @@
 """Jobs of a run: submitted together, waited for within bounds, and judged by the check's limit."""
 
+import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from long_checks.job_reading import Reading
 from long_checks.long_settings import LongSettings
 from long_checks.node_choice import node_set_of, partition_of
-from long_checks.programs import cause, missing_program, read, script
+from long_checks.programs import PORTS, cause, missing_program, read, script
 from long_checks.reports import Reports
 from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmNode
 
@@ -128,11 +129,11 @@ class Measuring:
     def _request(self, group: tuple[SlurmNode, ...], addresses: Mapping[str, str], reservation: str) -> JobRequest:
         settings, outputs = self._settings, self._reports.outputs
         limits = settings.node_sets[node_set_of(group[0], settings) or ""]
-        arguments = {**settings.arguments, "gpus": limits.gpus}
+        of_job = {"gpus": limits.gpus, "port": secrets.choice(PORTS), "time_limit": settings.time_limit_seconds}
         return JobRequest(
             name=job_name(settings.check),
             nodes=tuple(addresses),
-            script=script(settings.program, addresses, arguments, str(outputs)),
+            script=script(settings.program, addresses, {**settings.arguments, **of_job}, str(outputs)),
             output=f"{outputs}/%j.out",
             folder=str(outputs),
             uid=settings.uid,

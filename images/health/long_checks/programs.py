@@ -14,7 +14,13 @@ from long_checks.job_reading import Reading
 BENCH = "/opt/slurm/libexec/node-bench"
 SRUN = "/opt/slurm/bin/srun"
 RING_PORT = 21_017
-"""Port of the ring: no port of Slurm, below those of outgoing connections. No other job is on the nodes."""
+"""Port of the ring, which takes the node before it alone. No port of Slurm, below those of outgoing connections."""
+
+PORTS = range(21_018, 32_768)
+"""Ports of programs that serve the first caller, whoever it is: one for each job, which nobody knows before."""
+
+_ATTEMPT_SECONDS = 15
+"""Time of an attempt beside its measurement."""
 
 _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
 
@@ -61,22 +67,37 @@ def _nccl(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: st
 
 def _dcgm(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
     # A host engine of the job's own, which ends with it: dcgmi does nothing alone. One that is there keeps the port.
-    engine = "nv-hostengine --pid /tmp/health-dcgm.pid --log-filename /tmp/health-dcgm.log > /dev/null 2>&1"
+    # Its files are in a folder that no other user can have made.
+    engine = 'nv-hostengine --pid "$own/pid" --log-filename "$own/log" > /dev/null 2>&1'
     # The status is that of the tests as well: the output decides.
-    return f"{engine}; dcgmi diag -r {given['level']:.0f} -j; true"
+    return f'own=$(mktemp -d) || exit; {engine}; dcgmi diag -r {given["level"]:.0f} -j; rm -rf "$own"'
 
 
 def _rdma(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
-    server, address = next(iter(addresses.items()))
-    options = f"--report_gbits -D {given['seconds']:.0f} -F"
-    client = f"sleep 3; exec ib_write_bw {options} {address}"
-    return f"exec {_ON_EACH} sh -c '[ $SLURMD_NODENAME = {server} ] && exec ib_write_bw {options} >&2; {client}'"
+    options = f"ib_write_bw --report_gbits -D {given['seconds']:.0f} -F -p {given['port']:.0f}"
+    address = next(iter(addresses.values()))
+    return _pair(addresses, given, options, f"{options} {address}")
 
 
 def _tcp(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
-    server, address = next(iter(addresses.items()))
-    client = f"sleep 3; exec iperf3 -J -t {given['seconds']:.0f} -P {given['streams']:.0f} -c {address}"
-    return f"exec {_ON_EACH} sh -c '[ $SLURMD_NODENAME = {server} ] && exec iperf3 -s -1 >&2; {client}'"
+    address, port = next(iter(addresses.values())), f"-p {given['port']:.0f}"
+    client = f"iperf3 -J -t {given['seconds']:.0f} -P {given['streams']:.0f} {port} -c {address}"
+    return _pair(addresses, given, f"iperf3 -s -1 -B {address} {port}", client)
+
+
+def _pair(addresses: Mapping[str, str], given: Mapping[str, float], server: str, client: str) -> str:
+    """Return the script of a program that serves the first caller, on the first node, and calls, on the other one.
+
+    Processes of users can call as well. So the server serves again, and the client calls again until it is served, or
+    the job's time is nearly over: a job at its limit would count as the nodes' failure. srun ends the server.
+    """
+    bound = given["seconds"] + _ATTEMPT_SECONDS
+    serves = f"while :; do timeout {bound:.0f} {server} > /dev/null 2>&1; sleep 1; done"
+    calls = f'out=$(timeout {bound:.0f} {client} 2>&1) && echo "$out" && exit'
+    last = max(0, given["time_limit"] - 2 * bound)
+    again = f'[ $(($(date +%s) - began)) -lt {last:.0f} ] || {{ echo "$out"; exit 1; }}'
+    repeats = f"began=$(date +%s); while sleep 2; do {calls}; {again}; done"
+    return f"exec {_ON_EACH} --wait=1 sh -c '[ $SLURMD_NODENAME = {next(iter(addresses))} ] && {serves}; {repeats}'"
 
 
 def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float], folder: str) -> str:
@@ -152,9 +173,8 @@ def read_rdma(output: str) -> Reading | None:
 
 def read_tcp(output: str) -> Reading | None:
     """Return what the receiver of iperf3 got, in Gb/s."""
-    start = output.find("{")
     try:
-        report = json.loads(output[start:]) if start >= 0 else {}
+        report, _ = json.JSONDecoder().raw_decode(output, max(0, output.find("{")))
         return Reading(report["end"]["sum_received"]["bits_per_second"] / 1e9)
     except (ValueError, KeyError, TypeError):
         return None

@@ -8,14 +8,19 @@ from node_health.readings import Port
 
 _COUNTERS = ("symbol_error", "link_downed", "port_rcv_errors")
 _TIMEX_FIELDS = 26
+_FIRST_USER = 1000
+"""Lowest uid of people: those below are of the image's daemons."""
+
+_OF_USER = re.compile(r"^Uid:\t(\d+)\t.*^Threads:\t(\d+)$", re.MULTILINE | re.DOTALL)
+"""In /proc/<pid>/status, where the kernel escapes line ends in a name."""
 
 
 def read(path: str) -> str:
-    """Return a file's text; empty where it cannot be read."""
+    """Return a file's text; empty where it cannot be read. A process may have any bytes as its name."""
     try:
-        with open(path) as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
+        with open(path, errors="replace") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
             return file.read()
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return ""
 
 
@@ -67,14 +72,31 @@ def memory_errors(counter: str, root: str = "") -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value.isdecimal()}
 
 
-def processes_percent(root: str = "") -> float | None:
-    """Return the share of process ids in use, of the machine or of the pod, whichever is larger."""
+def process_ids(root: str = "") -> tuple[float | None, dict[int, float]]:
+    """Return shares of the process ids, of the machine or of the pod, in percent: the larger one.
+
+    First those in use that no user of the pod has, None if the kernel states none; then those of each user, by uid.
+    """
     total = re.match(r"(?:\S+ ){3}\d+/(\d+)", read(f"{root}/proc/loadavg"))
     limits = [read(f"{root}/proc/sys/kernel/{name}").strip() for name in ("pid_max", "threads-max")]
     pairs = [(total[1] if total else "", each) for each in limits]
     pairs.append((read(f"{root}/sys/fs/cgroup/pids.current").strip(), read(f"{root}/sys/fs/cgroup/pids.max").strip()))
-    known = [100 * int(used) / int(most) for used, most in pairs if used.isdecimal() and most.isdecimal() and int(most)]
-    return max(known) if known else None
+    known = [(int(used), int(most)) for used, most in pairs if used.isdecimal() and most.isdecimal() and int(most)]
+    if not known:
+        return None, {}
+    threads = _threads_of_users(root)
+    fewest = min(most for _, most in known)
+    own = max(100 * max(0, used - sum(threads.values())) / most for used, most in known)
+    return own, {uid: 100 * count / fewest for uid, count in threads.items()}
+
+
+def _threads_of_users(root: str) -> dict[int, int]:
+    threads: dict[int, int] = {}
+    for pid in filter(str.isdecimal, _names(f"{root}/proc")):
+        found = _OF_USER.search(read(f"{root}/proc/{pid}/status"))
+        if found and int(found[1]) >= _FIRST_USER:
+            threads[int(found[1])] = threads.get(int(found[1]), 0) + int(found[2])
+    return threads
 
 
 def read_only(root: str = "") -> set[str]:

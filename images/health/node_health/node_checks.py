@@ -88,9 +88,17 @@ def shared_memory(limit: float, readings: Readings) -> CheckResult | None:
     return at_most(_used(readings, "space", in_memory=True), limit, "%")
 
 
-def processes(limit: float, readings: Readings) -> CheckResult | None:
-    """Process ids in use, in percent."""
-    return None if readings.processes is None else at_most({"": readings.processes}, limit, "%")
+def process_ids(limit: float, readings: Readings) -> CheckResult | None:
+    """Process ids in use that no user of the pod has, in percent: a user's are no fault of the node."""
+    return None if readings.process_ids is None else at_most({"": readings.process_ids}, limit, "%")
+
+
+def users_process_ids(limit: float, readings: Readings) -> CheckResult | None:
+    """Process ids of the user who has most, in percent."""
+    if readings.process_ids is None:
+        return None
+    shares = {f"user {uid}": share for uid, share in readings.users_process_ids.items()}
+    return at_most(shares or {"": 0}, limit, "%")
 
 
 def clock(limit: float, readings: Readings) -> CheckResult | None:

@@ -74,8 +74,10 @@ class Readings:
     """Corrected ones in the last hour."""
     volumes: dict[str, VolumeUse] | None = None
     jail_problem: str | None = None
-    processes: float | None = None
-    """Share of the pod's or the machine's process ids in use, in percent."""
+    process_ids: float | None = None
+    """Share of the pod's or the machine's process ids that others than users of the pod have, in percent."""
+    users_process_ids: dict[int, float] = field(default_factory=dict)
+    """That of each user of the pod, by uid."""
     clock_error_seconds: float | None = None
     kernel: dict[str, list[str]] | None = None
     """Lines of the kernel's log by their signature."""

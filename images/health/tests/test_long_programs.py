@@ -211,15 +211,15 @@ def test_an_output_of_something_else_has_none(program: str, output: str) -> None
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_script_has_every_address_that_its_job_needs(program: str) -> None:
-    arguments = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4}
+    arguments = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4, "port": 21_018, "time_limit": 300}
     script = PROGRAMS[program].script({"cpu-0": "10.0.0.1", "cpu-1": "10.0.0.2"}, arguments, "/out")
 
-    assert "{" not in script
+    assert "{given" not in script
     wanted = {"ring": ("cpu-0=10.0.0.1,cpu-1=10.0.0.2",), "rdma": ("10.0.0.1",), "tcp": ("10.0.0.1",)}
     assert all(each in script for each in wanted.get(program, ()))
 
 
-ARGUMENTS = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4}
+ARGUMENTS = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4, "port": 21_018, "time_limit": 300}
 
 
 @pytest.mark.parametrize("program", [name for name, each in PROGRAMS.items() if each.of_jail])
@@ -242,7 +242,9 @@ def test_a_job_runs_the_program_that_the_jail_has(tmp_path: Path) -> None:
     (tmp_path / "dcgmi").write_text('#!/bin/sh\necho "$@"\n')
     (tmp_path / "dcgmi").chmod(0o755)
     shell = ["/bin/sh", "-c", script("dcgm", {}, ARGUMENTS, "/out")]
-    ended = subprocess.run(shell, env={"PATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, check=True)
+    ended = subprocess.run(
+        shell, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True, check=True
+    )
 
     assert ended.stdout == "diag -r 2 -j\n"
 

@@ -26,6 +26,7 @@ LIMITS = {
     "volume_inodes": 97,
     "shared_memory_used": 50,
     "process_ids": 90,
+    "users_process_ids": 80,
     "clock": 5,
 }
 
@@ -147,6 +148,7 @@ FAULTS: dict[str, tuple[Callable[[Faulty], object], str]] = {
     "shared_volumes": (lambda node: node.mount("disk", "memory"), "failed: {root}/homes is not mounted"),
     "jail": (_no_tree, "no active tree"),
     "process_ids": (_file("proc/loadavg", "0.5 0.4 0.3 2/910 4711"), "91%"),
+    "users_process_ids": (_file("proc/4711/status", "Uid:\t2001\t2001\t2001\t2001\nThreads:\t810"), "81% on user 2001"),
     "clock": (_late, "16 s"),
     "kernel_network": (_logged("mlx5_core 0000:0c:00.0: fw fatal"), "found mlx5_core 0000:0c:00.0: fw fatal"),
     "kernel_disk": (_logged("I/O error, dev nvme0n1, sector 2048"), "found I/O error, dev nvme"),

@@ -551,6 +551,39 @@ def test_process_ids_count_for_machine_and_pod(tmp_path: Path) -> None:
     assert node.slurm.reason == "health process_ids: 95%, allowed 90%"
 
 
+def test_a_user_who_has_all_process_ids_of_a_pod_is_named_and_drains_nothing(tmp_path: Path) -> None:
+    limits = {"failures": 1, "unit": "%"}
+    finding = {**limits, "limit": 80, "action": "log"}
+    node = Node(tmp_path, process_ids={**limits, "limit": 90}, users_process_ids=finding)
+    node.write("proc/loadavg", "0.5 0.4 0.3 2/4300 4711\n")
+    node.write("proc/sys/kernel/pid_max", "4194304\n")
+    node.write("sys/fs/cgroup/pids.current", "4096\n")
+    node.write("sys/fs/cgroup/pids.max", "4096\n")
+    node.write("proc/7/status", "Name:\tslurmd\nUid:\t0\t0\t0\t0\nThreads:\t46\n")
+    for pid in range(100, 500):
+        node.write(f"proc/{pid}/status", "")
+        status = b"Name:\tUid:\\n0\xff\nUid:\t2001\t2001\t2001\t2001\nThreads:\t10\n"
+        (tmp_path / f"proc/{pid}/status").write_bytes(status)
+    node.write("proc/900/status", "Uid:\t2002\t2002\t2002\t2002\nThreads:\t50\n")
+
+    node.round()
+
+    assert node.slurm.reason == ""
+    assert node.result["checks"]["process_ids"]["value"] == "1.12%"
+    assert node.result["checks"]["users_process_ids"]["value"] == "97.7% on user 2001"
+
+
+def test_process_ids_that_no_user_of_the_pod_has_drain_it(tmp_path: Path) -> None:
+    node = Node(tmp_path, process_ids={"limit": 90, "failures": 1, "unit": "%"})
+    node.write("proc/loadavg", "0.5 0.4 0.3 2/970 4711\n")
+    node.write("proc/sys/kernel/pid_max", "1000\n")
+    node.write("proc/900/status", "Uid:\t2002\t2002\t2002\t2002\nThreads:\t50\n")
+
+    node.round()
+
+    assert node.slurm.reason == "health process_ids: 92%, allowed 90%"
+
+
 def test_a_tool_that_cannot_be_ended_is_not_started_again(gpus: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus.smi(query("h100-550"), script=f"echo called >> {gpus.root}/calls")
     gpus.memory = {"boot": "one", "left": {"smi": os.getpid()}}

@@ -98,14 +98,16 @@ def split(draw: st.DrawFn, base: Network, closed: Sequence[Network], depth: int 
     if any(_lies_in(base, each) for each in closed):
         return []
     inside = [each for each in closed if each.overlaps(base)]
-    if depth == 0 or base.prefixlen == base.max_prefixlen or draw(st.booleans()):
+    way = draw(st.integers(0, 3))
+    if depth == 0 or base.prefixlen == base.max_prefixlen or way < 2:
         return [peer(base, inside)]
-    if inside and draw(st.booleans()):  # the holes as ranges beside
+    if inside and way == 2:  # the holes as ranges beside
         left: list[Network] = [base]
         for hole in inside:
             left = [part for each in left for part in _without(each, hole)]
         return [peer(each) for each in left]
-    return [part for half in base.subnets() for part in draw(split(half, inside, depth - 1))]
+    halves: list[Network] = [*base.subnets()]
+    return [part for half in halves for part in draw(split(half, inside, depth - 1))]
 
 
 def _without(whole: Any, hole: Any) -> list[Network]:
