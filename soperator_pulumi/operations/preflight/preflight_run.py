@@ -20,6 +20,7 @@ from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
+from soperator_pulumi.operations.preflight.process_limits import limit_findings
 from soperator_pulumi.operations.preflight.shared_claim import storage_probe
 from soperator_pulumi.operations.preflight.surroundings import problems
 from soperator_pulumi.operations.progress import Clock, MachineClock, Report
@@ -100,6 +101,7 @@ class Preflight:
         machines = self._machines()
         yield from kubelet_findings(machines)
         yield from fit_findings(self.planned.pods, machines, to_come=self.planned.devices_to_come)
+        yield from limit_findings(self.kube, self.planned.pods, machines)
 
     def _clocks(self) -> Iterator[Diagnosis]:
         leases = self.kube.find(machine_clocks.LEASES)

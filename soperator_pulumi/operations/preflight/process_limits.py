@@ -1,0 +1,61 @@
+"""Processes that one user may have in a pod, against the kubelet's limit of a pod (`podPidsLimit`).
+
+At the pod's limit nobody starts a process in it, slurmd included: a user who reaches it takes the node from others.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, refused
+from soperator_pulumi.operations.preflight.machine_fit import CHECK, MACHINES, machines_for
+from soperator_pulumi.operations.preflight.machine_probe import kind_of
+from soperator_pulumi.operations.preflight.planned import PlannedPods
+
+RESERVED = 512
+"""Process ids beside a user's: of slurmd, its steps, sidecars and the sessions of others. Judgement."""
+
+_OF_USER = re.compile(r"(?:processes|--nproc)=(\d+)")
+"""Limit of a user in the arguments of slurmd's and sshd's containers."""
+
+
+def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:
+    """Yield pods in which one user can have all process ids.
+
+    One machine of each kind answers by its kubelet's configuration. Without the right to read that (`get` on
+    `nodes/proxy`) nothing is found.
+
+    Args:
+        kube: The cluster.
+        every: The kinds of pods.
+        machines: All machines.
+    """
+    for pods in every:
+        allowed = _of_user(pods)
+        kinds = {kind_of(machine): machine for machine in machines_for(pods, machines)} if allowed else {}
+        limits = [limit for machine in kinds.values() if (limit := _of_pod(kube, machine)) is not None]
+        if limits and allowed + RESERVED > min(limits):
+            most = max(64, min(limits) - RESERVED)
+            yield refused(
+                CHECK,
+                f"{pods.place}.max_processes",
+                f"a user may have {allowed} processes, and a pod {min(limits)}: one user can take the node from others",
+                f"{RESERVED} processes of a pod beside a user's",
+                f"Set {pods.place}.max_processes to {most}, or raise the kubelet's podPidsLimit.",
+            )
+
+
+def _of_user(pods: PlannedPods) -> int:
+    texts = [str(text) for each in pods.containers for key in ("command", "args") for text in each.get(key) or []]
+    return max((int(found[1]) for text in texts if (found := _OF_USER.fullmatch(text))), default=0)
+
+
+def _of_pod(kube: Kube, machine: Json) -> int | None:
+    """Return the limit of a pod on a machine; None without one, or without the right to know."""
+    try:
+        answer = kube.get(f"{MACHINES}/{machine['metadata']['name']}/proxy/configz") or {}
+    except KubernetesError:
+        return None
+    limit = (answer.get("kubeletconfig") or {}).get("podPidsLimit")
+    return limit if isinstance(limit, int) and limit > 0 else None
