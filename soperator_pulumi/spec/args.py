@@ -681,8 +681,8 @@ class HealthArgs(TypedDict, total=False):
     `gpu_processes`, `gpu_memory_used`, `nvlink_fabric`, `nvlink_missing`, `nvlink_links`, `nvlink_errors`,
     `gpu_peer_access`, `network_ports`, `network_port_lost`, `network_rate`, `network_symbol_errors`, `network_flaps`,
     `network_receive_errors`, `memory_available`, `memory_uncorrected`, `memory_corrected`, `volumes`, `volume_space`,
-    `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `clock`, `kernel_network`,
-    `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
+    `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `users_process_ids`, `clock`,
+    `kernel_network`, `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
     program: HealthProgramArgs
     """A check of your own. Default: none."""
     long_checks: Mapping[str, LongCheckArgs]

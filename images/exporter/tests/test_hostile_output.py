@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from slurm_exporter import hostlists, job_rows, job_samples, node_rows
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
+from slurm_exporter.metric_table import METRICS
 
 HOSTILE = st.text(alphabet=st.sampled_from('\n\r\t\x00\x1b\x1c\x85\u2028\u202e"\\{}=,[]()|a0é '), max_size=70)
 WIDE = st.one_of(HOSTILE, st.text(max_size=70), st.integers().map(str), st.just("9" * 70))
@@ -44,6 +45,10 @@ def test_control_characters_reach_no_label() -> None:
     collector = round_of(job_line(Name=hostile, Account=hostile, State="PENDING"))
     assert "a?[31m??b?" in labels(collector)
     assert all(value.isprintable() for value in labels(collector))
+
+
+def test_the_bounds_are_those_of_the_pages() -> None:
+    assert f"more than {job_samples.MOST_JOBS}" in METRICS["slurm_exporter_jobs_left_out"].help
 
 
 @pytest.fixture

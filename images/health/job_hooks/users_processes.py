@@ -60,8 +60,9 @@ def _has_threads(folder: Path) -> bool:
 
 
 def _uids(folder: Path) -> frozenset[int]:
-    lines = (folder / "status").read_text(errors="replace").splitlines()
-    return frozenset(int(each) for each in next(line for line in lines if line.startswith("Uid:")).split()[1:])
+    # By the kernel's line ends alone: a name may have any other character that Python ends a line with.
+    lines = (folder / "status").read_bytes().split(b"\n")
+    return frozenset(int(each) for each in next(line for line in lines if line.startswith(b"Uid:")).split()[1:])
 
 
 def _step_of(folder: Path) -> str:

@@ -97,7 +97,7 @@ class JobRequest(NamedTuple):
 def parse_nodes(shown: str) -> list[SlurmNode]:
     """Return the nodes of `scontrol show nodes --oneliner`."""
     found = []
-    for line in shown.splitlines():
+    for line in shown.split("\n"):
         # What people may write (Comment, Extra, Reason) stands last, so that none of it takes the place of a value.
         fields = dict(reversed(_FIELD.findall(line)))
         if "NodeName" not in fields:
@@ -118,7 +118,7 @@ def parse_nodes(shown: str) -> list[SlurmNode]:
 
 def parse_jobs(shown: str) -> list[SlurmJob]:
     """Return the jobs of `squeue`, by id, state and name."""
-    rows = [line.split("|") for line in shown.splitlines() if line.count("|") == 2]
+    rows = [line.split("|") for line in shown.split("\n") if line.count("|") == 2]
     return [SlurmJob(int(job_id), state, name) for job_id, state, name in rows]
 
 
@@ -138,7 +138,7 @@ def parse_job_state(shown: str) -> str:
 
 def reservation_nodes(shown: str) -> dict[str, str]:
     """Return the nodes of each reservation of `scontrol show reservations --oneliner`, as a host list."""
-    rows = [dict(_FIELD.findall(line)) for line in shown.splitlines()]
+    rows = [dict(_FIELD.findall(line)) for line in shown.split("\n")]
     return {row["ReservationName"]: row.get("Nodes", "") for row in rows if "ReservationName" in row}
 
 

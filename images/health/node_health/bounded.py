@@ -99,7 +99,7 @@ class BoundedProgram:
 def is_there(pid: int) -> bool:
     """Return True for a process that has not ended; a zombie has."""
     try:
-        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123 - pathlib takes long to import
             return file.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
     except OSError:
         return False

@@ -18,7 +18,7 @@ _OF_USER = re.compile(r"^Uid:\t(\d+)\t.*^Threads:\t(\d+)$", re.MULTILINE | re.DO
 def read(path: str) -> str:
     """Return a file's text; empty where it cannot be read. A process may have any bytes as its name."""
     try:
-        with open(path, errors="replace") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
+        with open(path, errors="replace", newline="") as file:  # noqa: PTH123 - pathlib takes long to import
             return file.read()
     except OSError:
         return ""
@@ -102,7 +102,7 @@ def _threads_of_users(root: str) -> dict[int, int]:
 def read_only(root: str = "") -> set[str]:
     """Return mount points whose file system is read-only, also where the kernel made it so after an error."""
     found = set()
-    for line in read(f"{root}/proc/self/mountinfo").splitlines():
+    for line in read(f"{root}/proc/self/mountinfo").split("\n"):
         mount, _, file_system = line.partition(" - ")
         fields, options = mount.split(), file_system.split()
         if len(fields) > 5 and len(options) > 2 and "ro" in {*fields[5].split(","), *options[2].split(",")}:
@@ -112,7 +112,7 @@ def read_only(root: str = "") -> set[str]:
 
 def mounted(root: str = "") -> set[str]:
     """Return all mount points."""
-    lines = (line.split() for line in read(f"{root}/proc/self/mountinfo").splitlines())
+    lines = (line.split() for line in read(f"{root}/proc/self/mountinfo").split("\n"))
     return {_unescaped(fields[4]) for fields in lines if len(fields) > 5}
 
 

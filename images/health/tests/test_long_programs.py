@@ -206,7 +206,7 @@ def test_a_program_without_mpi_that_measured_each_node_alone_has_no_reading() ->
     "output", ["", "garbage", "{", "slurmstepd: error", "null", '{"bench": ', "# Avg bus bandwidth :"]
 )
 def test_an_output_of_something_else_has_none(program: str, output: str) -> None:
-    assert PROGRAMS[program].read(output) is None
+    assert read(program, output) is None
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
