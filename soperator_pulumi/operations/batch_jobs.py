@@ -86,8 +86,17 @@ class BatchJob:
     @property
     def manager(self) -> str:
         """Field manager of the program that made it, which can then change the fields again."""
+        return str(self._managed.get("manager", FIELD_MANAGER))
+
+    @property
+    def applied(self) -> bool:
+        """True where the program applied it, false where the program created it. Fields have other owners then."""
+        return self._managed.get("operation") == "Apply"
+
+    @property
+    def _managed(self) -> Json:
         entries = self.body["metadata"].get("managedFields") or []
-        return next((str(each["manager"]) for each in entries if not each.get("subresource")), FIELD_MANAGER)
+        return next((entry for entry in entries if not entry.get("subresource")), {})
 
     def _condition(self, kind: str) -> Json | None:
         conditions = self.body.get("status", {}).get("conditions") or []
@@ -179,13 +188,19 @@ class JobFollower:
         return BatchJob.of(body)
 
     def recreate(self, job: BatchJob) -> None:
-        """Delete a Job with its pods, and create it again from its own manifest.
+        """Delete a Job with its pods, and create it again from its own manifest, in the way of its maker.
+
+        pulumi-kubernetes creates a Job, and its first update takes over the fields of a creation by
+        `pulumi-kubernetes`, not those applied under this name.
 
         Raises:
             NotReadyError: the Job or its pods stay.
         """
         self.remove(job)
-        self.kube.apply(job.path, job.manifest(), manager=job.manager)
+        if job.applied:
+            self.kube.apply(job.path, job.manifest(), manager=job.manager)
+        else:
+            self.kube.create(job_path(self.namespace), job.manifest(), manager=job.manager)
 
     def remove(self, job: BatchJob) -> None:
         """Delete a Job with its pods, and wait until they are gone.

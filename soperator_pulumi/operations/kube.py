@@ -31,8 +31,8 @@ class Kube(Protocol):
         """Return the objects of a collection with these labels and fields."""
         ...
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
-        """Create an object in a collection, or with `dry_run` have the server admit it and keep nothing."""
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
+        """Create an object under this name, or with `dry_run` have the server admit it and keep nothing."""
         ...
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:

@@ -54,9 +54,9 @@ class Cluster:
         found = self._request("GET", f"{path}?{urlencode(query)}")
         return list(found["items"]) if found else []
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
-        """Create an object in a collection, or with `dry_run` have the server admit it and keep nothing."""
-        query = urlencode({"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})})
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
+        """Create an object under this name, or with `dry_run` have the server admit it and keep nothing."""
+        query = urlencode({"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})})
         created = self._request("POST", f"{path}?{query}", body)
         if created is None:
             raise KubernetesError(f"{self._configuration.host}: {path} does not exist.")

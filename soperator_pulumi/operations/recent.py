@@ -41,9 +41,9 @@ class Recent:
         """Return the current objects of a collection."""
         return self._kube.find(path, labels, fields)
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
         """Create an object."""
-        return self._kube.create(path, body, dry_run=dry_run)
+        return self._kube.create(path, body, dry_run=dry_run, manager=manager)
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
         """Apply an object."""

@@ -19,6 +19,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kube import FIELD_MANAGER
 from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
@@ -368,11 +369,11 @@ def test_a_domain_that_the_clusters_dns_does_not_serve_is_refused(world: World) 
 class WithoutPolicies(Cluster):
     """A Kubernetes whose network takes NetworkPolicies and enforces none: those that it keeps choose no pod."""
 
-    def create(self, path: str, body: Any, *, dry_run: bool = False) -> Any:
+    def create(self, path: str, body: Any, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Any:
         if body["kind"] == "NetworkPolicy":
             body = copy.deepcopy(body)
             body["spec"]["podSelector"] = {"matchLabels": {"nobody": "here"}}
-        return super().create(path, body, dry_run=dry_run)
+        return super().create(path, body, dry_run=dry_run, manager=manager)
 
 
 def test_a_network_that_enforces_no_policy_is_refused_for_both_directions(world: World) -> None:

@@ -89,8 +89,15 @@ class JailWorld(SmallWorld):
         assert "selector" not in body.get("spec", {}), "Kubernetes makes it"
         applied = super().apply(path, body, manager=manager)
         if new:
-            self._begin(self.objects[path], manager)
+            self._begin(self.objects[path], manager, operation="Apply")
         return applied
+
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
+        assert "selector" not in body.get("spec", {}), "Kubernetes makes it"
+        made = super().create(path, body, dry_run=dry_run, manager=manager)
+        if path == JOBS:
+            self._begin(self.objects[f"{path}/{body['metadata']['name']}"], manager)
+        return made
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
         gone = self.objects.get(path)
@@ -112,12 +119,13 @@ class JailWorld(SmallWorld):
         self._begin(body, MAKER)
         return body
 
-    def _begin(self, job: Json, manager: str) -> None:
+    def _begin(self, job: Json, manager: str, *, operation: str = "Update") -> None:
         """Do as the API server does with a new Job."""
         self.changes += 1
         uid = f"job-{self.changes}"
         labels = {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": job["metadata"]["name"]}
-        managers = [{"manager": "kube-controller-manager", "subresource": "status"}, {"manager": manager}]
+        managers = [{"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}]
+        managers.append({"manager": manager, "operation": operation})
         job["metadata"] |= {"uid": uid, "resourceVersion": "7", "managedFields": managers}
         job["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
         job["spec"]["template"].setdefault("metadata", {}).setdefault("labels", {}).update(labels)

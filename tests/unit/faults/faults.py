@@ -258,7 +258,8 @@ class FaultyKube:
         watch.looked("pods", moment)
         return found
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = "soperator-pulumi") -> Json:
+        del manager
         return self._call(f"create {path}", lambda: self.faults.world.kubernetes.create(path, body, dry_run=dry_run))
 
     def apply(self, path: str, body: Json, *, manager: str = "soperator-pulumi") -> Json:

@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_PATCH = do_DELETE = _answer  # noqa: N815 the server's names
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 the server's names
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server's name
         """Print nothing."""
@@ -110,6 +110,12 @@ def test_what_another_program_has_made_is_applied_under_its_name(api: Api, clust
     api.replies = [(200, {"ok": True})]
     cluster.apply(PATH, {}, manager="pulumi-kubernetes-1")
     assert "?fieldManager=pulumi-kubernetes-1&" in api.requests[0][1]
+
+
+def test_what_another_program_has_made_is_created_under_its_name(api: Api, cluster: Cluster) -> None:
+    api.replies = [(201, {"ok": True})]
+    cluster.create(PATH, {}, manager="pulumi-kubernetes")
+    assert api.requests[0][1].endswith("?fieldManager=pulumi-kubernetes")
 
 
 def test_applying_into_a_namespace_that_is_not_there_is_an_error(api: Api, cluster: Cluster) -> None:

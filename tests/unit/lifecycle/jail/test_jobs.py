@@ -246,10 +246,14 @@ def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_pu
     assert BatchJob.of(job).manifest() == before.manifest()
 
 
-def test_a_job_made_anew_stays_its_makers(world: JailWorld) -> None:
+@pytest.mark.parametrize("operation", ["Update", "Apply"])
+def test_a_job_made_anew_stays_its_makers(world: JailWorld, operation: str) -> None:
+    """Update is that of a creation. Kubernetes takes one name with two operations for two managers."""
     started(world)
+    path = f"{JOBS}/{NAME}"
+    world.objects[path]["metadata"]["managedFields"][-1]["operation"] = operation
     following(world).recreate(following(world).look())
-    assert BatchJob.of(world.objects[f"{JOBS}/{NAME}"]).manager == MAKER
+    assert world.objects[path]["metadata"]["managedFields"][-1] == {"manager": MAKER, "operation": operation}
 
 
 def test_a_job_that_does_not_go_is_not_waited_for_for_ever(world: JailWorld, monkeypatch: pytest.MonkeyPatch) -> None:

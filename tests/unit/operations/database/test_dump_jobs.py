@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.errors import DatabaseError
 from soperator_pulumi.operations.database.dump_jobs import WORK_LABEL, Dump, Dumps
-from soperator_pulumi.operations.kube import Json, cron_jobs_path
+from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, cron_jobs_path
 from tests.fakes.objects import JOBS, NAMESPACE, PODS, SELECTOR
 from tests.fakes.pods import a_pod, status_of
 from tests.fakes.small_world import SmallWorld
@@ -39,8 +39,8 @@ class DumpWorld(SmallWorld):
         self.objects[f"{cron_jobs_path(NAMESPACE)}/accounting-dump"] = CRON_JOB
         self.output, self.fails = "", False
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
-        made = super().create(path, body, dry_run=dry_run)
+    def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
+        made = super().create(path, body, dry_run=dry_run, manager=manager)
         name = made["metadata"]["name"]
         kind = "Failed" if self.fails else "Complete"
         conditions = [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded"}]

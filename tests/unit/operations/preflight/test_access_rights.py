@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import soperator_pulumi
+from soperator_pulumi.operations.kube import FIELD_MANAGER
 from soperator_pulumi.operations.preflight import missing_rights
 from soperator_pulumi.operations.preflight.access_rights import Right, live_rights, object_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity
@@ -32,9 +33,10 @@ class Reviewing(SmallWorld):
                                   {"name": "statefulsets/scale", "kind": "Scale", "namespaced": True}]}  # fmt: skip
         return super().get(path)
 
-    def create(self, path: str, body: Any, *, dry_run: bool = False) -> Any:
+    def create(self, path: str, body: Any, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Any:
         assert path.endswith("/selfsubjectaccessreviews")
         assert not dry_run
+        assert manager == FIELD_MANAGER
         self.asked += 1
         attributes = body["spec"]["resourceAttributes"]
         resource = "/".join(filter(None, [attributes["resource"], attributes.get("subresource")]))

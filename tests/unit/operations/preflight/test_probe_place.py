@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.operations.kube import FIELD_MANAGER
 from soperator_pulumi.operations.planner_process import me
 from soperator_pulumi.operations.preflight.probe_place import LABEL, MADE_BY, ProbePlace, label_of
 from tests.fakes.clock import FakeClock
@@ -21,8 +22,8 @@ DAY = "2026-11-22T00:00:00Z"
 class Api(SmallWorld):
     """A server that gives every namespace its service account, and every object its time."""
 
-    def create(self, path: str, body: Any, *, dry_run: bool = False) -> Any:
-        made = super().create(path, body, dry_run=dry_run)
+    def create(self, path: str, body: Any, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Any:
+        made = super().create(path, body, dry_run=dry_run, manager=manager)
         if path == NAMESPACES:
             name = body["metadata"]["name"]
             self.objects[f"{NAMESPACES}/{name}/serviceaccounts/default"] = {"metadata": {"name": "default"}}
