@@ -94,7 +94,7 @@ class Accounting(pulumi.ComponentResource):
         if accounting.own is not None:
             self.database = Database(
                 f"{name}-database",
-                scope=own.following(*password.created),
+                scope=own.behind(*password.created),
                 spec=parts.spec,
                 database=accounting.own,
                 password=password.file,
@@ -102,7 +102,7 @@ class Accounting(pulumi.ComponentResource):
             )
             accepted = create_account(
                 f"{name}-password-accepted",
-                own.following(self.database.ready),
+                own.behind(self.database.ready),
                 password.value,
                 config_secret=SLURMDBD_SECRET,
                 accepts_former=True,
@@ -112,7 +112,7 @@ class Accounting(pulumi.ComponentResource):
         elif accounting.database.mariadb_operator is not None:
             of_operator = create_operator_database(
                 f"{name}-database",
-                own.following(*password.created),
+                own.behind(*password.created),
                 accounting.database.mariadb_operator,
                 password.file,
                 keep=parts.spec.storage.keep,
@@ -156,7 +156,7 @@ class Accounting(pulumi.ComponentResource):
         if self.database is not None:
             alone = create_account(
                 f"{name}-password-alone",
-                own.following(self.ready),
+                own.behind(self.ready),
                 password.value,
                 config_secret=SLURMDBD_SECRET,
                 accepts_former=False,
@@ -165,7 +165,7 @@ class Accounting(pulumi.ComponentResource):
             if accounting.dump is not None:
                 self.dumps = AccountingDumps(
                     f"{name}-dump",
-                    scope=own.following(self.database.ready),
+                    scope=own.behind(self.database.ready),
                     spec=parts.spec,
                     dump=accounting.dump,
                     password=password.file,

@@ -51,7 +51,7 @@ class Jail(pulumi.ComponentResource):
         super().__init__("soperator-pulumi:index:Jail", name, {}, opts)
         own = scope.within(self)
         self.claim = create_claim(name, own, spec.jail.storage, JAIL_CLAIM, "ReadWriteMany", keep=spec.storage.keep)
-        filling = own.following(*before_pods, *self.claim.created)
+        filling = own.behind(*before_pods, *self.claim.created)
         job = f"{POPULATE}-{tree_id(spec)}"
         self.job = Job(
             # One resource a tree: a run that goes back to an earlier source finds its Job as it left it.

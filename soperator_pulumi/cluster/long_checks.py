@@ -58,7 +58,7 @@ class HealthChecks(pulumi.ComponentResource):
             opts=own.options(),
         )
         self.cron_jobs = {
-            check.value: _cron_job(name, own.following(self.config_map), parts, check, given)
+            check.value: _cron_job(name, own.behind(self.config_map), parts, check, given)
             for check, given in enabled_checks(parts.spec).items()
         }
         self.register_outputs({})

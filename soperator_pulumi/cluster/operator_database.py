@@ -29,7 +29,7 @@ def create_operator_database(
     """Create the MariaDB, and the database, the user and the grant of slurmdbd in it."""
     kept = kept_data(keep=keep, protect=database.protect)
     mariadb = _resource(name, scope, "MariaDB", layout.OPERATOR_DATABASE_HOST, _mariadb(database), extra=kept)
-    inside = scope.following(mariadb)
+    inside = scope.behind(mariadb)
     of_mariadb = {"mariaDbRef": {"name": layout.OPERATOR_DATABASE_HOST}, "cleanupPolicy": "Skip"}
     described: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "Database": (

@@ -106,9 +106,16 @@ class Scope:
         """Return the scope of children that also wait for `resources`; None in an Output is no resource."""
         return replace(self, after=(*self.after, *resources))
 
+    def behind(self, *resources: pulumi.Input[pulumi.Resource]) -> "Scope":
+        """Return the scope of children that wait for `resources` of this scope, and so for all that these wait for.
+
+        Of what `following` would list as well, Pulumi records and compares the URNs with each child, in every run.
+        """
+        return replace(self, after=resources) if resources else self
+
     def inside(self, namespace: Namespace) -> "Scope":
         """Return the scope of objects in `namespace`, created after it."""
-        return replace(self.following(namespace), namespace_uid=namespace.metadata.apply(_uid))
+        return replace(self.behind(namespace), namespace_uid=namespace.metadata.apply(_uid))
 
     def options(
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()

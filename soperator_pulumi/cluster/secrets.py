@@ -116,7 +116,7 @@ def create_keys(
             f"{name}-keys-in-use",
             cluster=scope.connection(),
             keys=[each.in_use() for each in keys],
-            opts=scope.following(*created).options(),
+            opts=scope.behind(*created).options(),
         ),
     )
 

@@ -173,7 +173,7 @@ class SlurmCluster(pulumi.ComponentResource):
         self.prerequisites = self._create_prerequisites(name, scope, spec)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         self.slurm_version = create_slurm_version(name, scope, spec)
-        self.removed_node_sets = create_removed_node_sets(name, scope.following(self.slurm_version), spec)
+        self.removed_node_sets = create_removed_node_sets(name, scope.behind(self.slurm_version), spec)
         self.state_claim = create_claim(
             f"{name}-{STATE_CLAIM}", scope, spec.storage.state, STATE_CLAIM, "ReadWriteOnce", keep=spec.storage.keep
         )
@@ -184,15 +184,16 @@ class SlurmCluster(pulumi.ComponentResource):
         policies = tuple(self.network_policies.values())
         self.jail = Jail(f"{name}-jail", scope=scope, spec=spec, before_pods=policies, opts=scope.options())
         parts = Parts(spec, self.keys, self.jail.claim, self.state_claim)
-        users = create_users(name, scope.following(self.removed_node_sets), spec)
+        users = create_users(name, scope.behind(self.removed_node_sets), spec)
         before_pods = [*policies, *self.state_claim.created, self.keys.in_use, self.nodes_service, users]
-        self.accounting = create_accounting(name, scope.following(*self.jail.claim.created, *before_pods), parts)
+        with_pods = scope.behind(*self.jail.claim.created, *before_pods)
+        self.accounting = create_accounting(name, with_pods, parts)
         # slurmctld takes its cluster's id from slurmdbd when it reads of accounting for the first time.
         recording = [self.accounting.associations] if self.accounting is not None else []
         after = [self.removed_node_sets, *recording]
-        self.config_maps = create_config_maps(name, scope.following(*after), spec, users)
+        self.config_maps = create_config_maps(name, scope.behind(*after), spec, users)
         before_pods += [*recording, *self.config_maps.resources]
-        self._create_slurm(name, scope.following(*self.jail.claim.created, *before_pods), parts)
+        self._create_slurm(name, with_pods.behind(*recording).following(*self.config_maps.resources), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
         pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
         self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
@@ -257,18 +258,20 @@ class SlurmCluster(pulumi.ComponentResource):
     def _create_slurm(self, name: str, scope: Scope, parts: Parts) -> None:
         """Create the pods: slurmctld at once; those of jobs and sessions after the jail has a tree for them."""
         self.controller = Controller(f"{name}-controller", scope=scope, parts=parts, opts=scope.options())
-        filled = scope.following(self.jail.populated)
-        self.rest = create_rest(name, filled.following(self.controller.ready), parts)
-        self.metrics = create_metrics(name, filled.following(self.controller.ready), parts)
-        after_controller = filled.following(self.controller.stateful_set, *self._in_upgrades(self.controller.ready))
+        controlled = scope.behind(self.controller.ready, self.jail.populated)
+        self.rest = create_rest(name, controlled, parts)
+        self.metrics = create_metrics(name, controlled, parts)
+        after_controller = scope.behind(
+            self.controller.stateful_set, self.jail.populated, *self._in_upgrades(self.controller.ready)
+        )
         self.node_sets = self._create_node_sets(name, after_controller, parts)
         all_ready = [node_set.ready for node_set in self.node_sets.values()]
-        clients = filled.following(*self._in_upgrades(self.controller.ready, *all_ready))
+        clients = scope.following(self.jail.populated, *self._in_upgrades(self.controller.ready, *all_ready))
         self.login = LoginNodes(f"{name}-login", scope=clients, parts=parts, opts=clients.options())
-        ready = filled.following(self.controller.ready, self.login.ready)
+        ready = scope.behind(self.controller.ready, self.login.ready)
         self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim)
         self.jail_tree = self.active_tree.tree
-        active = filled.following(self.active_tree)
+        active = scope.behind(self.active_tree)
         self.health_checks = create_health_checks(name, active, parts)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
 

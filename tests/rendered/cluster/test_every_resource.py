@@ -138,7 +138,15 @@ def test_the_prerequisites_are_checked_before_anything_else_is_registered(deploy
     assert [each.name for each in deployment.recorded[:2]] == ["hpc", "hpc-prerequisites"]
     for each in deployment.recorded[2:]:
         if not each.type.startswith("soperator-pulumi:"):
-            assert any(urn.endswith("::hpc-prerequisites") for urn in each.request.dependencies), each.name
+            assert "hpc-prerequisites" in {waited.name for waited in deployment.waits_for(each)}, each.name
+
+
+def test_pods_list_few_of_the_resources_that_they_wait_for(deployment: Deployment) -> None:
+    """Pulumi records and compares the listed URNs of each resource, in every run."""
+    for pods in deployment.resources(":StatefulSet"):
+        assert len(deployment.waits_for(pods)) > 8, pods.name
+        assert len(pods.request.dependencies) <= 20, pods.name
+    assert len(deployment.one("hpc-cpu", "StatefulSet").request.dependencies) <= 6
 
 
 def test_secrets_are_marked_as_secret(deployment: Deployment) -> None:

@@ -194,8 +194,8 @@ def test_the_policy_of_populate_is_changed_and_not_deleted_when_the_kind_of_sour
 def test_no_policy_is_registered_after_the_pods_that_it_protects() -> None:
     deployment = a_deployment()
     for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]:
-        dependencies = {urn.rpartition("::")[2] for urn in each.request.dependencies}
-        assert {policy.name for policy in deployment.resources(":NetworkPolicy")} <= dependencies
+        before = {waited.name for waited in deployment.waits_for(each)}
+        assert {policy.name for policy in deployment.resources(":NetworkPolicy")} <= before
 
 
 def test_every_eviction_of_workers_and_the_controller_is_refused() -> None:
