@@ -126,9 +126,19 @@ def requirements(resources: PodResources, devices: Mapping[str, str] | None = No
     )
 
 
-def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeArgs:
-    """Return a probe that runs a command every `period` seconds. TCP probes fill slurmd's log with errors."""
+def asks(*command: str, period: int, failures: int, timeout: int = 5, grace: int | None = None) -> ProbeArgs:
+    """Return a probe that runs a command every `period` seconds. TCP probes fill slurmd's log with errors.
+
+    Args:
+        command: The command.
+        period: Seconds from one run to the next.
+        failures: Runs in a row that fail before Kubernetes acts.
+        timeout: Seconds after which a run fails.
+        grace: Seconds that a container which fails has to end before it is killed, for liveness. Default: the pod's,
+            which are hours for workers.
+    """
     return ProbeArgs(
+        termination_grace_period_seconds=grace,
         exec_=ExecActionArgs(command=[*command]),
         period_seconds=period,
         timeout_seconds=timeout,
@@ -171,7 +181,8 @@ def munged(
         security_context=hardened(uid=MUNGE_UID),
         resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         startup_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=1, failures=60),
-        liveness_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=30, failures=4),
+        # A munged that hangs ends by SIGKILL alone.
+        liveness_probe=asks("/bin/sh", "-c", "munge -n >/dev/null", period=30, failures=4, grace=2),
         volume_mounts=[mount.in_container() for mount in own],
     )
     return container, own

@@ -131,8 +131,8 @@ def _role(parts: Parts) -> Role:
         # Recovery of a large state takes minutes.
         startup_probe=asks("scontrol", "ping", period=1, failures=600),
         readiness_probe=asks("scontrol", "ping", period=5, failures=3),
-        # As slow as a busy slurmctld may be, which a restart would not make quicker.
-        liveness_probe=asks(*_TAKES_JOBS, period=30, failures=6, timeout=29),
+        # As slow as a busy slurmctld may be, which a restart would not make quicker. One that hangs saves no state.
+        liveness_probe=asks(*_TAKES_JOBS, period=20, failures=5, timeout=19, grace=15),
         volume_mounts=[place.in_container() for place in places],
     )
     return Role(

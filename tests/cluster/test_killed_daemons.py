@@ -1,4 +1,4 @@
-"""Jobs on a node whose slurmd ends, stops answering, or loses its container."""
+"""Jobs while a daemon ends, stops answering, or loses its container."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -99,3 +99,22 @@ def test_jobs_of_a_container_that_ended_are_requeued_or_failed_at_once(slurm: Sl
     slurm.ssh(f"scancel {batch}")  # Slurm waits two minutes before it starts a requeued job
     assert slurm.ssh(f"srun -w {NODE} hostname").stdout == f"{NODE}\n"
     assert "Reason=" not in slurm.scontrol("show", "node", NODE)
+
+
+def answers(slurm: Slurm) -> bool:
+    """Return True if a job starts on the node."""
+    return slurm.ssh(f"timeout 20 srun -w {NODE} hostname", check=False).stdout == f"{NODE}\n"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("pod", "container", "daemon"), [(NODE, "munged", "munged"), ("controller-0", "slurmctld", "slurmctld")]
+)
+def test_a_daemon_that_answers_no_more_is_replaced_while_jobs_run(
+    slurm: Slurm, jobs: tuple[int, int], pod: str, container: str, daemon: str
+) -> None:
+    slurm.exec(pod, container, "pkill", "-STOP", "-x", daemon)
+
+    wait_until(lambda: answers(slurm), f"another {daemon} answers", timeout_seconds=600)
+
+    assert_jobs_ended_well(slurm, jobs)
