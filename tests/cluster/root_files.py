@@ -43,12 +43,16 @@ def traced(process: int, folder: Path) -> Iterator[list[Change]]:
     """Trace a process of this machine and all that it starts; after the block the list has what root changed."""
     found: list[Change] = []
     program, environment = _strace()
-    calls = f"trace={','.join([*_CHANGES, *_BECOMES, *_FORKS])}"
+    calls = f"trace={','.join(f'?{call}' for call in [*_CHANGES, *_BECOMES, *_FORKS])}"  # ?: if the tracer knows it
     options = ["-ff", "-y", "-qq", "--decode-pids=pidns", "-s", "4096", "-e", calls, "-e", "signal=none"]
     tracer = subprocess.Popen([program, *options, "-o", str(folder / "calls"), "-p", str(process)], env=environment)
     try:
         tasks = Path(f"/proc/{process}/task")
-        wait_until(lambda: all(map(_is_traced, tasks.iterdir())), what=f"process {process} is traced")
+        wait_until(
+            lambda: tracer.poll() is not None or all(map(_is_traced, tasks.iterdir())),
+            what=f"process {process} is traced",
+        )
+        assert tracer.poll() is None, "strace has ended: its words are above"
         roots = sorted(int(task.name) for task in tasks.iterdir())
         yield found
     finally:
@@ -86,13 +90,11 @@ def _changes(folder: Path, task: int, user: int) -> Iterator[Change]:
 
 
 def _user_after(call: str, rest: str, user: int) -> int:
-    """Return the effective user after a call that has succeeded."""
-    arguments, _, result = rest.rpartition(") = ")
-    if not result.startswith("0"):
-        return user
-    numbers = [int(word) for word in re.findall(r"-?\d+", arguments)]
+    """Return the effective user after a call, which may have failed."""
+    arguments, _, result = rest.partition(")")
+    numbers = [int(word) for word in arguments.split(",")]
     effective = numbers[0] if call == "setuid" else numbers[1]
-    return user if effective == -1 else effective
+    return user if effective == -1 or result.split()[:2] != ["=", "0"] else effective
 
 
 def slurmd_of(pod: str) -> int:
