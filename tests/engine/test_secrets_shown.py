@@ -83,7 +83,7 @@ class Cli:
         """Run a command, and return what it prints."""
         done = subprocess.run(
             ["pulumi", *words], cwd=self.program.written(), env=self._variables, input=stdin, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+            stderr=subprocess.STDOUT, text=True, timeout=1500, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{shlex.join(words)} gave {done.returncode}:\n{done.stdout}"
         return done.stdout

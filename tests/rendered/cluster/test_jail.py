@@ -36,7 +36,7 @@ def arguments_of(container: dict[str, Any]) -> list[str]:
 
 
 def dependencies_of(deployment: Deployment, name: str, type_: str = "") -> set[str]:
-    return {urn.rpartition("::")[2] for urn in deployment.request(name, type_).dependencies}
+    return {waited.name for waited in deployment.waits_for(deployment.one(name, type_))}
 
 
 @pytest.mark.parametrize(
