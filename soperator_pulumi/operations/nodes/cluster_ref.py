@@ -61,8 +61,8 @@ class ClusterRef(BaseModel):
         if live is None:
             raise KubernetesError(
                 f"There is no namespace {self.namespace} in the Kubernetes at {kube}, so nothing is done. "
-                f"{_OTHER_ACCESS} Only if the namespace was deleted for good, run once with "
-                f"{CONTROLLER_LOST}={self.cluster}."
+                f"{_OTHER_ACCESS} Only if the namespace was deleted for good, run `pulumi refresh`, and then "
+                f"`pulumi up`, or run `pulumi destroy`, with {CONTROLLER_LOST}={self.cluster}."
             )
         if self.namespace_uid and live != self.namespace_uid and not controller_lost(self.cluster):
             raise KubernetesError(
