@@ -219,14 +219,23 @@ def test_pulumi_waits_for_no_pods_and_can_deploy_right_after_a_destroy(name: str
 
 def test_probes_of_slurm_ask_the_daemon_by_its_own_command() -> None:
     deployment = a_deployment()
-    for name, daemon, command, started in (
-        ("hpc-controller", "slurmctld", ["scontrol", "ping"], "scontrol"),
-        ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"], "/usr/lib/soperator/started.sh"),
+    takes_jobs = ["squeue", "--noheader", "--user=slurm", "--format=%i"]
+    for name, daemon, ready, alive, started in (
+        ("hpc-controller", "slurmctld", ["scontrol", "ping"], takes_jobs, "scontrol"),
+        ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"], None, "/usr/lib/soperator/started.sh"),
     ):
         container = containers_of(pod_of(deployment, name))[daemon]
-        for probe in ("readinessProbe", "livenessProbe"):
-            assert container[probe]["exec"]["command"] == command
+        assert container["readinessProbe"]["exec"]["command"] == ready
+        assert container["livenessProbe"]["exec"]["command"] == (alive or ready)
         assert container["startupProbe"]["exec"]["command"][0] == started
+
+
+def test_a_daemon_that_hangs_is_killed_soon_however_long_its_pod_may_take_to_end() -> None:
+    """A process that is stopped takes no SIGTERM."""
+    deployment = a_deployment()
+    for name, daemon in (("hpc-controller", "slurmctld"), ("hpc-controller", "munged"), ("hpc-cpu", "munged")):
+        probe = containers_of(pod_of(deployment, name))[daemon]["livenessProbe"]
+        assert probe["terminationGracePeriodSeconds"] <= 15
 
 
 def test_a_workers_container_is_restarted_only_long_after_slurm_gave_the_node_up() -> None:
