@@ -168,7 +168,18 @@ def test_srun_starts_mpi_programs_as_one_unless_the_user_says_otherwise(version:
 def test_the_users_entries_of_a_list_are_added_to_ours() -> None:
     extra = {"SlurmctldParameters": "cloud_dns,enable_configless"}
     parameters = parse_conf(slurm_conf(a_spec(slurm={"extra": extra}))).parameters
-    assert parameters["SlurmctldParameters"] == "enable_configless,cloud_dns"
+    entries = parameters["SlurmctldParameters"].split(",")
+    assert (entries[0], entries[-1]) == ("enable_configless", "cloud_dns")
+    assert entries.count("enable_configless") == 1
+
+
+def test_the_users_bounds_of_slurmctld_are_in_force_in_place_of_ours() -> None:
+    """slurmctld takes the last entry of a name."""
+    extra = {"SlurmctldParameters": "conmgr_max_connections=64"}
+    parameters = parse_conf(slurm_conf(a_spec(slurm={"extra": extra}))).parameters
+    entries = parameters["SlurmctldParameters"].split(",")
+    bounds = [entry for entry in entries if entry.startswith("conmgr_max_connections=")]
+    assert bounds[-1] == "conmgr_max_connections=64"
 
 
 @pytest.mark.parametrize(
