@@ -65,9 +65,9 @@ _RUN_FOR_DAEMON = (
 )
 
 _RUN_FOR_JOBS = (
-    f"mkdir -p {layout.MUNGE_OF_JOBS} && (while sleep 0.1; do {_RUN} --force"
+    f"mkdir -p {layout.MUNGE_OF_JOBS} && {{ (while sleep 0.1; do {_RUN} --force"
     f" --socket={layout.MUNGE_OF_JOBS}/munge.socket.2 --pid-file={layout.MUNGE_OF_JOBS_PID}"
-    " --seed-file=/run/munge-key/jobs.seed --num-threads=16; done) &"
+    " --seed-file=/run/munge-key/jobs.seed --num-threads=4; done) & }"
 )
 """Part of the command by which jobs have a munged of their own, started again whenever it ends: a rotation ends it for
 another key. No probe asks it: who holds it up by connections may not restart the daemon's."""
@@ -165,7 +165,7 @@ def munged(
         has_jobs: Whether it runs a second munged for jobs. munged serves as many connections at once as it has threads,
             and waits two seconds for each that asks nothing: a user could keep slurmd from all of its messages.
     """
-    command = " && ".join([_COPY_KEY, *([f"{{ {_RUN_FOR_JOBS} }}"] if has_jobs else []), _RUN_FOR_DAEMON])
+    command = " && ".join([_COPY_KEY, *([_RUN_FOR_JOBS] if has_jobs else []), _RUN_FOR_DAEMON])
     own = [
         # 0444, as only this container mounts it: an fsGroup would change the files of the jail.
         mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),

@@ -31,9 +31,6 @@ SLURM_FILES = "/etc/slurm-config"
 
 _STATE_IN_VOLUME = "slurmctld"
 
-_HOSTS_IN_A_LIST = 4096
-"""Hosts that a list may have at least: some 0.3 s of slurmctld (7.7 s for 100,000, measured with 24.11)."""
-
 _TAKES_JOBS = ["squeue", "--noheader", "--user=slurm", "--format=%i"]
 """A question that waits for the locks which a submission needs: `scontrol ping` is answered without."""
 
@@ -122,8 +119,7 @@ def _role(parts: Parts) -> Role:
         env=[
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),
-            # No list of a user's is longer than Slurm's own: slurmctld makes all its names while everybody waits.
-            EnvVarArgs(name="HOSTLIST_MAX", value=str(max(spec.slurm.max_nodes, _HOSTS_IN_A_LIST))),
+            EnvVarArgs(name="HOSTLIST_MAX", value=str(spec.slurm.hosts_in_a_list)),
         ],
         ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],
         security_context=hardened(uid=layout.SLURM_UID),
@@ -131,8 +127,8 @@ def _role(parts: Parts) -> Role:
         # Recovery of a large state takes minutes.
         startup_probe=asks("scontrol", "ping", period=1, failures=600),
         readiness_probe=asks("scontrol", "ping", period=5, failures=3),
-        # As slow as a busy slurmctld may be, which a restart would not make quicker. One that hangs saves no state.
-        liveness_probe=asks(*_TAKES_JOBS, period=20, failures=5, timeout=19, grace=15),
+        # As slow as a busy slurmctld may be, which a restart would not make quicker, with time to save a large state.
+        liveness_probe=asks(*_TAKES_JOBS, period=30, failures=10, timeout=29, grace=60),
         volume_mounts=[place.in_container() for place in places],
     )
     return Role(

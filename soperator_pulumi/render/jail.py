@@ -101,7 +101,7 @@ def job_submit_lua(spec: ClusterSpec) -> str:
         f"local SHARED = {_list(path for path, _ in shared)}",
         f"local READ_ONLY = {_list(path for path, read_only in shared if read_only)}",
         f"local WRITABLE = {_list(path for path, read_only in shared if not read_only)}",
-        f"local MAX_NODES = {spec.slurm.max_nodes}",
+        f"local MAX_HOSTS = {spec.slurm.hosts_in_a_list}",
         f"local MAX_JOBS_PER_USER = {spec.slurm.max_jobs_per_user}",
         "",
         "\n".join(_SCRIPTS).removesuffix("\n"),

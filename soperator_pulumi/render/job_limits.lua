@@ -21,7 +21,7 @@ local function is_empty(text)
    return text == nil or text == ""
 end
 
--- How many numbers a list of ranges has: "0-9", "1,3,5-9:2". Slurm refuses what is none.
+-- How many numbers a list of ranges has: "0-9", "1,3,5-9:2".
 local function numbers(ranges)
    local sum = 0
    for range in ranges:gmatch("[^,]+") do
@@ -30,6 +30,12 @@ local function numbers(ranges)
       sum = sum + ((low and high >= low) and math.floor((high - low) / math.max(step, 1)) + 1 or 1)
    end
    return sum
+end
+
+-- True if there are digits, "-" and "," alone between brackets, and no bracket is left over. Slurm would read more than is
+-- counted here: its numbers may have signs and blanks, and of several brackets it takes the innermost.
+local function is_list(list)
+   return list:gsub("%[[%d,%-]*%]", ""):find("[%[%]]") == nil
 end
 
 -- How many names a list of nodes has: each pair of brackets multiplies.
@@ -73,9 +79,12 @@ local function excess(value)
    end
    for _, list in ipairs(NODE_LISTS) do
       local given = value(list.field)
-      if type(given) == "string" and names(given) > MAX_NODES then
-         return list.option .. ": more than " .. MAX_NODES .. " names, and the cluster has no more nodes "
-            .. "(slurm.max_nodes). Name nodes that there are."
+      if type(given) == "string" and not is_list(given) then
+         return list.option .. ": not a list of nodes. Give names, with ranges as in node-[0-9,12]."
+      end
+      if type(given) == "string" and names(given) > MAX_HOSTS then
+         return list.option .. ": more than " .. MAX_HOSTS .. " names (slurm.max_nodes, at least 4096). Name nodes that "
+            .. "there are."
       end
    end
    return nil
@@ -92,11 +101,19 @@ local function jobs_of(user)
    return sum
 end
 
+-- Jobs that were added since slurmctld has listed its jobs for this script, which it does once a second at most.
+local listed, added = nil, {}
+
 -- A job more than one user may have, or nil.
 local function one_too_many(job_desc)
-   local more = is_empty(job_desc.array_inx) and 1 or numbers((job_desc.array_inx:gsub("%%.*", "")))
-   local has = jobs_of(job_desc.user_id)
+   local user = tostring(job_desc.user_id)
+   local more = is_empty(job_desc.array_inx) and 1 or numbers((job_desc.array_inx:gsub("%%.*", ""):gsub("[%[%]]", "")))
+   if slurm.jobs ~= listed then
+      listed, added = slurm.jobs, {}
+   end
+   local has = jobs_of(job_desc.user_id) + (added[user] or 0)
    if has + more <= MAX_JOBS_PER_USER then
+      added[user] = (added[user] or 0) + more
       return nil
    end
    return "you have " .. has .. " jobs that have not ended, and this adds " .. more .. ". Allowed: " .. MAX_JOBS_PER_USER

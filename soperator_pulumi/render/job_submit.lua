@@ -128,7 +128,7 @@ function slurm_job_submit(job_desc, _, _)
          end
          return given
       end
-      return excess(value) or one_too_many(job_desc) or problem(value, function() return true end)
+      return excess(value) or problem(value, function() return true end) or one_too_many(job_desc)
    end)
 end
 

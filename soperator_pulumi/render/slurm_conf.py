@@ -18,9 +18,9 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
-_CONNECTIONS = "conmgr_max_connections=4096,conmgr_read_timeout=20"
-"""Connections to slurmctld, and the seconds in which a client has to speak. By default there are 50: a user who
-holds as many open keeps everybody from slurmctld (measured with 24.11)."""
+_CONNECTIONS = "conmgr_max_connections=4096"
+"""Connections to slurmctld. By default there are 50: a user who holds as many open keeps everybody from slurmctld
+(measured with 24.11, which ends no connection that says nothing)."""
 
 _MERGED = {
     "SlurmctldParameters": f"enable_configless,{_CONNECTIONS}",

@@ -12,6 +12,10 @@ from soperator_pulumi.spec.validation.base import Model, whole
 
 MAX_NODES = 65_536
 
+_HOSTS_IN_A_LIST = 4096
+"""Hosts that a list may have at least, however few nodes there are: each task of an arbitrary layout (srun -m) is one.
+They cost some 0.3 s of slurmctld (7.7 s for 100,000, measured with 24.11)."""
+
 
 class Constrain(StrEnum):
     """Enforcement of the CPUs and memory of jobs."""
@@ -40,6 +44,11 @@ class SlurmSpec(Model):
     extra: SlurmConfExtra = Field(default_factory=dict)
     """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
     cluster is built are refused."""
+
+    @property
+    def hosts_in_a_list(self) -> int:
+        """The number of hosts that a list of a user may have: slurmctld makes all names while everybody waits."""
+        return max(self.max_nodes, _HOSTS_IN_A_LIST)
 
 
 class ControllerSpec(Scheduled):

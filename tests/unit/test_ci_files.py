@@ -59,7 +59,7 @@ def test_each_workflow_runs_the_command_of_its_name() -> None:
     assert {file.stem for file in WORKFLOWS} == COMMANDS.keys()
     for file in WORKFLOWS:
         commands = [line.strip() for step in steps(file) for line in step.get("run", "").splitlines()]
-        run = [line.partition(" | ")[0] for line in commands if line.startswith("make ")]
+        run = [line.partition(" >> ")[0] for line in commands if line.startswith("make ")]
         assert run == [COMMANDS[file.stem]]
 
 

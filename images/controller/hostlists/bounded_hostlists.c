@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -22,11 +23,18 @@ static uint64_t at_most_many(uint64_t count)
     return count < MANY ? count : MANY;
 }
 
-/* Hosts of the ranges between brackets, as "0-9,12": 11. Moves to the closing bracket, or the end. */
+/*
+ * Hosts of the ranges between brackets, as "0-9,12": 11. Moves to the closing bracket, or the end. Whatever else is there
+ * counts as too many: Slurm reads numbers by strtoul, with signs and blanks, and takes the innermost of several brackets.
+ */
 static uint64_t hosts_of_ranges(const char **place)
 {
     uint64_t sum = 0;
 
+    if ((*place)[strspn(*place, "0123456789-,")] != ']') {
+        *place += strlen(*place);
+        return MANY;
+    }
     while (**place && **place != ']') {
         char *end;
         unsigned long low = strtoul(*place, &end, 10), high = low;

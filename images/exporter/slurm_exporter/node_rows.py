@@ -98,10 +98,23 @@ class NodeRow:
 
 
 def parse(text: str) -> Iterator[NodeRow]:
-    """Yield the nodes of the program's output."""
-    for line in text.split("\n"):  # no other character ends a line of Slurm's
-        if line.startswith("NodeName="):
-            yield _row(line)
+    """Yield the nodes of the program's output. One whose fields are of an unknown form costs no other its place.
+
+    Raises:
+        ValueError: no node has the form of one.
+    """
+    lines = [line for line in text.split("\n") if line.startswith("NodeName=")]  # no other character ends a line
+    rows = [row for line in lines if (row := _row_or_none(line))]
+    if lines and not rows:
+        raise ValueError(f"none of {len(lines)} nodes has a known form: {lines[0][:200]}")
+    yield from rows
+
+
+def _row_or_none(line: str) -> NodeRow | None:
+    try:
+        return _row(line)
+    except (KeyError, ValueError):
+        return None
 
 
 def _row(line: str) -> NodeRow:

@@ -70,7 +70,7 @@ def _dcgm(_addresses: Mapping[str, str], given: Mapping[str, float], _folder: st
     # Its files are in a folder that no other user can have made.
     engine = 'nv-hostengine --pid "$own/pid" --log-filename "$own/log" > /dev/null 2>&1'
     # The status is that of the tests as well: the output decides.
-    return f'own=$(mktemp -d) || exit; {engine}; dcgmi diag -r {given["level"]:.0f} -j; rm -rf "$own"'
+    return f'own=$(mktemp -d) || exit 0; {engine}; dcgmi diag -r {given["level"]:.0f} -j; rm -rf "$own"'
 
 
 def _rdma(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -91,7 +91,7 @@ def _pair(addresses: Mapping[str, str], given: Mapping[str, float], server: str,
     Processes of users can call as well. So the server serves again, and the client calls again until it is served, or
     the job's time is nearly over: a job at its limit would count as the nodes' failure. srun ends the server.
     """
-    bound = given["seconds"] + _ATTEMPT_SECONDS
+    bound = max(1, min(given["seconds"] + _ATTEMPT_SECONDS, given["time_limit"] - 2 * _ATTEMPT_SECONDS))
     serves = f"while :; do timeout {bound:.0f} {server} > /dev/null 2>&1; sleep 1; done"
     calls = f'out=$(timeout {bound:.0f} {client} 2>&1) && echo "$out" && exit'
     last = max(0, given["time_limit"] - 2 * bound)

@@ -94,10 +94,12 @@ def process_ids(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def users_process_ids(limit: float, readings: Readings) -> CheckResult | None:
-    """Process ids of the user who has most, in percent."""
+    """Process ids of the user who has most, or of all users together, in percent."""
     if readings.process_ids is None:
         return None
     shares = {f"user {uid}": share for uid, share in readings.users_process_ids.items()}
+    if len(shares) > 1 and max(shares.values()) <= limit:
+        shares = {"all users": sum(shares.values())}
     return at_most(shares or {"": 0}, limit, "%")
 
 

@@ -48,8 +48,7 @@ close_volumes() {
     done
 }
 
-# Closes what jobs see, and so all that a user can write to, to links and to files without number:
-# close_binds bind=PATH[:ro]...
+# Closes what jobs see, and so all that a user can write to, to links: close_binds bind=PATH[:ro]...
 #
 # What root opens there could lead to any file of the worker and of the jail. slurmd and slurmstepd follow links that a
 # user means in the user's name (open_as_user.c), and jobs have them in their views.
@@ -58,15 +57,20 @@ close_binds() {
         case $bind in "bind=$JOB_FILES:ro") continue ;; esac # no volume, and root's
         bind=${bind#bind=}
         bind=${bind%:ro}
-        [ "$(stat -f -c %T "$bind")" != tmpfs ] || limit_files "$bind"
         close nosymfollow=recursive "$bind"
     done
 }
 
-# A file in memory takes a kilobyte of the kernel's, an empty one too, and without a number counts as nothing: one for
-# 16 KiB of the size.
+# Gives the pod's own directories in memory a number of files, one for 16 KiB of the size: limit_files PATH...
+#
+# A file in memory takes a kilobyte of the kernel's, an empty one too, and without a number counts as nothing. A container
+# that starts again may find more: then they stay.
 limit_files() {
-    mount -o "remount,nr_inodes=$(($(stat -f -c '%b*%S' "$1") / 16384))" "$1"
+    for directory; do
+        [ "$(stat -f -c %T "$directory")" = tmpfs ] || continue
+        mount -o "remount,nr_inodes=$(($(stat -f -c '%b*%S' "$directory") / 16384))" "$directory" ||
+            echo "$directory keeps the number of files that it may have." >&2
+    done
 }
 
 # Mounts the folder in which slurmstepd makes those of PMIx: nobody else makes names in it, and what users write into

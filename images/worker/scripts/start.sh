@@ -59,6 +59,8 @@ close_devices
 close_volumes $volumes
 close_others
 # shellcheck disable=SC2086
+limit_files $own
+# shellcheck disable=SC2086
 close_binds $binds
 mount_pmix
 # shellcheck disable=SC2086

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.kube import Json, Kube
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, refused
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
 from soperator_pulumi.operations.preflight.machine_fit import CHECK, MACHINES, machines_for
 from soperator_pulumi.operations.preflight.machine_probe import kind_of
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 
 RESERVED = 512
 """Process ids beside a user's: of slurmd, its steps, sidecars and the sessions of others. Judgement."""
+
+_FEWEST = 64
+"""Smallest number that the specification takes."""
 
 _OF_USER = re.compile(r"(?:processes|--nproc)=(\d+)")
 """Limit of a user in the arguments of slurmd's and sshd's containers."""
@@ -36,13 +39,14 @@ def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[
         kinds = {kind_of(machine): machine for machine in machines_for(pods, machines)} if allowed else {}
         limits = [limit for machine in kinds.values() if (limit := _of_pod(kube, machine)) is not None]
         if limits and allowed + RESERVED > min(limits):
-            most = max(64, min(limits) - RESERVED)
-            yield refused(
+            most = min(limits) - RESERVED
+            lower = f"Set {pods.place}.max_processes to {most}, or raise" if most >= _FEWEST else "Raise"
+            yield warned(
                 CHECK,
                 f"{pods.place}.max_processes",
                 f"a user may have {allowed} processes, and a pod {min(limits)}: one user can take the node from others",
                 f"{RESERVED} processes of a pod beside a user's",
-                f"Set {pods.place}.max_processes to {most}, or raise the kubelet's podPidsLimit.",
+                f"{lower} the kubelet's podPidsLimit.",
             )
 
 

@@ -47,6 +47,12 @@ def test_a_worker_ends_its_own_down_that_slurm_has_kept(worker: Worker) -> None:
     assert worker.changes() == ["update nodename=cpu-4 state=resume"]
 
 
+def test_a_worker_that_was_drained_as_it_stopped_ends_its_own_down_too(worker: Worker) -> None:
+    worker.node("DOWN+DRAIN+DYNAMIC_NORM", POD_STOP)
+    assert worker.started() == 0
+    assert worker.changes()[-1] == "update nodename=cpu-4 state=resume"
+
+
 @pytest.mark.parametrize(("state", "reason"), [("DOWN", "disk is broken"), ("DOWN+DRAIN", POD_START)])
 def test_a_worker_leaves_a_node_down_for_another_reason_or_drained(worker: Worker, state: str, reason: str) -> None:
     worker.node(state, reason)

@@ -35,7 +35,7 @@ def watched(worker: Worker, *answers: int, munge: int = 0) -> list[str]:
 
 
 def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew(worker: Worker) -> None:
-    killed = "pkill -KILL -x -u root slurmd"
+    killed = "pkill -KILL -x -U root slurmd"
     assert watched(worker, *[HANGS] * 5) == ["sleep 5", "sleep 5", killed, "sleep 5", "sleep 5", "sleep 5"]
 
 

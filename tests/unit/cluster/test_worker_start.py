@@ -67,7 +67,7 @@ def test_slurmd_starts_again_without_the_news_of_a_boot_and_without_a_slurmd_of_
 
     assert "-b" not in again
     assert again[0] == "-D"
-    assert worker.calls.read_text().splitlines()[len(before) :] == ["pkill -KILL -x -u root slurmd"]
+    assert worker.calls.read_text().splitlines()[len(before) :] == ["pkill -KILL -x -U root slurmd"]
 
 
 def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_with_them(worker: Worker) -> None:

@@ -124,6 +124,7 @@ class Worker:
         programs |= {
             "s6-svscan": SVSCAN,
             "pkill": PKILL,
+            "pgrep": "#!/bin/sh\nexit 1\n",
             "stat": STAT,
             "squeue": SQUEUE,
             "mount": MOUNT,

@@ -239,7 +239,10 @@ def test_a_text_that_slurmctld_would_take_long_for_is_refused(slurmctld: Slurmct
         ("x[0-9999]y[1]", False),
         ("x[0-99999999999999999999]", False),
         ("x[1-2,0-9999]", False),
-        ("x[5-1", True),  # no list, says Slurm
+        ("x[0-+9999][0-+9999]", False),
+        ("x[0- 9999]", False),
+        ("x[[0-60000]y[0-4094]", False),
+        ("x[5-1", False),
     ],
 )
 @pytest.mark.parametrize("field", ["req_nodes", "exc_nodes"])
@@ -248,7 +251,7 @@ def test_a_list_of_more_nodes_than_the_cluster_can_have_is_refused(
 ) -> None:
     told = slurmctld.submit(**a_batch_job(**{field: nodes}))
     assert (told is None) == accepted
-    assert told is None or "more than 4096 names" in told
+    assert told is None or "more than 4096 names" in told or "not a list of nodes" in told
     assert slurmctld.modify({"work_dir": "/home/alice"}, **{field: nodes}) == told
 
 
@@ -258,7 +261,7 @@ REQUEUED = 0x400
 
 @pytest.mark.parametrize(
     ("array", "accepted"),
-    [("", True), ("0-3", True), ("0-4", False), ("1,3,5-9:2%1", False), ("0-30:10", True)],
+    [("", True), ("0-3", True), ("0-4", False), ("[0-4]", False), ("1,3,5-9:2%1", False), ("0-30:10", True)],
 )
 def test_a_user_has_a_bounded_number_of_jobs_and_tasks_that_have_not_ended(array: str, accepted: bool) -> None:
     slurmctld = Slurmctld(a_spec(slurm={"max_jobs_per_user": 10}))
@@ -274,3 +277,14 @@ def test_a_user_has_a_bounded_number_of_jobs_and_tasks_that_have_not_ended(array
     assert told is None or told.startswith(
         "you have 6 jobs that have not ended, and this adds 5. Allowed: 10 at a time"
     )
+
+
+def test_jobs_count_from_their_submission_on_though_slurmctld_lists_its_jobs_once_a_second() -> None:
+    slurmctld = Slurmctld(a_spec(slurm={"max_jobs_per_user": 2}))
+    job = a_batch_job(user_id=2001)
+
+    assert slurmctld.submit(**{**job, "work_dir": "/nowhere"}) is not None  # counts for nothing
+    assert [slurmctld.submit(**job) is None for _ in range(3)] == [True, True, False]
+    assert slurmctld.submit(**{**job, "user_id": 2002}) is None
+    slurmctld.has_jobs({"user_id": 2001, "job_state": RUNNING})
+    assert [slurmctld.submit(**job) is None for _ in range(2)] == [True, False]

@@ -42,13 +42,18 @@ def of_image(name: str, image: str) -> Any:
     return machine
 
 
-def test_a_user_who_can_have_all_processes_of_a_pod_is_refused_with_the_number_that_fits() -> None:
+def test_a_user_who_can_have_all_processes_of_a_pod_is_warned_of_with_the_number_that_fits() -> None:
     (text,) = found(Kubelets(n1=4096), workers(), a_machine())
     assert text == (
         "a user may have 4096 processes, and a pod 4096: one user can take the node from others. "
         "Set node_sets[0].max_processes to 3584, or raise the kubelet's podPidsLimit."
     )
     assert found(Kubelets(n1=4096), workers(3584), a_machine()) == []
+
+
+def test_a_pod_that_is_too_small_for_any_user_is_cured_by_the_kubelet_alone() -> None:
+    (text,) = found(Kubelets(n1=512), workers(), a_machine())
+    assert text.endswith("one user can take the node from others. Raise the kubelet's podPidsLimit.")
 
 
 def test_a_login_node_is_judged_by_the_limit_of_its_sessions() -> None:
