@@ -126,6 +126,13 @@ def test_a_text_of_a_node_makes_no_other_node(key: str, text: str) -> None:
     assert [each.name for each in rows] == ["gpu-1", "gpu-0"]
 
 
+def test_a_node_of_an_unknown_form_costs_no_other_its_samples() -> None:
+    odd = "NodeName=odd State=IDLE CPUTot=many"
+    assert [row.name for row in node_rows.parse(f"{odd}\n{NODES}")] == ["gpu-1", "gpu-0"]
+    with pytest.raises(ValueError, match="none of 1 nodes has a known form: NodeName=odd"):
+        next(node_rows.parse(odd))
+
+
 @pytest.mark.parametrize("hostlist", ["gpu-[0-99999999999]", "gpu-[9-0]", "gpu-[a-b]", "gpu-[0", "]["])
 def test_a_host_list_of_any_form_has_an_end(hostlist: str) -> None:
     with contextlib.suppress(ValueError):

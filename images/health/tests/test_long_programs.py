@@ -5,6 +5,7 @@ and iperf3 are made from their documentation.
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -231,6 +232,12 @@ def test_a_job_names_the_program_that_the_jail_does_not_have(tmp_path: Path, pro
     assert ended.returncode
     assert missing_program(ended.stdout) == PROGRAMS[program].of_jail
     assert read(program, ended.stdout) is None
+
+
+def test_an_attempt_between_two_nodes_ends_before_the_limit_of_its_job_however_long_it_measures() -> None:
+    addresses = {"a": "10.0.0.1", "b": "10.0.0.2"}
+    text = PROGRAMS["tcp"].script(addresses, {**ARGUMENTS, "seconds": 280}, "")
+    assert {int(bound) for bound in re.findall(r"timeout (\d+)", text)} == {270}
 
 
 @pytest.mark.parametrize("output", ["", NCCL, "sh: 1: iperf3: not found", "echo health: no program x"])

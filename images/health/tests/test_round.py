@@ -573,6 +573,18 @@ def test_a_user_who_has_all_process_ids_of_a_pod_is_named_and_drains_nothing(tmp
     assert node.result["checks"]["users_process_ids"]["value"] == "97.7% on user 2001"
 
 
+def test_users_who_have_all_process_ids_of_a_pod_together_are_a_finding(tmp_path: Path) -> None:
+    node = Node(tmp_path, users_process_ids={"failures": 1, "unit": "%", "limit": 80, "action": "log"})
+    node.write("proc/loadavg", "0.5 0.4 0.3 2/990 4711\n")
+    node.write("proc/sys/kernel/pid_max", "1000\n")
+    for uid in (2001, 2002, 2003):
+        node.write(f"proc/{uid}/status", f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nThreads:\t330\n")
+
+    node.round()
+
+    assert node.result["checks"]["users_process_ids"]["value"] == "99% on all users"
+
+
 def test_process_ids_that_no_user_of_the_pod_has_drain_it(tmp_path: Path) -> None:
     node = Node(tmp_path, process_ids={"limit": 90, "failures": 1, "unit": "%"})
     node.write("proc/loadavg", "0.5 0.4 0.3 2/970 4711\n")
