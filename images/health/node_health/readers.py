@@ -186,7 +186,8 @@ class Readers:
             self._start(volume.path, *_STAT, volume.path)
             if not volume.shared and not volume.read_only:
                 self._start(f"write {volume.path}", "/bin/sh", "-c", _WRITE, volume.path)
-        self._start("jail", "test", "-d", f"{self._settings.jail}/.")
+        # By itself, as the kernel follows no link there for root (images/worker/scripts/close_volumes.sh).
+        self._start("jail", "readlink", "--canonicalize-existing", f"{self._settings.jail}/.")
 
     def _read_volumes(self, readings: Readings) -> None:
         mounted, read_only = kernel_files.mounted(self._root), kernel_files.read_only(self._root)
