@@ -311,7 +311,9 @@ def test_the_exporter_shows_jobs_with_their_owner_and_node_and_asks_as_a_user_li
     job = slurm.submit("sleep 300", options="-J 'a b 9' -o /dev/null")
     try:
         wait_until(lambda: f'slurm_job_node{{job_id="{job}",node="gpu-0"}}' in scraped(slurm), what="the running job")
-        labels = f'account="",job_id="{job}",job_name="a b 9",partition="main",reason="",state="running",username="alice"'
+        labels = (
+            f'account="",job_id="{job}",job_name="a b 9",partition="main",reason="",state="running",username="alice"'
+        )
         values = scraped(slurm)
         assert values[f"slurm_job_info{{{labels}}}"] == values["slurm_jobs_running"] == 1
         assert sum(name.startswith("slurm_job_info{") for name in values) == 1
