@@ -1,4 +1,4 @@
--- Refusal of jobs by which one user would keep slurmctld, or other people's terminals, from the others.
+-- Refusal of jobs by which one user would take slurmctld from the others, or write to their terminals.
 
 -- Fields that programs print for other users, or that slurmctld takes apart while everybody waits.
 local TEXTS = {
@@ -38,15 +38,16 @@ local function is_list(list)
    return list:gsub("%[[%d,%-]*%]", ""):find("[%[%]]") == nil
 end
 
--- How many names a list of nodes has: each pair of brackets multiplies.
+-- How many names such a list has: each pair of brackets multiplies. One without a number counts, too: Slurm judges it.
 local function names(list)
-   local sum, product, outside = 0, 1, list:gsub("%b[]", function(ranges)
-      return "\0" .. ranges:sub(2, -2):gsub(",", "\1") .. "\0"
+   local sum = 0
+   local counted = list:gsub("%[([%d,%-]*)%]", function(ranges)
+      return string.format("[%.0f]", math.max(numbers(ranges), 1))
    end)
-   for name in outside:gmatch("[^,%s]+") do
-      product = 1
-      for ranges in name:gmatch("%z([^%z]*)%z") do
-         product = product * numbers((ranges:gsub("\1", ",")))
+   for name in counted:gmatch("[^,%s]+") do
+      local product = 1
+      for count in name:gmatch("%[(%d+)%]") do
+         product = product * tonumber(count)
       end
       sum = sum + product
    end
@@ -68,6 +69,16 @@ local function text_problem(field, text)
    return nil
 end
 
+local function list_problem(option, list)
+   if not is_list(list) then
+      return option .. ": not a list of nodes. Give names, with ranges as in node-[0-9,12]."
+   end
+   if names(list) > MAX_HOSTS then
+      return option .. ": more than " .. MAX_HOSTS .. " names (slurm.max_nodes, at least 4096). Name nodes that there are."
+   end
+   return nil
+end
+
 -- The first field of a job that is out of bounds, or nil: `value` returns a field that the job is given.
 local function excess(value)
    for _, field in ipairs(TEXTS) do
@@ -79,12 +90,9 @@ local function excess(value)
    end
    for _, list in ipairs(NODE_LISTS) do
       local given = value(list.field)
-      if type(given) == "string" and not is_list(given) then
-         return list.option .. ": not a list of nodes. Give names, with ranges as in node-[0-9,12]."
-      end
-      if type(given) == "string" and names(given) > MAX_HOSTS then
-         return list.option .. ": more than " .. MAX_HOSTS .. " names (slurm.max_nodes, at least 4096). Name nodes that "
-            .. "there are."
+      local found = type(given) == "string" and list_problem(list.option, given)
+      if found then
+         return found
       end
    end
    return nil

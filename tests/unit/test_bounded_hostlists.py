@@ -60,6 +60,8 @@ def is_made(build: Path, hosts: str, limit: dict[str, str]) -> bool:
         ("x[0-18446744073709551615]", False),
         ("x[0-4294967295][0-4294967295][0-4294967295]", False),
         ("x[5-1]", True),
+        ("x[][0-10]", False),
+        ("x[,][0-10]", False),
         ("x[0-+9]", False),
         ("x[0- 9]", False),
         ("x[[0-1]y[0-1]", False),

@@ -13,8 +13,6 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-typedef void *(*create_function)(const char *, int);
-
 /* Counts stay below this: a product of two does not overflow. */
 #define MANY UINT32_MAX
 
@@ -24,31 +22,31 @@ static uint64_t at_most_many(uint64_t count)
 }
 
 /*
- * Hosts of the ranges between brackets, as "0-9,12": 11. Moves to the closing bracket, or the end. Whatever else is there
- * counts as too many: Slurm reads numbers by strtoul, with signs and blanks, and takes the innermost of several brackets.
+ * Hosts of the ranges between brackets, as "0-9,12": 11, and at least one. Moves to the closing bracket, or the end.
+ * Whatever else is there counts as too many: Slurm reads numbers by strtoul, with signs and blanks, and takes the innermost
+ * of several brackets.
  */
 static uint64_t hosts_of_ranges(const char **place)
 {
+    const char *end = *place + strspn(*place, "0123456789-,");
     uint64_t sum = 0;
 
-    if ((*place)[strspn(*place, "0123456789-,")] != ']') {
+    if (*end != ']') {
         *place += strlen(*place);
         return MANY;
     }
-    while (**place && **place != ']') {
-        char *end;
-        unsigned long low = strtoul(*place, &end, 10), high = low;
+    while (*place < end) {
+        char *rest;
+        unsigned long low = strtoul(*place, &rest, 10), high = low;
 
-        if (*end == '-' && isdigit((unsigned char)end[1]))
-            high = strtoul(end + 1, &end, 10);
+        if (*rest == '-')
+            high = strtoul(rest + 1, &rest, 10);
         sum = at_most_many(sum + 1 + (high > low ? at_most_many(high - low) : 0));
-        *place = end;
-        while (**place && **place != ',' && **place != ']')
-            (*place)++;
+        *place = rest + strcspn(rest, ",]");
         if (**place == ',')
             (*place)++;
     }
-    return sum;
+    return sum ? sum : 1;
 }
 
 static uint64_t hosts_of(const char *list)
@@ -69,29 +67,22 @@ static uint64_t hosts_of(const char *list)
     return at_most_many(sum + product);
 }
 
-/* A number of hosts is needed: without one no list is refused. */
-static uint64_t limit(void)
+static void *(*create)(const char *list, int dims);
+static uint64_t limit = MANY; /* without a number no list is refused */
+
+__attribute__((constructor)) static void prepare(void)
 {
     const char *most = getenv("HOSTLIST_MAX");
 
-    return most ? strtoull(most, NULL, 10) : MANY;
-}
-
-static void *create(const char *name, const char *list, int dims)
-{
-    create_function real = (create_function)dlsym(RTLD_NEXT, name);
-
-    if (!real || (list && hosts_of(list) > limit()))
-        return NULL;
-    return real(list, dims);
+    create = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "hostlist_create_dims");
+    if (most)
+        limit = strtoull(most, NULL, 10);
 }
 
 EXPORTED void *hostlist_create_dims(const char *list, int dims)
 {
-    return create("hostlist_create_dims", list, dims);
+    return create && (!list || hosts_of(list) <= limit) ? create(list, dims) : NULL;
 }
 
-EXPORTED void *slurm_hostlist_create_dims(const char *list, int dims)
-{
-    return create("slurm_hostlist_create_dims", list, dims);
-}
+/* In libslurm, too, both names are of one function. */
+EXPORTED void *slurm_hostlist_create_dims(const char *list, int dims) __attribute__((alias("hostlist_create_dims")));

@@ -239,6 +239,8 @@ def test_a_text_that_slurmctld_would_take_long_for_is_refused(slurmctld: Slurmct
         ("x[0-9999]y[1]", False),
         ("x[0-99999999999999999999]", False),
         ("x[1-2,0-9999]", False),
+        ("x[][0-9999]", False),
+        ("x[,][0-9999]", False),
         ("x[0-+9999][0-+9999]", False),
         ("x[0- 9999]", False),
         ("x[[0-60000]y[0-4094]", False),
