@@ -59,7 +59,7 @@ sleep_until() {
 
 PREPARE = f"""set -eu
 cd /run/munge-key
-[ ! -e next.pid ] || kill -9 "$(cat next.pid)" || true
+[ ! -e next.pid ] || kill -9 "$(cat next.pid)" || true # it may have ended
 rm -f {NEXT_SOCKET} {NEXT_SOCKET}.lock
 install -m 0400 {MOUNTED_KEY} next.key
 setsid munged --foreground --force --key-file=/run/munge-key/next.key --socket={NEXT_SOCKET} \\
@@ -92,7 +92,7 @@ sleep_until "$1"
 mv -f /run/munge-key/next.key {KEY_IN_USE}
 rm -f {SOCKET} {layout.MUNGE_OF_JOBS}/munge.socket.2
 sleep_until "$2"
-[ ! -e {layout.MUNGE_OF_JOBS_PID} ] || kill -9 "$(cat {layout.MUNGE_OF_JOBS_PID})" || true
+[ ! -e {layout.MUNGE_OF_JOBS_PID} ] || kill -9 "$(cat {layout.MUNGE_OF_JOBS_PID})" || true # it may have ended
 mv -f {NEXT_SOCKET} {SOCKET}
 rm -f /run/munge-key/armed
 former=$(cat /run/munge-key/served_by 2>/dev/null || true)

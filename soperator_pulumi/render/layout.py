@@ -135,9 +135,6 @@ OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
 """Mounts of a worker's pod for the jail, one argument of the plugin a line, written by the pod."""
 
-PMIX_DIR = f"{RUN_DIR}/pmix"
-"""Directory in memory of a worker, root's, in which slurmstepd makes the folders that PMIx gives to tasks."""
-
 JAIL_OWN = f"{RUN_DIR}/jail-own"
 """List of a worker pod's own directories, cleared of a user's files after the user's last job."""
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.node_set import FEWEST_PROCESSES
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.types.addresses import Cidr
 from soperator_pulumi.spec.types.names import LabelKey
@@ -51,7 +52,7 @@ class LoginSpec(Scheduled):
     one; `0.0.0.0/0` admits everybody."""
     docs: Url = "https://slurm.schedmd.com/quickstart.html"
     """Address of the documents for users, shown at login. Default: Slurm's own."""
-    max_processes: Annotated[int, whole(64, 4_194_304)] = 2048
+    max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] = 2048
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
     machine together: where login nodes and workers share machines, set more than the node sets' `max_processes`, or
     users with large jobs there cannot log in."""

@@ -26,6 +26,9 @@ _ROOM_SHARE, _LEAST_ROOM_MIB, _MOST_ROOM_MIB, _MOST_ROOM_SHARE = 32, 64, 1024, 4
 quarter. With Slurm 24.11 slurmd and the start's helpers use 24 MiB (measured, cgroup v2, without jobs); health checks
 and hooks run as well. slurmstepd counts to its job."""
 
+FEWEST_PROCESSES = 64
+"""Smallest limit of a user's processes: fewer are not enough for a login or a job of any use."""
+
 NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 """Topology file of NCCL in jobs, and the variable by which NCCL finds it (NCCL's manual, Environment Variables)."""
@@ -90,7 +93,7 @@ class NodeSetSpec(Scheduled, Devices):
     """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find by
     `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL looks
     for itself."""
-    max_processes: Annotated[int, whole(64, 4_194_304)] | None = None
+    max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] | None = None
     """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
     together). Default: 256 a CPU, at least 4096."""
     lock_memory: StrictBool | None = None

@@ -122,8 +122,17 @@ def assert_four_met(said: str) -> None:
     assert set(ranks.values()) == {"cpu-0", "cpu-1"}, said
 
 
-LEADS_ASTRAY = """
-import ctypes, os, socket
+JOINS = """
+import ctypes
+
+library = ctypes.CDLL("/opt/slurm/lib/libpmix.so.2")
+print("joined", library.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)))
+"""
+"""A task that connects to the PMIx of a step, as its variables say."""
+
+LEADS_ASTRAY = (
+    """
+import os, socket
 
 job, step, host = os.environ["SLURM_JOB_ID"], os.environ["SLURM_STEP_ID"], socket.gethostname()
 bases = {os.environ.get("SLURM_PMIX_TMPDIR", "/tmp"), "/tmp", os.environ["HOME"]}
@@ -132,18 +141,10 @@ for folder in (f"{base}/spmix_appdir_{os.getuid()}_{job}.{step}" for base in bas
         store = f"pmix-gds-shmem2.{host}-slurm.pmix.{job}.{step}.jobdata.{os.getppid()}"
         os.symlink("/jail/active/usr/local/planted", f"{folder}/{store}")
         print("planted")
-library = ctypes.CDLL("/opt/slurm/lib/libpmix.so.2")
-print("joined", library.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)))
 """
+    + JOINS
+)
 """A task that makes a link in place of a file that root's libpmix may keep, and then has libpmix work."""
-
-JOINS = """
-import ctypes
-
-library = ctypes.CDLL("/opt/slurm/lib/libpmix.so.2")
-print("joined", library.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)))
-"""
-"""A task that connects to the PMIx of a step, as its variables say."""
 
 STATES_ALICE = "int geteuid(void) { return 2001; }\nint getegid(void) { return 2001; }\n"
 """A library by which libpmix states that it runs as alice."""

@@ -32,11 +32,6 @@ def jobs(slurm: Slurm) -> tuple[int, int]:
     return batch, running()[0]
 
 
-def slurmds(slurm: Slurm) -> str:
-    """Return the processes that are slurmd, by their ids."""
-    return slurm.exec(NODE, "slurmd", "pgrep", "-x", "slurmd").strip()
-
-
 def containers(slurm: Slurm) -> int:
     """Return how often the node's container has been started again."""
     statuses = slurm.api.read_namespaced_pod(NODE, slurm.namespace).status.container_statuses
@@ -47,8 +42,8 @@ def replaced(slurm: Slurm, before: str) -> Callable[[], bool]:
     """Return a condition: another slurmd than before answers."""
 
     def condition() -> bool:
-        asked = slurm.exec(NODE, "slurmd", "sh", "-c", "pgrep -x slurmd; scontrol show slurmd || true")
-        return "Slurmd PID" in asked and before not in asked
+        answer = slurm.exec(NODE, "slurmd", "sh", "-c", "scontrol show slurmd || true")
+        return "Slurmd PID" in answer and slurm.daemon(NODE) != before
 
     return condition
 
@@ -62,7 +57,7 @@ def assert_jobs_ended_well(slurm: Slurm, jobs: tuple[int, int]) -> None:
 
 
 def test_jobs_outlive_slurmd_and_its_container_stays(slurm: Slurm, jobs: tuple[int, int]) -> None:
-    before, started = slurmds(slurm), containers(slurm)
+    before, started = slurm.daemon(NODE), containers(slurm)
 
     slurm.exec(NODE, "slurmd", "pkill", "-KILL", "-x", "slurmd")
     wait_until(replaced(slurm, before), "slurmd is there again")
@@ -74,7 +69,7 @@ def test_jobs_outlive_slurmd_and_its_container_stays(slurm: Slurm, jobs: tuple[i
 
 @pytest.mark.soak
 def test_jobs_outlive_a_slurmd_that_answers_no_more(slurm: Slurm, jobs: tuple[int, int]) -> None:
-    before, started = slurmds(slurm), containers(slurm)
+    before, started = slurm.daemon(NODE), containers(slurm)
 
     slurm.exec(NODE, "slurmd", "pkill", "-STOP", "-x", "slurmd")
     wait_until(replaced(slurm, before), "another slurmd answers")

@@ -26,7 +26,7 @@ def test_a_job_that_names_too_many_hosts_is_refused_in_words(slurm: Slurm) -> No
     assert "--exclude: more than 4096 names" in told
 
 
-def test_a_user_who_holds_connections_open_keeps_nobody_from_slurmctld(slurm: Slurm) -> None:
+def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slurm) -> None:
     held = f"for _ in $(seq {CONNECTIONS}); do exec {{held}}<>/dev/tcp/{CONTROLLER_HOST}/{SLURMCTLD_PORT}; done"
     with slurm.ssh_session(f"bash -c '{held}; echo held; sleep 60'") as session:
         assert session.stdout

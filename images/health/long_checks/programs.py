@@ -17,10 +17,10 @@ RING_PORT = 21_017
 """Port of the ring, which takes the node before it alone. No port of Slurm, below those of outgoing connections."""
 
 PORTS = range(21_018, 32_768)
-"""Ports of programs that serve the first caller, whoever it is: one for each job, which nobody knows before."""
+"""Ports of programs that serve the first caller, whoever it is: a random one for each job."""
 
 _ATTEMPT_SECONDS = 15
-"""Time of an attempt beside its measurement."""
+"""Time that an attempt takes in addition to its measurement."""
 
 _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
 

@@ -1,4 +1,4 @@
-"""Long checks beside strangers: who calls a program's port, or takes its names, costs no node its place."""
+"""Long checks among strangers: one who calls a program's port, or takes its names, costs no node its place."""
 
 import os
 import re
@@ -16,12 +16,11 @@ from long_checks.programs import PORTS, read, script
 
 ADDRESSES = {"cpu-0": "127.0.0.1", "cpu-1": "127.0.0.1"}
 SRUN = """\
-import os, shlex, subprocess, sys, time
+import os, subprocess, sys
 tasks = sys.argv[next(i for i, each in enumerate(sys.argv) if each == "sh"):]
 variables = [{**os.environ, "SLURMD_NODENAME": name} for name in ("cpu-0", "cpu-1")]
 nodes = [subprocess.Popen(tasks, env=each, start_new_session=True) for each in variables]
-while all(each.poll() is None for each in nodes):
-    time.sleep(0.01)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
 for each in nodes:  # --wait
     if each.poll() is None:
         os.killpg(each.pid, 9)
@@ -73,7 +72,7 @@ def jail(tmp_path: Path) -> Path:
 
 @contextmanager
 def a_door() -> Iterator[int]:
-    """Yield a port on which somebody listens, and answers nothing."""
+    """Yield a port on which a program listens that answers nothing."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         yield int(door.getsockname()[1])
 

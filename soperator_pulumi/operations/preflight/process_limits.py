@@ -1,6 +1,6 @@
 """Processes that one user may have in a pod, against the kubelet's limit of a pod (`podPidsLimit`).
 
-At the pod's limit nobody starts a process in it, slurmd included: a user who reaches it takes the node from others.
+At the pod's limit no process starts in it, slurmd's included: a user who reaches it takes the node from others.
 """
 
 import re
@@ -12,12 +12,10 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
 from soperator_pulumi.operations.preflight.machine_fit import CHECK, MACHINES, machines_for
 from soperator_pulumi.operations.preflight.machine_probe import kind_of
 from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.spec.node_set import FEWEST_PROCESSES
 
 RESERVED = 512
-"""Process ids beside a user's: of slurmd, its steps, sidecars and the sessions of others. Judgement."""
-
-_FEWEST = 64
-"""Smallest number that the specification takes."""
+"""Process ids for all but a user: slurmd, its steps, sidecars and the sessions of others. Judgement."""
 
 _OF_USER = re.compile(r"(?:processes|--nproc)=(\d+)")
 """Limit of a user in the arguments of slurmd's and sshd's containers."""
@@ -40,12 +38,12 @@ def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[
         limits = [limit for machine in kinds.values() if (limit := _of_pod(kube, machine)) is not None]
         if limits and allowed + RESERVED > min(limits):
             most = min(limits) - RESERVED
-            lower = f"Set {pods.place}.max_processes to {most}, or raise" if most >= _FEWEST else "Raise"
+            lower = f"Set {pods.place}.max_processes to {most}, or raise" if most >= FEWEST_PROCESSES else "Raise"
             yield warned(
                 CHECK,
                 f"{pods.place}.max_processes",
                 f"a user may have {allowed} processes, and a pod {min(limits)}: one user can take the node from others",
-                f"{RESERVED} processes of a pod beside a user's",
+                f"{RESERVED} processes of a pod that no user can have",
                 f"{lower} the kubelet's podPidsLimit.",
             )
 
