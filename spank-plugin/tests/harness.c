@@ -1,13 +1,16 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_TESTS 256
+#define TEST_SECONDS 60 /* less than what starts this program waits: a test that hangs is named */
 
 static struct {
     const char *name;
@@ -55,21 +58,29 @@ int test_in_child(int (*function)(void *), void *argument)
 {
     pid_t child = fork();
 
-    if (child == 0)
+    if (child == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+            abort();
         _exit(function(argument));
+    }
     return child < 0 ? -1 : test_await(child);
 }
 
-static bool passes(void (*function)(void))
+/* A process of the test's own: a test that takes too long ends, and what test_in_child() made ends with it. */
+static bool passes(const char *name, void (*function)(void))
 {
     pid_t child = fork();
+    int code;
 
     if (child == 0) {
-        alarm(60);
+        alarm(TEST_SECONDS);
         function();
         exit(0); /* runs the leak check */
     }
-    return child > 0 && test_await(child) == 0;
+    code = child > 0 ? test_await(child) : -1;
+    if (code == 128 + SIGALRM)
+        fprintf(stderr, "%s: still running after %d seconds\n", name, TEST_SECONDS);
+    return code == 0;
 }
 
 int main(int count, char *arguments[])
@@ -82,7 +93,7 @@ int main(int count, char *arguments[])
 
         if (count > 1 && !strstr(tests[i].name, arguments[1]))
             continue;
-        ok = passes(tests[i].function);
+        ok = passes(tests[i].name, tests[i].function);
         printf("%s %s\n", ok ? "ok    " : "FAILED", tests[i].name);
         failed += !ok;
     }
