@@ -126,7 +126,7 @@ def _role(parts: Parts) -> Role:
         resources=requirements(spec.controller.pod_resources),
         # Recovery of a large state takes minutes.
         startup_probe=asks("scontrol", "ping", period=1, failures=600),
-        readiness_probe=asks("scontrol", "ping", period=5, failures=3),
+        readiness_probe=asks("scontrol", "ping", period=7, failures=2),
         # As slow as a busy slurmctld may be, which a restart would not make quicker, with time to save a large state.
         liveness_probe=asks(*_TAKES_JOBS, period=30, failures=10, timeout=29, grace=60),
         volume_mounts=[place.in_container() for place in places],

@@ -150,7 +150,7 @@ def _template(
         resources=requirements(database.pod_resources),
         # Recovery of a large log takes long; a data directory that is not MariaDB's ends the container at once.
         startup_probe=asks(*_ANSWERS, period=1, failures=3600),
-        readiness_probe=asks(*_ANSWERS, period=5, failures=3),
+        readiness_probe=asks(*_ANSWERS, period=7, failures=2),
         # None for life: a restart cures no MariaDB that is slow, and would undo its recovery.
         volume_mounts=[place.in_container() for place in own],
     )

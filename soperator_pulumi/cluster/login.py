@@ -14,11 +14,9 @@ from pulumi_kubernetes.core.v1 import (
     ContainerPortArgs,
     PodAffinityTermArgs,
     PodAntiAffinityArgs,
-    ProbeArgs,
     Service,
     ServicePortArgs,
     ServiceSpecArgs,
-    TCPSocketActionArgs,
     WeightedPodAffinityTermArgs,
 )
 from pulumi_kubernetes.core.v1.outputs import ServiceSpec, ServiceStatus
@@ -28,6 +26,7 @@ from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
     INIT,
     LAST_WORDS,
+    connects,
     give_modes,
     hardened,
     merged_users,
@@ -141,10 +140,10 @@ def _role(scope: Scope, parts: Parts) -> Role:
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *JAIL_CAPABILITIES], app_armor=mounting_profile(spec)),
         resources=requirements(spec.login.pod_resources),
-        startup_probe=_answers(period=1, failures=120),
-        readiness_probe=_answers(period=10, failures=3),
+        startup_probe=connects(layout.SSH_PORT, period=1, failures=120),
+        readiness_probe=connects(layout.SSH_PORT, period=10, failures=3),
         # A restart of the container ends all sessions.
-        liveness_probe=_answers(period=30, failures=6),
+        liveness_probe=connects(layout.SSH_PORT, period=30, failures=6),
         termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in places],
     )
@@ -181,15 +180,6 @@ def _mounts(parts: Parts) -> list[Mount]:
 def _split(path: str) -> tuple[str, str]:
     directory, _, file_name = path.rpartition("/")
     return directory, file_name
-
-
-def _answers(*, period: int, failures: int) -> ProbeArgs:
-    return ProbeArgs(
-        tcp_socket=TCPSocketActionArgs(port=layout.SSH_PORT),
-        period_seconds=period,
-        timeout_seconds=5,
-        failure_threshold=failures,
-    )
 
 
 def _apart(scope: Scope) -> AffinityArgs:

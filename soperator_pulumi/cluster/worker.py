@@ -22,6 +22,7 @@ from soperator_pulumi.cluster.containers import (
     LAST_WORDS,
     USERS_CONFIG_MAP,
     asks,
+    connects,
     give_modes,
     hardened,
     mounting_profile,
@@ -105,9 +106,8 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
         resources=requirements(node_set.pod_resources or _all_of(node_set), node_set.device_resources),
         startup_probe=asks(*started_command(owner), period=1, failures=300, timeout=10),
-        readiness_probe=asks("scontrol", "show", "slurmd", period=10, failures=3),
-        # Restarting the container kills its jobs: only after Slurm itself has given the node up (SlurmdTimeout).
-        liveness_probe=asks("scontrol", "show", "slurmd", period=30, failures=20, timeout=20),
+        # None for liveness: the container has a watch of its own (slurmd_watch), which no flood of connections stops.
+        readiness_probe=connects(layout.ANSWERS_PORT, period=3, failures=4),
         termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in places],
     )

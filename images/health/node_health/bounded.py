@@ -1,6 +1,6 @@
-"""Programs that end within a bound, whatever they do.
+"""Programs and calls that end within a bound, whatever they do.
 
-A program that waits in the kernel for a dead device or server cannot be killed. It is left behind, with its pid, and
+A process that waits in the kernel for a dead device or server cannot be killed. It is left behind, with its pid, and
 not started again as long as it is there: one such process a tool, not one a round.
 """
 
@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 LARGEST_OUTPUT_BYTES = 4 * 1024**2
@@ -36,28 +36,23 @@ class ProgramEnd(NamedTuple):
         return shown[:80]
 
 
-class BoundedProgram:
-    """A program that has been started."""
+class BoundedWork:
+    """Work that another process does.
 
-    def __init__(self, command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> None:
-        """Start the program, with its own session and without any input.
+    Args:
+        seconds: Time until it is killed.
+        start: Starts the process with files for its output and its errors, and returns its pid.
+    """
 
-        Args:
-            command: Path and arguments. A path without a folder is looked up.
-            seconds: Time until it is killed.
-            variables: Further variables. Default: none.
-        """
+    def __init__(self, seconds: float, start: Callable[[int, int], int]) -> None:
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._output, self._errors = (os.memfd_create(name) for name in ("output", "errors"))
-        null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-        to = [(os.POSIX_SPAWN_DUP2, self._output, 1), (os.POSIX_SPAWN_DUP2, self._errors, 2)]
-        environment = {**_ENVIRONMENT, **(variables or {})}
         try:
-            self._pid = os.posix_spawnp(command[0], [*command], environment, file_actions=[null, *to], setsid=True)
+            self._pid = start(self._output, self._errors)
         except OSError as error:
             self._pid = 0
-            os.write(self._errors, f"{command[0]}: {error.strerror}".encode())
+            os.write(self._errors, f"{error.filename}: {error.strerror}".encode())
 
     def finish(self) -> ProgramEnd:
         """Wait for the end, at most until the bound, and return it."""
@@ -94,6 +89,51 @@ class BoundedProgram:
     @staticmethod
     def _text(file: int) -> str:
         return os.pread(file, LARGEST_OUTPUT_BYTES, 0).decode(errors="replace")
+
+
+class BoundedProgram(BoundedWork):
+    """A program that has been started, with its own session and without any input.
+
+    Args:
+        command: Path and arguments. A path without a folder is looked up.
+        seconds: Time until it is killed.
+        variables: Further variables. Default: none.
+    """
+
+    def __init__(self, command: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> None:
+        def spawn(output: int, errors: int) -> int:
+            null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+            to = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
+            environment = {**_ENVIRONMENT, **(variables or {})}
+            return os.posix_spawnp(command[0], [*command], environment, file_actions=[null, *to], setsid=True)
+
+        super().__init__(seconds, spawn)
+
+
+class BoundedCall(BoundedWork):
+    """A function that runs in a process of its own: a program less to start.
+
+    Args:
+        function: Returns what becomes output, piece by piece. An OSError ends the process with status 1 and its words.
+        seconds: Time until the process is killed.
+    """
+
+    def __init__(self, function: Callable[[], Iterable[str]], seconds: float) -> None:
+        def fork(output: int, errors: int) -> int:
+            if pid := os.fork():
+                return pid
+            status = 1
+            try:
+                os.setsid()
+                for text in function():
+                    os.write(output, text.encode())
+                status = 0
+            except OSError as error:
+                os.write(errors, (error.strerror or str(error)).encode())
+            finally:
+                os._exit(status)
+
+        super().__init__(seconds, fork)
 
 
 def is_there(pid: int) -> bool:

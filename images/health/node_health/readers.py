@@ -1,11 +1,12 @@
 """Takes the readings that a round needs: programs first, all at once, then files of the kernel meanwhile."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from node_health import best_seen, kernel_files, kernel_log, smi
-from node_health.bounded import BoundedProgram, ProgramEnd, is_there
+from node_health import best_seen, file_systems, kernel_files, kernel_log, smi
+from node_health.bounded import BoundedCall, BoundedProgram, BoundedWork, ProgramEnd, is_there
 from node_health.check_settings import NodeSettings, PodVolume
 from node_health.counters import increases
 from node_health.readings import Port, Readings, VolumeUse
@@ -18,18 +19,6 @@ _SMI_LIBRARIES = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
 _INFOROM_STATUS = 14
 """Status of nvidia-smi that warns about a damaged infoROM, with all GPUs described (nvidia-smi(1))."""
 
-_STAT = ("stat", "--file-system", "--format=%b %a %c %d")
-"""Blocks in all, available blocks, inodes in all, free inodes."""
-
-_WRITE = (
-    'set -C; f=$(mktemp -u "$0/.soperator-health-XXXXXXXXXX") && exec 3> "$f" && rm -f "$f" && '
-    'echo ok >&3 && read -r w < /proc/self/fd/3 && [ "$w" = ok ]'
-)
-"""Script that creates a file, writes and reads it.
-
-Users write to the same folders: the file has a name that nobody knows before, it must not be there (`set -C`), and
-only the open file is used. By a link of theirs, root would write to any other file; a pipe would hold it."""
-
 
 class Readers:
     """Readings of one round.
@@ -37,7 +26,7 @@ class Readers:
     Args:
         settings: Settings of the node.
         memory: Memory of earlier rounds, changed in place.
-        seconds: Bound of each program.
+        seconds: Bound of each program and of each question to a file system.
         now: Time in seconds.
         smi_seconds: Bound of nvidia-smi. Default: that of each program.
         root: Folder with the kernel's files, for tests.
@@ -56,7 +45,7 @@ class Readers:
         self._settings, self._memory, self._seconds, self._now, self._root = settings, memory, seconds, now, root
         self._smi_seconds = smi_seconds or seconds
         self._left: dict[str, int] = memory.setdefault("left", {})
-        self._started: dict[str, BoundedProgram | None] = {}
+        self._started: dict[str, BoundedWork | None] = {}
 
     def take(self, wanted: set[str]) -> Readings:
         """Return the readings of the wanted sources."""
@@ -98,12 +87,19 @@ class Readers:
         self, name: str, *command: str, seconds: float | None = None, variables: Mapping[str, str] | None = None
     ) -> None:
         """Start a program, unless that of an earlier round could not be ended."""
-        hangs = self._left.get(name, 0)
+        self._begin(name, lambda: BoundedProgram(command, seconds or self._seconds, variables))
+
+    def _call(self, name: str, function: Callable[[], Iterable[str]]) -> None:
+        """Start a function, unless that of an earlier round could not be ended."""
+        self._begin(name, lambda: BoundedCall(function, self._seconds))
+
+    def _begin(self, name: str, begin: Callable[[], BoundedWork]) -> None:
+        hangs = self._left.pop(name, 0)
         if hangs and is_there(hangs):
+            self._left[name] = hangs
             self._started[name] = None
-            return
-        self._left.pop(name, None)
-        self._started[name] = BoundedProgram(command, seconds or self._seconds, variables)
+        else:
+            self._started[name] = begin()
 
     def _finish(self, name: str) -> ProgramEnd | None:
         """Return the end of a program; None for one that was not started."""
@@ -183,43 +179,41 @@ class Readers:
 
     def _start_volumes(self) -> None:
         for volume in self._settings.volumes:
-            self._start(volume.path, *_STAT, volume.path)
-            if not volume.shared and not volume.read_only:
-                self._start(f"write {volume.path}", "/bin/sh", "-c", _WRITE, volume.path)
-        # By itself, as the kernel follows no link there for root (images/worker/scripts/close_volumes.sh).
-        self._start("jail", "readlink", "--canonicalize-existing", f"{self._settings.jail}/.")
+            writing = not volume.shared and not volume.read_only
+            self._call(volume.path, partial(file_systems.use, volume.path, writing=writing))
+        self._call("jail", partial(file_systems.active_tree, self._settings.jail))
 
     def _read_volumes(self, readings: Readings) -> None:
         mounted, read_only = kernel_files.mounted(self._root), kernel_files.read_only(self._root)
         readings.volumes = {}
         for volume in self._settings.volumes:
-            use = self._use(volume)
-            write = self._finish(f"write {volume.path}")
+            use, problem = self._use(volume)
             if volume.path not in mounted:
                 use.problem = "is not mounted"
             elif volume.path in read_only and not volume.read_only:
                 use.problem = "is read-only"
-            elif write is not None and not use.problem and not (readings.busy and use.is_full):
-                problem = self._problem(write)
-                use.problem = f"cannot be written: {problem}" if problem else ""
+            elif problem and not use.problem and not (readings.busy and use.is_full):
+                use.problem = f"cannot be written: {problem}"
             readings.volumes[volume.path] = use
         jail = self._finish("jail")
         if jail is not None:
             readings.jail_problem = self._hangs if jail.status is None else "no active tree" if jail.status else ""
 
-    def _use(self, volume: PodVolume) -> VolumeUse:
+    def _use(self, volume: PodVolume) -> tuple[VolumeUse, str]:
+        """Return the use of the volume's file system, and the problem that writing had; empty for none."""
         outcome = self._finish(volume.path)
         if outcome is None:
-            return VolumeUse(volume.shared)
+            return VolumeUse(volume.shared), ""
         fields = outcome.output.split()
-        if outcome.status or outcome.status is None or len(fields) != 4 or not all(each.isdecimal() for each in fields):
-            return VolumeUse(volume.shared, problem=self._problem(outcome) or "cannot be asked")
+        if not fields:
+            return VolumeUse(volume.shared, problem=self._problem(outcome)), ""
         blocks, available, inodes, free = map(int, fields)
-        return VolumeUse(
+        use = VolumeUse(
             volume.shared,
             space=100 * (blocks - available) / blocks if blocks else 0,
             inodes=100 * (inodes - free) / inodes if inodes else 0,
         )
+        return use, self._problem(outcome)
 
     def _start_slurmd(self) -> None:
         self._start("slurmd", "scontrol", "show", "slurmd")

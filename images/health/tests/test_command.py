@@ -6,13 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from node_health import noted_drains
-from node_health.bounded import BoundedProgram, is_there
+from node_health.bounded import BoundedCall, BoundedProgram, is_there
 from node_health.command import check, explain, main
 from node_health.health_round import Slurm, load, save
 from node_health.kernel_log import KernelLog, records
@@ -253,6 +255,32 @@ def test_a_program_that_is_missing_or_killed_ends_with_words() -> None:
 
     assert (missing.status, missing.words) == (127, "/no/such/program: No such file or directory")
     assert (killed.status, killed.words) == (-9, "status -9")
+
+
+def test_a_call_that_waits_for_ever_ends_at_its_bound_with_what_it_has_said() -> None:
+    def wait() -> Iterator[str]:
+        yield "begun"
+        threading.Event().wait()
+
+    end = BoundedCall(wait, 0.3).finish()
+
+    assert (end.status, end.output, end.left) == (None, "begun", 0)
+
+
+def test_a_call_that_the_kernel_refuses_ends_with_its_words() -> None:
+    def refuse() -> Iterator[str]:
+        yield Path("/no/such/folder").read_text()
+
+    end = BoundedCall(refuse, 5).finish()
+
+    assert (end.status, end.words) == (1, "No such file or directory")
+
+
+def test_a_call_runs_in_a_session_and_a_process_of_its_own() -> None:
+    waiting = os.getpid()
+    end = BoundedCall(lambda: [f"{os.getsid(0) == os.getpid()} {os.getpid() != waiting}"], 5).finish()
+
+    assert end.output == "True True"
 
 
 def test_output_of_any_bytes_and_length_is_bounded() -> None:

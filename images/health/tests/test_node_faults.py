@@ -64,7 +64,7 @@ class Faulty(Node):
         self.given["program"] = [str(self.program("program"))]
         monkeypatch.setenv("PATH", f"{root}/bin:/usr/bin:/bin")
         monkeypatch.setattr(kernel_files, "clock_error_seconds", lambda: self.clock_error)
-        monkeypatch.setattr(Readers, "_use", lambda _, volume: self.uses[Path(volume.path).name])
+        monkeypatch.setattr(Readers, "_use", lambda _, volume: (self.uses[Path(volume.path).name], ""))
 
     def program(self, name: str, status: int = 0) -> Path:
         """Put a program with this status into the node."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +11,6 @@ import pytest
 from health_testing.made_rounds import MINUTE, Node, adapter
 from health_testing.smi_outputs import query
 from node_health.node_record import NoAnswerError, parse_node
-from node_health.readers import Readers
-from node_health.readings import VolumeUse
 from node_health.reasons_of_ports import ports_before
 from node_health.state_machine import NodeState
 
@@ -373,7 +372,8 @@ def test_a_volume_that_a_job_has_filled_drains_nothing_before_the_job_has_ended(
     folder = volume_of(node, shared=False)
     folder.rmdir()
     folder.write_text("takes no file, as a full volume")
-    monkeypatch.setattr(Readers, "_use", lambda *_: VolumeUse(shared=False, space=space))
+    full = SimpleNamespace(f_blocks=100, f_bavail=100 - space, f_files=0, f_ffree=0)
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
     if busy:
         a_step(node, "slurmstepd: [12.0]\0")
     node.round()

@@ -1,6 +1,7 @@
 # shellcheck shell=sh disable=SC2034 # sourced by the other scripts
-# Paths on which the scripts, the pod's template and the SPANK plugin agree; tests hold them equal.
+# Paths, and a port, on which the scripts, the pod's template and the SPANK plugin agree; tests hold them equal.
 
+ANSWERS_PORT=6816
 CGROUPS=/sys/fs/cgroup
 DEVICES=/dev
 DRIVER=/run/slurm/driver

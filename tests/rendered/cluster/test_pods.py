@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.render import layout
 from tests.rendered.cluster.clusters import (
     IMAGES,
     PODS,
@@ -217,17 +218,20 @@ def test_pulumi_waits_for_no_pods_and_can_deploy_right_after_a_destroy(name: str
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
 
 
-def test_probes_of_slurm_ask_the_daemon_by_its_own_command() -> None:
-    deployment = a_deployment()
+def test_probes_of_slurmctld_ask_it_by_its_own_commands() -> None:
+    container = containers_of(pod_of(a_deployment(), "hpc-controller"))["slurmctld"]
     takes_jobs = ["squeue", "--noheader", "--user=slurm", "--format=%i"]
-    for name, daemon, ready, alive, started in (
-        ("hpc-controller", "slurmctld", ["scontrol", "ping"], takes_jobs, "scontrol"),
-        ("hpc-cpu", "slurmd", ["scontrol", "show", "slurmd"], None, "/usr/lib/soperator/started.sh"),
-    ):
-        container = containers_of(pod_of(deployment, name))[daemon]
-        assert container["readinessProbe"]["exec"]["command"] == ready
-        assert container["livenessProbe"]["exec"]["command"] == (alive or ready)
-        assert container["startupProbe"]["exec"]["command"][0] == started
+    assert container["livenessProbe"]["exec"]["command"] == takes_jobs
+    for probe in ("readinessProbe", "startupProbe"):
+        assert container[probe]["exec"]["command"] == ["scontrol", "ping"]
+
+
+def test_no_probe_starts_a_program_in_the_container_of_slurmd_once_it_has_started() -> None:
+    """Its liveness is for the watch in the container, which tells who floods a port from a slurmd that hangs."""
+    container = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]
+    assert container["startupProbe"]["exec"]["command"][0] == "/usr/lib/soperator/started.sh"
+    assert container["readinessProbe"]["tcpSocket"] == {"port": layout.ANSWERS_PORT}
+    assert "livenessProbe" not in container
 
 
 def test_a_daemon_that_hangs_is_killed_soon_however_long_its_pod_may_take_to_end() -> None:
@@ -240,13 +244,6 @@ def test_a_daemon_that_hangs_is_killed_soon_however_long_its_pod_may_take_to_end
     ):
         probe = containers_of(pod_of(deployment, name))[daemon]["livenessProbe"]
         assert probe["terminationGracePeriodSeconds"] == seconds
-
-
-def test_a_workers_container_is_restarted_only_long_after_slurm_gave_the_node_up() -> None:
-    probe = containers_of(pod_of(a_deployment(), "hpc-cpu"))["slurmd"]["livenessProbe"]
-    files = a_deployment().one("hpc-slurm-config").inputs["files"]["slurm.conf"]
-    slurmd_timeout = next(int(line.split("=")[1]) for line in files.splitlines() if line.startswith("SlurmdTimeout="))
-    assert probe["periodSeconds"] * probe["failureThreshold"] >= 5 * slurmd_timeout
 
 
 def test_the_jail_is_seen_as_a_whole_and_homes_at_home_on_login_and_worker_nodes() -> None:

@@ -1,42 +1,73 @@
 """A worker's slurmd as a service: what its watch kills, and what its end means. The cluster tier has the real ones."""
 
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
 import pytest
 
+from slurmd_watch.port import Port
+from slurmd_watch.watch import Watch
 from tests.unit.cluster.worker_container import Worker
+from tests.waiting import wait_until
 
-ANSWERS, REFUSES, HANGS = 0, 1, 124  # by timeout(1)
+PROBE_SECONDS = 5.0
+SLURMD_TIMEOUT_SECONDS = 120
+"""That of slurm.conf: slurmctld gives the node up."""
 
-TIMEOUT = """\
-#!/bin/sh
-cd "${CALLS%/*}"
-case $* in *munge*) exit "$(cat munge)" ;; esac
-code=$(head -n 1 answers-of-slurmd)
-sed -i 1d answers-of-slurmd
-exit "$code"
-"""
-
-SLEEP = """\
-#!/bin/sh
-echo "sleep $1" >> "$CALLS"
-[ -s "${CALLS%/*}/answers-of-slurmd" ] || kill "$PPID"
-"""
+DAEMON = "scontrol show slurmd"
+MUNGE = "munge --no-input --output=/dev/null"
+KILL = "pkill -KILL -x -U root slurmd"
+ANSWERS, REFUSES, HANGS = 0, 1, None
 
 
-def watched(worker: Worker, *answers: int, munge: int = 0) -> list[str]:
-    """Return what the watch does while slurmd gives these answers."""
-    worker.start()
-    worker.write(**{"answers-of-slurmd": "".join(f"{answer}\n" for answer in answers), "munge": str(munge)})
-    worker.write(**{"bin/timeout": TIMEOUT, "bin/sleep": SLEEP})
-    for program in ("timeout", "sleep"):
-        (worker.root / "bin" / program).chmod(0o755)
-    before = len(worker.calls.read_text().splitlines())
-    worker.run(["sh", "-c", "cd services/watch && exec ./run"])
-    return worker.calls.read_text().splitlines()[before:]
+class Watched:
+    """A watch of a slurmd that gives the answers of a list, one a look, while time stands still."""
+
+    def __init__(self, port: Port, folder: Path, *answers: int | None, munge: int | None = ANSWERS) -> None:
+        self.service = folder / "slurmd"
+        self.service.mkdir(exist_ok=True)
+        self.seconds = 0.0
+        self.did: list[str] = []
+        self._answers, self._munge = iter(answers), munge
+        watch = Watch(port, self.service, lambda: self.seconds, self._run)
+        self.pauses = [watch.look() for _ in answers]
+        self.look = watch.look
+
+    def _run(self, command: list[str], _: int) -> int | None:
+        if (line := " ".join(command)) == DAEMON:
+            return next(self._answers, HANGS)
+        if line == MUNGE:
+            return self._munge
+        self.did.append(line)
+        return 0
 
 
-def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew(worker: Worker) -> None:
-    killed = "pkill -KILL -x -U root slurmd"
-    assert watched(worker, *[HANGS] * 5) == ["sleep 5", "sleep 5", killed, "sleep 5", "sleep 5", "sleep 5"]
+def a_free_port() -> int:
+    with socket.create_server(("localhost", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def port() -> Iterator[Port]:
+    with Port(a_free_port()) as made:
+        yield made
+
+
+def connects(port: int, host: str = "127.0.0.1") -> bool:
+    try:
+        with socket.create_connection((host, port), PROBE_SECONDS):
+            return True
+    except ConnectionRefusedError:
+        return False
+
+
+def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew(port: Port, tmp_path: Path) -> None:
+    assert Watched(port, tmp_path, HANGS, HANGS).did == []
+    assert Watched(port, tmp_path, *[HANGS] * 5).did == [KILL]
 
 
 @pytest.mark.parametrize(
@@ -46,17 +77,95 @@ def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew
         [REFUSES] * 6,  # as while it starts
     ],
 )
-def test_a_slurmd_that_answers_late_or_refuses_is_left_alone(worker: Worker, answers: list[int]) -> None:
-    assert {call.split()[0] for call in watched(worker, *answers)} == {"sleep"}
+def test_a_slurmd_that_answers_late_or_refuses_is_left_alone(
+    port: Port, tmp_path: Path, answers: list[int | None]
+) -> None:
+    assert Watched(port, tmp_path, *answers).did == []
 
 
-def test_a_slurmd_is_not_killed_for_a_munged_that_hangs(worker: Worker) -> None:
-    assert {call.split()[0] for call in watched(worker, *[HANGS] * 6, munge=HANGS)} == {"sleep"}
+@pytest.mark.parametrize("munge", [HANGS, REFUSES])
+def test_a_slurmd_is_not_killed_for_a_munged_that_hangs(port: Port, tmp_path: Path, munge: int | None) -> None:
+    assert Watched(port, tmp_path, *[HANGS] * 6, munge=munge).did == []
 
 
-def test_a_slurmd_that_has_answered_is_asked_four_times_a_minute_and_known_to_have_started(worker: Worker) -> None:
-    assert watched(worker, ANSWERS, ANSWERS) == ["sleep 15", "sleep 15"]
-    assert (worker.root / "services/slurmd/answered").exists()
+def test_a_slurmd_that_has_answered_is_asked_four_times_a_minute_and_known_to_have_started(
+    port: Port, tmp_path: Path
+) -> None:
+    watched = Watched(port, tmp_path, REFUSES, ANSWERS, ANSWERS)
+    assert watched.pauses == [5, 15, 15]
+    assert (watched.service / "answered").exists()
+
+
+def test_a_slurmd_that_never_answered_is_not_known_to_have_started(port: Port, tmp_path: Path) -> None:
+    assert not (Watched(port, tmp_path, HANGS, REFUSES).service / "answered").exists()
+
+
+def test_a_container_whose_slurmd_is_lost_for_long_after_slurm_gave_the_node_up_ends(
+    port: Port, tmp_path: Path
+) -> None:
+    watched = Watched(port, tmp_path, ANSWERS, REFUSES)
+    watched.seconds = 5 * SLURMD_TIMEOUT_SECONDS
+    watched.look()
+    assert watched.did == []
+
+    watched.seconds += 1
+    watched.look()
+
+    assert watched.did == [f"s6-svscanctl -t {tmp_path}"]
+    assert (tmp_path / "exit-code").read_text() == "1\n"
+
+
+def test_the_port_is_open_as_long_as_slurmd_answers(port: Port, tmp_path: Path) -> None:
+    watched = Watched(port, tmp_path, ANSWERS)
+    assert connects(port.number)
+    watched.look()
+    assert not connects(port.number)
+
+
+def test_a_closed_port_is_opened_again_and_no_other_process_gets_it_meanwhile(port: Port) -> None:
+    for _ in range(2):
+        assert not connects(port.number)
+        with pytest.raises(OSError, match="Address already in use"):
+            socket.create_server(("127.0.0.1", port.number)).close()
+        port.open()
+        assert connects(port.number)
+        port.close()
+
+
+def test_a_port_that_another_process_has_is_taken_once_it_is_free(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("", 0))
+        number = other.getsockname()[1]
+        port = Port(number)
+        port.open()
+    with port:
+        assert not connects(number)
+        port.open()
+        assert connects(number)
+    assert f"Port {number} cannot be had (Address already in use)" in capsys.readouterr().err
+
+
+def test_a_flood_of_connections_keeps_no_probe_out_and_no_processor_busy(port: Port) -> None:
+    port.open()
+    with ExitStack() as flood:
+        for _ in range(100):
+            flood.enter_context(socket.create_connection(("127.0.0.1", port.number), PROBE_SECONDS))
+        before = time.thread_time()
+        port.attend(0.5)
+        assert time.thread_time() - before < 0.25
+        assert connects(port.number)
+
+
+def test_a_watch_that_was_killed_starts_again_and_gets_its_port_although_connections_were_made(worker: Worker) -> None:
+    port = a_free_port()
+    worker.start()
+    layout = worker.root / "scripts/layout.sh"
+    layout.write_text(re.sub("ANSWERS_PORT=.*", f"ANSWERS_PORT={port}", layout.read_text()))
+    for _ in range(2):
+        with worker.running(["sh", "-c", "cd services/watch && exec ./run"]):
+            wait_until(lambda: connects(port), "the port is open")
+            assert (worker.root / "services/slurmd/answered").exists()
+        assert not connects(port)
 
 
 @pytest.mark.parametrize(("code", "signal", "words"), [(1, 0, "exit code 1"), (256, 9, "signal 9")])

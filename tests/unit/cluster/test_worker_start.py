@@ -139,7 +139,7 @@ def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
     only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES"}
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
-        name: here[name] for name in paths().keys() - only_of_scripts
+        name: str(here[name]) for name in paths().keys() - only_of_scripts
     }
     assert f"COPY scripts {layout.WORKER_SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
 

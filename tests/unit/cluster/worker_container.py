@@ -2,7 +2,8 @@
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ POD_START = str(Marker(OWNER, Operation.POD_START))
 SCONTROL = """\
 #!/bin/sh
 echo "$*" >> "$CALLS"
+cd "${CALLS%/*}" || exit
 case "$*" in
     "show slurmd") exit "$(cat slurmd)" ;;
     "show node "*)
@@ -143,7 +145,7 @@ class Worker:
         stand_in = root / "scripts" / IN_SERVICE
         stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > begun && mv begun put-into-service\n')
         stand_in.chmod(0o755)
-        own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if not path.startswith("/dev/")}
+        own = {name: f"{root}/{Path(path).name}" for name, path in paths().items() if re.match("/(?!dev/)", path)}
         own["SPOOL_DIR"] = f"{root}/spool"  # slurmd has a file of its own
         self.write(**{"scripts/layout.sh": "".join(f"{name}={path}\n" for name, path in (paths() | own).items())})
         (root / "proc/self").mkdir(parents=True)
@@ -177,11 +179,24 @@ class Worker:
             with (self.root / "node").open("a") as node:
                 node.write(f"   Reason={reason} [root@2026-11-21T17:00:00]\n   Comment=State=IDLE+DRAIN\n")
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": f"{self.root}/bin:/usr/bin:/bin", "CALLS": str(self.calls)}
+
+    @contextmanager
+    def running(self, command: Sequence[str]) -> Iterator[None]:
+        """Run a command of the container meanwhile, and kill it then."""
+        with subprocess.Popen(command, cwd=self.root, env=self._environment) as process:
+            try:
+                yield
+            finally:
+                process.kill()
+
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [word.replace(WORKER_SCRIPTS, str(self.root / "scripts")) for word in command],
             cwd=self.root,
-            env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "CALLS": str(self.calls)},
+            env=self._environment,
             capture_output=True,
             text=True,
             timeout=20,

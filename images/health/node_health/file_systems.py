@@ -1,0 +1,43 @@
+"""Questions to file systems, for a process of their own: each may wait in the kernel for a server that is gone."""
+
+import errno
+import os
+from collections.abc import Iterator
+
+_WRITTEN = b"ok"
+
+
+def use(path: str, *, writing: bool) -> Iterator[str]:
+    """Yield blocks in all, available blocks, inodes in all and free inodes, then create, write and read a file.
+
+    Users write to the same folders: the file has a name that nobody knows before, it must not be there, and only the
+    open file is used. By a link of theirs, root would write to any other file; a pipe would hold it.
+
+    Args:
+        path: Folder on the file system.
+        writing: Whether to write.
+
+    Raises:
+        OSError: The file system refuses it.
+    """
+    status = os.statvfs(path)
+    yield f"{status.f_blocks} {status.f_bavail} {status.f_files} {status.f_ffree}"
+    if not writing:
+        return
+    name = f"{path}/.soperator-health-{os.urandom(8).hex()}"
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink(name)  # noqa: PTH108 - pathlib takes long to import
+    os.write(file, _WRITTEN)
+    if os.pread(file, len(_WRITTEN), 0) != _WRITTEN:
+        raise OSError(errno.EIO, "what was written is not what was read")
+
+
+def active_tree(jail: str) -> Iterator[str]:
+    """Yield the path of the jail's active tree, by its links: the kernel follows none there for root.
+
+    Raises:
+        OSError: There is none.
+    """
+    tree = os.path.realpath(jail, strict=True)
+    os.stat(f"{tree}/.")  # noqa: PTH116 - as above
+    yield tree
