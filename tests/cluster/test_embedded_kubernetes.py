@@ -1,4 +1,7 @@
-"""The embedded Kubernetes: what a pod, and one who stands outside, can and cannot do."""
+"""The embedded Kubernetes: what a pod, and one who stands outside, can and cannot do.
+
+All clusters of this tier stand on it, so most of its own tests are for `make soak`; what no other test shows stays.
+"""
 
 import itertools
 import json
@@ -145,6 +148,7 @@ def from_pods(app: str) -> dict[str, Any]:
     return {"podSelector": {"matchLabels": {"app": app}}}
 
 
+@pytest.mark.soak
 def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace: Namespace) -> None:
     namespace.apply(service("web", clusterIP="None"), service("vip"), stateful_set(2))
     namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
@@ -156,12 +160,14 @@ def test_pods_of_a_stateful_set_find_each_other_by_name_and_by_service(namespace
     wait_until(lambda: set(namespace.sh("web-0", ask).split()) == {"web-0", "web-1"}, "both answer for the service")
 
 
+@pytest.mark.soak
 def test_a_name_server_answers_at_once_even_when_there_is_nothing_to_say(namespace: Namespace) -> None:
     namespace.start(busybox.pod("client"))
     for name in ("0.0.0.0", "no-such-service", "no-such-name.invalid"):  # noqa: S104 - a name to look up
         assert "; answered" in namespace.sh("client", busybox.lookup(name)), name
 
 
+@pytest.mark.soak
 def test_a_pods_address_has_its_name(namespace: Namespace) -> None:
     namespace.apply(service("web", clusterIP="None"), stateful_set(1))
     namespace.kubectl("rollout", "status", "statefulset/web", "--timeout=60s")
@@ -172,6 +178,7 @@ def test_a_pods_address_has_its_name(namespace: Namespace) -> None:
     )
 
 
+@pytest.mark.soak
 def test_a_pod_reaches_the_api_server_with_its_service_account(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
     volumes = [{"name": "bin", "hostPath": {"path": str(kube.bin_dir)}}]
     container = busybox.container(volumeMounts=[{"name": "bin", "mountPath": "/kubernetes", "readOnly": True}])
@@ -185,6 +192,7 @@ def test_a_pod_reaches_the_api_server_with_its_service_account(kube: EmbeddedKub
     assert f"system:serviceaccount:{namespace.name}:default" in said
 
 
+@pytest.mark.soak
 def test_a_node_port_is_open_on_the_bridge(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
     namespace.start(busybox.pod("web", labels={"app": "web"}))
     namespace.apply(service("door", type="NodePort"))
@@ -193,6 +201,7 @@ def test_a_node_port_is_open_on_the_bridge(kube: EmbeddedKubernetes, namespace: 
     wait_until(lambda: Asker().problem(url) is None, "the node port is open")
 
 
+@pytest.mark.soak
 def test_a_shared_claim_is_written_by_one_pod_and_read_by_another(namespace: Namespace) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
     mounts = [{"name": "data", "mountPath": "/data"}]
@@ -204,6 +213,7 @@ def test_a_shared_claim_is_written_by_one_pod_and_read_by_another(namespace: Nam
     assert namespace.sh("reader", "cat /data/file") == "hello"
 
 
+@pytest.mark.soak
 def test_a_claim_of_one_writer_outlives_its_pod(namespace: Namespace) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "state"}}]
     pod = busybox.pod(
@@ -217,6 +227,7 @@ def test_a_claim_of_one_writer_outlives_its_pod(namespace: Namespace) -> None:
     assert namespace.sh("one", "cat /data/file") == "kept"
 
 
+@pytest.mark.soak
 def test_a_volumes_folder_goes_with_its_claim(kube: EmbeddedKubernetes, namespace: Namespace) -> None:
     namespace.apply(claim("short", "ReadWriteOnce"))
     namespace.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/short", "--timeout=30s")
@@ -227,6 +238,7 @@ def test_a_volumes_folder_goes_with_its_claim(kube: EmbeddedKubernetes, namespac
     wait_until(lambda: not folder.exists(), "the folder is gone")
 
 
+@pytest.mark.soak
 def test_what_the_storage_class_cannot_give_is_said_in_an_event(namespace: Namespace) -> None:
     namespace.apply(claim("chosen", "ReadWriteOnce", selector={"matchLabels": {"disk": "fast"}}))
     wait_until(
@@ -235,17 +247,20 @@ def test_what_the_storage_class_cannot_give_is_said_in_an_event(namespace: Names
     )
 
 
+@pytest.mark.soak
 def test_logs_of_a_container_are_there(namespace: Namespace) -> None:
     namespace.start(busybox.pod("talks", script=f"echo good morning; {busybox.SERVE}"))
     assert namespace.kubectl("logs", "talks") == "good morning\n"
 
 
+@pytest.mark.soak
 def test_without_a_policy_all_pods_reach_each_other(namespace: Namespace, other: Namespace) -> None:
     namespace.start(busybox.pod("web"))
     other.start(busybox.pod("client"))
     assert other.opens("client", namespace.address("web"))
 
 
+@pytest.mark.soak
 def test_a_policy_lets_in_only_those_that_it_names(namespace: Namespace, other: Namespace) -> None:
     friend = busybox.pod("friend", labels={"app": "friend"})
     namespace.start(busybox.pod("web", labels={"app": "web"}), friend, busybox.pod("stranger"))
@@ -259,6 +274,7 @@ def test_a_policy_lets_in_only_those_that_it_names(namespace: Namespace, other: 
     wait_until(lambda: namespace.opens("stranger", web), "the policy is gone")
 
 
+@pytest.mark.soak
 def test_a_policy_may_name_namespaces(namespace: Namespace, other: Namespace) -> None:
     namespace.start(busybox.pod("web", labels={"app": "web"}), busybox.pod("neighbour"))
     other.start(busybox.pod("guest"))
@@ -271,6 +287,7 @@ def test_a_policy_may_name_namespaces(namespace: Namespace, other: Namespace) ->
     assert other.opens("guest", namespace.address("web"))
 
 
+@pytest.mark.soak
 def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) -> None:
     two = "mkdir -p /tmp/www && httpd -p 9090 -h /tmp/www && exec httpd -f -p 8080 -h /tmp/www"
     namespace.start(busybox.pod("web", script=two, labels={"app": "web"}), busybox.pod("client"))
@@ -281,6 +298,7 @@ def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) 
     assert namespace.opens("client", web, 8080)
 
 
+@pytest.mark.soak
 def test_a_policy_bounds_where_a_pod_may_go_on_its_own_node_as_well(
     kube: EmbeddedKubernetes, namespace: Namespace
 ) -> None:
@@ -302,6 +320,7 @@ def test_a_policy_bounds_where_a_pod_may_go_on_its_own_node_as_well(
     assert (namespace.opens("bank", *kubelet), namespace.opens("worker", *kubelet)) == (True, False)
 
 
+@pytest.mark.soak
 def test_a_pod_that_a_policy_shuts_off_is_still_probed_and_talks_to_itself(namespace: Namespace) -> None:
     namespace.apply(policy("all", None, policyTypes=["Ingress", "Egress"]))
     probed = busybox.container(readinessProbe={"httpGet": {"port": "http"}, "periodSeconds": 1})
@@ -309,6 +328,7 @@ def test_a_pod_that_a_policy_shuts_off_is_still_probed_and_talks_to_itself(names
     assert namespace.opens("web", namespace.address("web"))
 
 
+@pytest.mark.soak
 def test_a_connection_goes_on_when_a_policy_comes(namespace: Namespace) -> None:
     listens = f"mkdir -p /tmp; sleep infinity | nc -l -p 7000 > /tmp/received & {busybox.SERVE}"
     namespace.start(busybox.pod("server", script=listens, labels={"app": "web"}), busybox.pod("stranger"))
@@ -347,6 +367,7 @@ def neighbour() -> Iterator[Outside]:
         yield made
 
 
+@pytest.mark.soak
 def test_pods_get_out_under_the_machines_address(namespace: Namespace, neighbour: Outside) -> None:
     namespace.start(busybox.pod("client"))
     with neighbour.listens() as port:
@@ -372,6 +393,7 @@ def test_a_neighbour_with_a_route_to_us_reaches_neither_servers_nor_pods_nor_ser
         assert not neighbour.reaches(address, port), (address, port)
 
 
+@pytest.mark.soak
 def test_the_gateway_of_the_pods_keeps_its_hardware_address_as_others_come_and_go(kube: EmbeddedKubernetes) -> None:
     ip, port = tool("ip"), "lowest-port"
 
@@ -421,6 +443,7 @@ def test_up_again_changes_nothing(kube: EmbeddedKubernetes) -> None:
     assert (servers(kube), files(), table()) == before
 
 
+@pytest.mark.soak
 def test_two_at_a_time_do_not_disturb_each_other(kube: EmbeddedKubernetes) -> None:
     before = servers(kube)
     command = [sys.executable, "-m", "tools.kube", "up"]
