@@ -43,6 +43,10 @@ SLURMDBD_SECRET = "slurmdbd-config"  # noqa: S105 the name of a Secret
 
 _FILES = "/etc/slurmdbd"
 
+_CONNECTIONS = "80"
+"""Connections to slurmdbd, which has a hundred threads, one for a connection (MAX_THREAD_COUNT in
+src/common/persist_conn.c), and accepts no further one. The rest is for those that end with the answer to a request."""
+
 
 class Accounting(pulumi.ComponentResource):
     """slurmdbd: one pod, `accounting-0`. Jobs start and run while it is replaced, and their records arrive later."""
@@ -241,7 +245,11 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
         image=spec.images.accounting or "",
         image_pull_policy=spec.images.pull_policy,
         command=[*INIT, "start-slurmdbd"],
-        env=[EnvVarArgs(name="SLURM_CONF", value=f"{layout.SLURMDBD_DIR}/slurm.conf"), version_of_spec(spec)],
+        env=[
+            EnvVarArgs(name="SLURM_CONF", value=f"{layout.SLURMDBD_DIR}/slurm.conf"),
+            version_of_spec(spec),
+            EnvVarArgs(name="CONNECTIONS_MAX", value=_CONNECTIONS),
+        ],
         ports=[ContainerPortArgs(name="slurmdbd", container_port=layout.SLURMDBD_PORT)],
         security_context=hardened(uid=layout.SLURM_UID),
         resources=requirements(accounting.slurmdbd.pod_resources),

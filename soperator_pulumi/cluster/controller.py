@@ -26,6 +26,7 @@ from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.slurm_conf import CONNECTIONS
 
 SLURM_FILES = "/etc/slurm-config"
 
@@ -119,6 +120,7 @@ def _role(parts: Parts) -> Role:
         env=[
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),
+            EnvVarArgs(name="CONNECTIONS_MAX", value=str(CONNECTIONS)),
             EnvVarArgs(name="HOSTLIST_MAX", value=str(spec.slurm.hosts_in_a_list)),
         ],
         ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],

@@ -3,12 +3,13 @@
 import pytest
 
 from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT
+from soperator_pulumi.render.slurm_conf import CONNECTIONS
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster
 
-CONNECTIONS = 200
-"""Four times as many as slurmctld takes by Slurm's default."""
+HELD = 2 * CONNECTIONS + 100
+"""More connections than slurmctld takes at a time."""
 
 
 def test_a_step_that_names_more_hosts_than_slurm_can_have_is_refused_before_they_are_made(slurm: Slurm) -> None:
@@ -27,8 +28,8 @@ def test_a_job_that_names_too_many_hosts_is_refused_in_words(slurm: Slurm) -> No
 
 
 def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slurm) -> None:
-    held = f"for _ in $(seq {CONNECTIONS}); do exec {{held}}<>/dev/tcp/{CONTROLLER_HOST}/{SLURMCTLD_PORT}; done"
-    with slurm.ssh_session(f"bash -c '{held}; echo held; sleep 60'") as session:
+    held = f"for _ in $(seq {HELD}); do exec {{held}}<>/dev/tcp/{CONTROLLER_HOST}/{SLURMCTLD_PORT}; done"
+    with slurm.ssh_session(f"bash -c 'ulimit -n {HELD + 100}; {held}; echo held; sleep 60'") as session:
         assert session.stdout
         assert session.stdout.readline() == "held\n"
 

@@ -1,0 +1,202 @@
+"""The libraries of images/bounds, built with the machine's compiler, in front of what stands for slurmctld."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.spank_plugin.compiler import toolchain
+
+SOURCES = Path(__file__).parents[2] / "images" / "bounds"
+LIBRARY = """\
+void *hostlist_create_dims(const char *list, int dims) { return dims == 1 ? (void *)list : 0; }
+void *slurm_hostlist_create_dims(const char *list, int dims) { return hostlist_create_dims(list, dims); }
+void *hostlist_create(const char *list) { return hostlist_create_dims(list, 1); }
+"""
+PROGRAM = """\
+void *hostlist_create(const char *list);
+int main(int count, char **words) { return count == 2 && hostlist_create(words[1]) ? 0 : 1; }
+"""
+
+DAEMON = """\
+import selectors, socket
+listener = socket.create_server(("0.0.0.0", 0))
+print(listener.getsockname()[1], flush=True)
+selector = selectors.DefaultSelector()
+selector.register(listener, selectors.EVENT_READ)
+asked = []
+while True:
+    for key, _ in selector.select():
+        if key.fileobj is listener:
+            selector.register(listener.accept()[0], selectors.EVENT_READ)
+            continue
+        request = key.fileobj.recv(16)
+        if request == b"now":
+            for connection in [*asked, key.fileobj]:
+                connection.sendall(b"answer")
+            continue
+        if request == b"own":
+            far.send(b"x")
+            key.fileobj.sendall(b"answer" if near.recv(1) else b"")
+            continue
+        selector.unregister(key.fileobj)
+        if request == b"later":
+            asked.append(key.fileobj)
+        else:
+            number = key.fileobj.fileno()
+            key.fileobj.close()
+        if request == b"leave":
+            near, far = socket.socketpair()
+            assert near.fileno() == number
+"""
+"""Answer requests at once, or with the next one, and close connections at their end. After `leave` a socket of the
+daemon's own has the descriptor of the connection, and `own` needs that socket."""
+
+MOST = 5
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tools, build = toolchain(), tmp_path_factory.mktemp("bounds") / "build"
+    shutil.copytree(SOURCES, build)
+    (build / "library.c").write_text(LIBRARY)
+    (build / "program.c").write_text(PROGRAM)
+    environment = {**os.environ, **tools.environment}
+    compiled = [
+        [str(tools.make), "--silent", *tools.variables],
+        [*tools.compiler, "-fPIC", "-shared", "-o", "liblists.so", "library.c"],
+        [*tools.compiler, "-o", "program", "program.c", "-L.", "-llists", f"-Wl,-rpath,{build}"],
+    ]
+    for command in compiled:
+        subprocess.run(command, cwd=build, env=environment, check=True, timeout=300)
+    return build
+
+
+def is_made(build: Path, hosts: str, limit: dict[str, str]) -> bool:
+    """Return True if a program gets a list of the hosts."""
+    environment = {"LD_PRELOAD": str(build / "bounded_hostlists.so"), **limit}
+    return subprocess.run([build / "program", hosts], env=environment, check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("hosts", "made"),
+    [
+        ("", True),
+        ("cpu-0", True),
+        ("cpu-[0-9]", True),
+        ("cpu-[0-4,7-9],gpu-0,gpu-1", True),
+        ("cpu-[0-9],gpu-0", False),
+        ("cpu-[00-09] gpu-0", False),
+        ("a,b,c,d,e,f,g,h,i,j,k", False),
+        ("x[0-9999][0-9999]", False),
+        ("x[0-4]y[0-1]", True),
+        ("x[0-4]y[0-2]", False),
+        ("x[0-18446744073709551615]", False),
+        ("x[0-4294967295][0-4294967295][0-4294967295]", False),
+        ("x[5-1]", True),
+        ("x[][0-10]", False),
+        ("x[,][0-10]", False),
+        ("x[0-+9]", False),
+        ("x[0- 9]", False),
+        ("x[[0-1]y[0-1]", False),
+        ("x[0-99", False),
+        ("x[", False),
+        ("x]", True),
+        ("x[a-z]", False),
+    ],
+)
+def test_a_list_of_more_hosts_than_the_limit_is_no_list(build: Path, hosts: str, made: bool) -> None:
+    assert is_made(build, hosts, {"HOSTLIST_MAX": "10"}) == made
+
+
+def test_without_a_limit_every_list_is_made(build: Path) -> None:
+    assert is_made(build, "x[0-99999]", {})
+
+
+class Callers:
+    """Connections to a daemon, closed in the end."""
+
+    def __init__(self, port: int, stack: ExitStack) -> None:
+        self._port = port
+        self._stack = stack
+
+    def call(self, source: str = "127.0.0.1") -> socket.socket:
+        """Return a silent connection from an address of this machine."""
+        connection = socket.create_connection(("127.0.0.1", self._port), timeout=10, source_address=(source, 0))
+        return self._stack.enter_context(connection)
+
+
+@contextmanager
+def daemon(build: Path, limit: dict[str, str]) -> Iterator[Callers]:
+    environment = {**os.environ, "LD_PRELOAD": str(build / "bounded_connections.so"), **limit}
+    command = [sys.executable, "-c", DAEMON]
+    with ExitStack() as stack:
+        process = stack.enter_context(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        yield Callers(int(process.stdout.readline()), stack)
+
+
+@pytest.fixture
+def bounded(build: Path) -> Iterator[Callers]:
+    with daemon(build, {"CONNECTIONS_MAX": str(MOST)}) as callers:
+        yield callers
+
+
+def is_answered(connection: socket.socket, request: bytes = b"now") -> bool:
+    """Return True if a request on the connection has an answer, and False if the connection has ended."""
+    try:
+        connection.sendall(request)
+        return connection.recv(16) == b"answer"
+    except ConnectionError:
+        return False
+
+
+def test_the_oldest_connection_ends_when_there_are_more_than_the_limit(bounded: Callers) -> None:
+    held = [bounded.call() for _ in range(MOST)]
+    further = bounded.call()
+
+    assert held[0].recv(16) == b""
+    assert [is_answered(connection) for connection in [*held[1:], further]] == [True] * MOST
+
+
+def test_the_limit_ends_no_connection_of_an_address_with_fewer(bounded: Callers) -> None:
+    early = bounded.call("127.0.0.2")
+    held = [bounded.call() for _ in range(3 * MOST)]
+    late = bounded.call("127.0.0.3")
+
+    assert held[0].recv(16) == b""
+    assert is_answered(early)
+    assert is_answered(late)
+
+
+def test_a_request_that_has_come_is_answered_before_its_connection_ends(bounded: Callers) -> None:
+    asks = bounded.call()
+    asks.sendall(b"later")
+    held = [bounded.call() for _ in range(MOST + 1)]
+
+    assert held[0].recv(16) == b""
+    assert is_answered(held[-1])
+    assert asks.recv(16) == b"answer"
+
+
+def test_another_socket_with_the_descriptor_of_a_former_connection_is_left_alone(bounded: Callers) -> None:
+    former = bounded.call()
+    former.sendall(b"leave")
+    assert former.recv(16) == b""
+    held = [bounded.call() for _ in range(MOST + 1)]
+
+    assert held[0].recv(16) == b""
+    assert is_answered(held[-1], b"own")
+
+
+def test_without_a_limit_no_connection_ends(build: Path) -> None:
+    with daemon(build, {}) as callers:
+        held = [callers.call() for _ in range(3 * MOST)]
+        assert all(is_answered(connection) for connection in held)
