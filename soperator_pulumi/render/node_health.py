@@ -58,6 +58,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
         "gpus": gpus.count if gpus and not gpus.mig else 0,
         "gpu_type": (gpus.type or "") if gpus else "",
         "memory_mib": _own_memory_mib(node_set),
+        "process_limit": node_set.process_limit,
         "volumes": [*_volumes(spec)],
         "jail": layout.ACTIVE_TREE,
         "program": ["/bin/sh", f"{layout.HEALTH_SETTINGS}/{PROGRAM_FILE}"] if health.program else [],

@@ -142,7 +142,8 @@ class HealthCheck(StrEnum):
     PROCESS_IDS = "process_ids"
     """Process ids in use that no user of the pod has, of the machine or of the pod."""
     USERS_PROCESS_IDS = "users_process_ids"
-    """Process ids of the user who has most, of the machine's or the pod's: a user's fault, and no node's."""
+    """Process ids of the user who has most, or of all users, of the machine's, of the pod's, or of `max_processes`: a
+    user's fault, and no node's."""
     CLOCK = "clock"
     """Largest error of the clock by the kernel's own estimate; 16 s on a machine without a time service."""
     KERNEL_NETWORK = "kernel_network"

@@ -75,6 +75,8 @@ class NodeSettings(NamedTuple):
     program_seconds: float
     smi_seconds: float = SMI_SECONDS
     """Bound of nvidia-smi."""
+    process_limit: int = 0
+    """Processes and threads that a user may have; 0 if the configuration is of a version without it."""
 
 
 def parse(text: str) -> NodeSettings:
@@ -105,6 +107,7 @@ def _settings(given: Mapping[str, Any]) -> NodeSettings:
         program=tuple(given["program"]),
         program_seconds=given["program_seconds"],
         smi_seconds=given.get("smi_seconds", SMI_SECONDS),
+        process_limit=given.get("process_limit", 0),
     )
 
 

@@ -72,22 +72,36 @@ def memory_errors(counter: str, root: str = "") -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value.isdecimal()}
 
 
-def process_ids(root: str = "") -> tuple[float | None, dict[int, float]]:
+def process_ids(root: str = "", limit: int = 0) -> tuple[float | None, dict[int, float]]:
     """Return shares of the process ids, of the machine or of the pod, in percent: the larger one.
 
-    First those in use that no user of the pod has, None if the kernel states none; then those of each user, by uid.
+    First those in use that no user of the pod has, None if no limit is known; then those of each user, by uid.
+
+    Args:
+        root: Folder with the kernel's files, for tests.
+        limit: Processes that a user may have, 0 for none known. Users are measured against it as well: a container does
+            not see the kubelet's limit of its pod (`podPidsLimit`), which stands in a cgroup above its own. Others are
+            not: a user's steps have processes of root, which would drain the node.
     """
     total = re.match(r"(?:\S+ ){3}\d+/(\d+)", read(f"{root}/proc/loadavg"))
     limits = [read(f"{root}/proc/sys/kernel/{name}").strip() for name in ("pid_max", "threads-max")]
     pairs = [(total[1] if total else "", each) for each in limits]
-    pairs.append((read(f"{root}/sys/fs/cgroup/pids.current").strip(), read(f"{root}/sys/fs/cgroup/pids.max").strip()))
+    pairs += [(read(f"{each}/pids.current").strip(), read(f"{each}/pids.max").strip()) for each in _cgroups(root)]
     known = [(int(used), int(most)) for used, most in pairs if used.isdecimal() and most.isdecimal() and int(most)]
     if not known:
         return None, {}
     threads = _threads_of_users(root)
-    fewest = min(most for _, most in known)
+    fewest = min(most for most in (limit, *(most for _, most in known)) if most)
     own = max(100 * max(0, used - sum(threads.values())) / most for used, most in known)
     return own, {uid: 100 * count / fewest for uid, count in threads.items()}
+
+
+def _cgroups(root: str) -> Iterator[str]:
+    """Yield folders of the cgroups that processes are counted in, from the process's own up: of version 2 and of 1."""
+    for mount, controller in ((f"{root}/sys/fs/cgroup", ""), (f"{root}/sys/fs/cgroup/pids", "pids")):
+        found = re.search(rf"^\d+:{controller}:/(.*)$", read(f"{root}/proc/self/cgroup"), re.MULTILINE)
+        names = [name for name in found[1].split("/") if name] if found else []
+        yield from ("/".join([mount, *names[:depth]]) for depth in range(len(names), -1, -1))
 
 
 def _threads_of_users(root: str) -> dict[int, int]:

@@ -254,7 +254,8 @@ class Readers:
 
     def _read_machine(self, readings: Readings) -> None:
         readings.available_mib = kernel_files.available_mib(self._root)
-        readings.process_ids, readings.users_process_ids = kernel_files.process_ids(self._root)
+        limit = self._settings.process_limit
+        readings.process_ids, readings.users_process_ids = kernel_files.process_ids(self._root, limit)
         readings.memory_errors = kernel_files.memory_errors("ue_count", self._root)
         corrected = kernel_files.memory_errors("ce_count", self._root)
         readings.corrected_memory_errors = increases(self._snapshots("memory"), self._now, corrected)

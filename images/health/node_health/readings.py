@@ -77,7 +77,7 @@ class Readings:
     process_ids: float | None = None
     """Share of the pod's or the machine's process ids that others than users of the pod have, in percent."""
     users_process_ids: dict[int, float] = field(default_factory=dict)
-    """That of each user of the pod, by uid."""
+    """That of each user of the pod, by uid, or the share of the processes that a user may have."""
     clock_error_seconds: float | None = None
     kernel: dict[str, list[str]] | None = None
     """Lines of the kernel's log by their signature."""

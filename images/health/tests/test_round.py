@@ -551,6 +551,38 @@ def test_process_ids_count_for_machine_and_pod(tmp_path: Path) -> None:
     assert node.slurm.reason == "health process_ids: 95%, allowed 90%"
 
 
+@pytest.mark.parametrize(
+    ("groups", "folder"),
+    [
+        ("0::/\n", "sys/fs/cgroup"),
+        ("0::/pod/slurmd\n", "sys/fs/cgroup/pod"),
+        ("9:name=systemd:/x\n8:pids:/\n", "sys/fs/cgroup/pids"),
+        ("8:pids:/pod/slurmd\n", "sys/fs/cgroup/pids/pod"),
+    ],
+)
+def test_process_ids_count_in_every_cgroup_that_the_container_sees(tmp_path: Path, groups: str, folder: str) -> None:
+    node = Node(tmp_path, process_ids={"limit": 90, "failures": 1, "unit": "%"})
+    node.write("proc/self/cgroup", groups)
+    node.write(f"{folder}/pids.current", "95\n")
+    node.write(f"{folder}/pids.max", "100\n")
+    node.round()
+
+    assert node.slurm.reason == "health process_ids: 95%, allowed 90%"
+
+
+def test_users_alone_are_measured_against_the_limit_of_a_user(tmp_path: Path) -> None:
+    limits = {"limit": 90, "failures": 1, "unit": "%"}
+    node = Node(tmp_path, process_ids=limits, users_process_ids={**limits, "action": "log"})
+    node.given["process_limit"] = 1000
+    node.write("proc/loadavg", "0.5 0.4 0.3 2/1950 4711\n")
+    node.write("proc/sys/kernel/pid_max", "100000\n")
+    node.write("proc/8/status", "Uid:\t2001\t2001\t2001\t2001\nThreads:\t950\n")
+    node.round()
+
+    assert node.result["checks"]["process_ids"]["value"] == "1%"
+    assert node.result["checks"]["users_process_ids"]["value"] == "95% on user 2001"
+
+
 def test_a_user_who_has_all_process_ids_of_a_pod_is_named_and_drains_nothing(tmp_path: Path) -> None:
     limits = {"failures": 1, "unit": "%"}
     finding = {**limits, "limit": 80, "action": "log"}
