@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from soperator_pulumi.render import layout
 from tests.cluster.programs import of_openssh, program
 from tests.cluster.slurm import Slurm
 from tests.waiting import wait_until
@@ -22,6 +23,9 @@ from tools.kube.debs import Tool
 pytestmark = pytest.mark.cluster
 
 SYS_ADMIN, SETPCAP = 1 << 21, 1 << 8
+
+STARTUPS = 300
+"""More connections than sshd has without an authenticated user, whatever their address."""
 
 
 def run(client: Tool, *arguments: str | Path, stdin: str = "") -> str:
@@ -208,6 +212,18 @@ def test_sessions_and_their_sshd_have_no_right_to_mount(slurm: Slurm) -> None:
     assert lines
     assert [value for name, value in lines if name == "CapBnd:" and int(value, 16) & (SYS_ADMIN | SETPCAP)] == []
     assert [value for name, value in lines if name == "NoNewPrivs:" and value != "1"] == []
+
+
+def test_a_session_that_holds_connections_to_its_sshd_keeps_nobody_out(slurm: Slurm) -> None:
+    address = slurm.kubernetes.run(
+        "get", "pod", "login-0", "-n", slurm.namespace, "-o", "jsonpath={.status.podIP}"
+    ).strip()
+    hold = f"for _ in $(seq {STARTUPS}); do exec {{held}}<>/dev/tcp/{address}/{layout.SSH_PORT}; done"
+    with slurm.ssh_session(f"bash -c '{hold}; echo held; sleep 60'") as session:
+        assert session.stdout
+        assert session.stdout.readline() == "held\n"
+
+        assert slurm.ssh("echo in", user="bob").stdout == "in\n"
 
 
 def test_a_session_sees_no_daemon_file_of_the_login_pod(slurm: Slurm) -> None:
