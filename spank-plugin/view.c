@@ -24,10 +24,13 @@ static int read_only(int root, const char *path, struct failure *failure)
     return share(root, path, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED, failure);
 }
 
-/* The socket of a munged: of a worker, that which no daemon depends on. */
+/*
+ * The socket of a munged: of a worker, that which no daemon depends on. A pod that a former version of the program made
+ * has one munged for all, and its jobs use it, whatever the version of the image: refused, they would drain its node.
+ */
 static int munge(int root, bool job, struct failure *failure)
 {
-    const char *source = job ? MUNGE_OF_JOBS : "/run/munge";
+    const char *source = job && access(MUNGE_OF_JOBS, F_OK) == 0 ? MUNGE_OF_JOBS : "/run/munge";
     int mount = mounts_clone(AT_FDCWD, source, true, HARMLESS | MOUNT_ATTR_RDONLY, CLOSED);
 
     return mount < 0 ? fail(failure, "mount", source) : view_attach(root, mount, "/run/munge", failure);

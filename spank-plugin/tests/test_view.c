@@ -191,6 +191,17 @@ TEST(the_run_directory_holds_the_munge_of_jobs_and_no_other)
     DONE();
 }
 
+TEST(a_job_in_a_pod_without_a_munge_of_jobs_has_that_of_daemons)
+{
+    world_make();
+    CHECK(rmdir("/run/munge/jobs") == 0);
+    world_write("/run/munge/socket-of-daemons", "");
+    CONFIGURE("bind=/home");
+    enter_or_say();
+    CHECK(access("/run/munge/socket-of-daemons", F_OK) == 0);
+    DONE();
+}
+
 TEST(a_user_sees_the_own_processes_only)
 {
     world_make();
@@ -233,7 +244,7 @@ TEST(links_in_the_tree_do_not_lead_mounts_out_of_it)
 
 TEST(a_source_that_is_missing_is_refused_and_named)
 {
-    static const char *const SOURCES[] = {"/run/munge/jobs", "/opt/slurm", "/var/lib/extrausers"};
+    static const char *const SOURCES[] = {"/opt/slurm", "/var/lib/extrausers"};
 
     for (size_t i = 0; i < sizeof(SOURCES) / sizeof(SOURCES[0]); i++) {
         pid_t child = fork();
