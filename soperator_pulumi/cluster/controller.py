@@ -121,6 +121,7 @@ def _role(parts: Parts) -> Role:
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),
             EnvVarArgs(name="CONNECTIONS_MAX", value=str(CONNECTIONS)),
+            EnvVarArgs(name="ENVIRONMENT_MAX", value=str(spec.slurm.max_environment_kib * 1024)),
             EnvVarArgs(name="HOSTLIST_MAX", value=str(spec.slurm.hosts_in_a_list)),
         ],
         ports=[ContainerPortArgs(name="slurmctld", container_port=layout.SLURMCTLD_PORT)],

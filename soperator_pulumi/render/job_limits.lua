@@ -98,6 +98,26 @@ local function excess(value)
    return nil
 end
 
+-- The image's slurmctld leaves this in the place of strings that are larger than the limit (bounded_environments.c).
+local TOO_LARGE = "SOPERATOR_TOO_LARGE"
+
+local function size_problem(name, bytes, advice)
+   return bytes and name .. ": " .. bytes .. " bytes. Allowed: " .. MAX_ENVIRONMENT_KIB * 1024
+      .. " (slurm.max_environment_kib). " .. advice
+end
+
+-- A problem of a job's environment or of its arguments, or nil. Only a batch job has an environment here.
+local function environment_problem(job_desc)
+   local variables = job_desc.script ~= nil and job_desc.environment or {}
+   local found = size_problem("environment", variables[TOO_LARGE], "Submit with less, as by --export=NONE.")
+   for _, field in ipairs({ "argv", "spank_job_env" }) do
+      for _, text in pairs(job_desc[field] or {}) do
+         found = found or size_problem(field, text:match("^" .. TOO_LARGE .. "=(%d+)$"), "Put the data into a file.")
+      end
+   end
+   return found
+end
+
 -- Jobs of a user that have not ended; each task of an array that waits is one.
 local function jobs_of(user)
    local sum = 0

@@ -128,7 +128,8 @@ function slurm_job_submit(job_desc, _, _)
          end
          return given
       end
-      return excess(value) or problem(value, function() return true end) or one_too_many(job_desc)
+      return excess(value) or environment_problem(job_desc) or problem(value, function() return true end)
+         or one_too_many(job_desc)
    end)
 end
 

@@ -43,6 +43,9 @@ class SlurmArgs(TypedDict, total=False):
     max_jobs_per_user: int
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user keeps the others from submitting."""
+    max_environment_kib: int
+    """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
+    half of what Linux gives a program."""
     extra: Mapping[str, str | float]
     """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
     cluster is built are refused."""

@@ -41,6 +41,9 @@ class SlurmSpec(Model):
     max_jobs_per_user: Annotated[int, whole(1)] = 5000
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user keeps the others from submitting."""
+    max_environment_kib: Annotated[int, whole(16)] = 1024
+    """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
+    half of what Linux gives a program."""
     extra: SlurmConfExtra = Field(default_factory=dict)
     """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
     cluster is built are refused."""

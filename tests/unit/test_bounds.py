@@ -18,11 +18,40 @@ LIBRARY = """\
 void *hostlist_create_dims(const char *list, int dims) { return dims == 1 ? (void *)list : 0; }
 void *slurm_hostlist_create_dims(const char *list, int dims) { return hostlist_create_dims(list, dims); }
 void *hostlist_create(const char *list) { return hostlist_create_dims(list, 1); }
+
+#include <stdlib.h>
+#include <string.h>
+char *slurm_xstrdup(const char *text) { return strdup(text); }
+void slurm_xfree(void **place) { free(*place); *place = 0; }
+int unpackstr_array(char ***strings, unsigned *count, void *buffer)
+{
+    *count = ((char **)buffer)[0] ? atoi(((char **)buffer)[0]) : 0;
+    *strings = calloc(*count + 1, sizeof(char *));
+    for (unsigned i = 0; i < *count; i++)
+        (*strings)[i] = strdup(((char **)buffer)[1]);
+    return 0;
+}
+int unpack(char ***strings, unsigned *count, void *buffer) { return unpackstr_array(strings, count, buffer); }
 """
 PROGRAM = """\
+#include <stdio.h>
 void *hostlist_create(const char *list);
-int main(int count, char **words) { return count == 2 && hostlist_create(words[1]) ? 0 : 1; }
+int unpack(char ***strings, unsigned *count, void *buffer);
+int main(int count, char **words)
+{
+    char **strings;
+    unsigned unpacked;
+
+    if (count == 2)
+        return hostlist_create(words[1]) ? 0 : 1;
+    if (unpack(&strings, &unpacked, words + 1))
+        return 1;
+    for (unsigned i = 0; i < unpacked; i++)
+        puts(strings[i]);
+    return 0;
+}
 """
+"""Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second."""
 
 DAEMON = """\
 import selectors, socket
@@ -117,6 +146,36 @@ def test_a_list_of_more_hosts_than_the_limit_is_no_list(build: Path, hosts: str,
 
 def test_without_a_limit_every_list_is_made(build: Path) -> None:
     assert is_made(build, "x[0-99999]", {})
+
+
+@pytest.mark.parametrize(
+    ("count", "text", "limit", "strings"),
+    [
+        (3, "A=12345", "48", ["A=12345"] * 3),
+        (3, "A=123456", "48", ["SOPERATOR_TOO_LARGE=51"]),
+        (1000, "", "8999", ["SOPERATOR_TOO_LARGE=9000"]),
+        (0, "", "1", []),
+        (1000, "A=1", "", ["A=1"] * 1000),
+    ],
+)
+def test_of_strings_larger_than_the_limit_their_size_is_left(
+    build: Path, count: int, text: str, limit: str, strings: list[str]
+) -> None:
+    environment = {
+        "LD_PRELOAD": str(build / "bounded_environments.so"),
+        **({"ENVIRONMENT_MAX": limit} if limit else {}),
+    }
+    words = [str(build / "program"), str(count), text]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.splitlines() == strings
+
+
+def test_a_program_without_slurms_library_runs_all_the_same(build: Path) -> None:
+    """slurmctld gives what it was started with to the programs that it starts."""
+    libraries = ":".join(str(path) for path in build.glob("bounded_*.so"))
+    environment = {"LD_PRELOAD": libraries, "LD_BIND_NOW": "1", "ENVIRONMENT_MAX": "1"}
+    assert subprocess.run(["/bin/true"], env=environment, capture_output=True, check=True, timeout=60).stderr == b""
 
 
 class Callers:

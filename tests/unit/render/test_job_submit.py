@@ -257,6 +257,21 @@ def test_a_list_of_more_nodes_than_the_cluster_can_have_is_refused(
     assert slurmctld.modify({"work_dir": "/home/alice"}, **{field: nodes}) == told
 
 
+@pytest.mark.parametrize("field", ["environment", "argv", "spank_job_env"])
+def test_an_environment_that_the_image_has_found_too_large_is_refused_in_words(field: str) -> None:
+    slurmctld = Slurmctld(a_spec(slurm={"max_environment_kib": 512}))
+    found = {"SOPERATOR_TOO_LARGE": "600000"} if field == "environment" else {0: "SOPERATOR_TOO_LARGE=600000"}
+    told = slurmctld.submit(**a_batch_job(**{field: slurmctld.lua.table_from(found)}))
+
+    assert told is not None
+    assert told.startswith(f"{field}: 600000 bytes. Allowed: 524288 (slurm.max_environment_kib). ")
+
+
+def test_environments_and_arguments_of_other_jobs_are_accepted(slurmctld: Slurmctld) -> None:
+    given = {field: slurmctld.lua.table_from({0: "A=1"}) for field in ("argv", "spank_job_env")}
+    assert slurmctld.submit(**a_batch_job(environment=slurmctld.lua.table_from({"A": "1"}), **given)) is None
+
+
 PENDING, RUNNING, COMPLETED = 0, 1, 3
 REQUEUED = 0x400
 
