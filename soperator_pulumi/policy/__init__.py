@@ -1,4 +1,4 @@
-"""Policies on clusters and on what a program creates beside them: a pack for Pulumi, and the same without an engine.
+"""Policies on clusters and on the other resources of a program: a pack for Pulumi, and the same without an engine.
 
 `POLICIES` are plain rules over a plain view of resources. `soperator_pulumi.policy.pack` serves them to Pulumi
 (`pip install soperator-pulumi[policy]`), `soperator_pulumi.policy.recorded` runs them on a recorded deployment.

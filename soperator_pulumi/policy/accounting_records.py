@@ -1,8 +1,8 @@
-"""Policies on the records of accounting: every cluster has them, and a database of a cluster's own is dumped."""
+"""Policies on accounting: every cluster records its jobs, and the cluster's own database is dumped."""
 
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.companions import alone, running_cron_jobs, stateful_sets
+from soperator_pulumi.policy.companions import running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
@@ -10,14 +10,17 @@ from soperator_pulumi.policy.view import ResourceView
 
 
 def _recorded(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    for each in alone(stateful_sets(resources, "Controller"), stateful_sets(resources, "Accounting")):
-        yield Finding(each, (), "no slurmdbd records the jobs of this cluster: sacct, limits and fair share fail")
+    without = without_companion(stateful_sets(resources, "Controller"), stateful_sets(resources, "Accounting"))
+    for stateful_set in without:
+        yield Finding(
+            stateful_set, (), "no slurmdbd records the jobs of this cluster: sacct, limits and fair share fail"
+        )
 
 
 def _dumped(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     dumps = running_cron_jobs(patched(resources), "AccountingDumps")
-    for each in alone(stateful_sets(resources, "Database"), dumps):
-        yield Finding(each, (), "no CronJob of this stack dumps this database: its records are on one volume")
+    for stateful_set in without_companion(stateful_sets(resources, "Database"), dumps):
+        yield Finding(stateful_set, (), "no CronJob of this stack dumps this database: its records are on one volume")
 
 
 ACCOUNTING = StackPolicy(

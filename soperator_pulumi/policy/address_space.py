@@ -1,4 +1,4 @@
-"""Sets of addresses, by arithmetic: a verdict is the same in whatever ranges a program writes them."""
+"""Arithmetic on sets of addresses, so that a verdict does not depend on how a program writes its ranges."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network, summarize_address_range
@@ -13,7 +13,7 @@ _INTERNET = ("0.0.0.0/0", "2000::/3")
 
 
 def network(cidr: object) -> Network | None:
-    """Return a range; None for what is no CIDR, which Kubernetes refuses as well."""
+    """Return a range; None for text that is no CIDR, which Kubernetes refuses as well."""
     try:
         return ip_network(cidr, strict=False) if isinstance(cidr, str) else None
     except ValueError:
@@ -24,7 +24,7 @@ def without(whole: Any, holes: Iterable[Network]) -> list[Network]:  # noqa: ANN
     """Return a range without its holes."""
     left: list[Network] = []
     start = whole[0]
-    for hole in _united([each for each in holes if each.overlaps(whole)]):  # in the order of their addresses
+    for hole in _united([hole for hole in holes if hole.overlaps(whole)]):  # in the order of their addresses
         if start < hole[0]:
             left += summarize_address_range(start, hole[0] - 1)
         if hole[-1] >= whole[-1]:
@@ -34,39 +34,39 @@ def without(whole: Any, holes: Iterable[Network]) -> list[Network]:  # noqa: ANN
 
 
 def is_public(networks: Sequence[Network]) -> bool:
-    """Return True for half of the internet or more, of one version.
+    """Return True if the networks cover at least half of the internet, in IPv4 or in IPv6.
 
-    Ranges that are closed by default count as open: with holes, a half stays one.
+    Ranges that are closed by default count as open, so excluding them does not hide that half of the internet is open.
     """
     closed = [*map(ip_network, (*PRIVATE, *LINK_LOCAL, *METADATA))]
     return any(_has_half([*networks, *closed], ip_network(whole)) for whole in _INTERNET)
 
 
 def is_everything(networks: Sequence[Network]) -> bool:
-    """Return True for half of the internet or more with half or more of a private range of the same version.
+    """Return True if the networks cover at least half of the internet and half of a private range, in one IP version.
 
-    Metadata services, which holes close, count as open.
+    Addresses of metadata services count as open even if they are excluded.
     """
     for version in (4, 6):
-        own = [each for each in networks if each.version == version]
-        private = [each for each in map(ip_network, PRIVATE) if each.version == version]
-        if is_public(own) and any(_has_half([*own, *map(ip_network, METADATA)], each) for each in private):
+        own = [network for network in networks if network.version == version]
+        private = [block for block in map(ip_network, PRIVATE) if block.version == version]
+        if is_public(own) and any(_has_half([*own, *map(ip_network, METADATA)], block) for block in private):
             return True
     return False
 
 
 def reaches(networks: Sequence[Network], ranges: Sequence[str]) -> bool:
-    """Return True if a part of one of the ranges is open."""
-    return any(part.overlaps(each) for each in map(ip_network, ranges) for part in networks)
+    """Return True if the networks overlap any of the ranges."""
+    return any(part.overlaps(block) for block in map(ip_network, ranges) for part in networks)
 
 
 def _has_half(networks: Sequence[Network], whole: Network) -> bool:
-    parts = _united([each for each in networks if each.overlaps(whole)])
-    return 2 * sum(min(each.num_addresses, whole.num_addresses) for each in parts) >= whole.num_addresses
+    parts = _united([network for network in networks if network.overlaps(whole)])
+    return 2 * sum(min(part.num_addresses, whole.num_addresses) for part in parts) >= whole.num_addresses
 
 
 def _united(networks: Sequence[Network]) -> list[Network]:
     return [
-        *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
-        *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
+        *collapse_addresses(network for network in networks if isinstance(network, IPv4Network)),
+        *collapse_addresses(network for network in networks if isinstance(network, IPv6Network)),
     ]

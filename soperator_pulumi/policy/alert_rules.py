@@ -1,8 +1,8 @@
-"""Policy on alerts: somebody hears of a cluster that takes no jobs."""
+"""Policy on alerts: a cluster that takes no jobs raises an alert."""
 
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.companions import alone, stateful_sets
+from soperator_pulumi.policy.companions import stateful_sets, without_companion
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
@@ -12,17 +12,19 @@ from soperator_pulumi.policy.view import ResourceView
 
 def _alerting(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = patched(resources)
-    rules = (each for each in objects if each.kind == "PrometheusRule" and _alerts(each))
-    for each in alone(stateful_sets(objects, "Controller"), rules):
-        yield Finding(each, (), "no PrometheusRule of this stack watches this cluster: nobody hears of its faults")
+    rules = (item for item in objects if item.kind == "PrometheusRule" and _alerts(item))
+    for stateful_set in without_companion(stateful_sets(objects, "Controller"), rules):
+        yield Finding(
+            stateful_set, (), "no PrometheusRule of this stack watches this cluster: its faults raise no alert"
+        )
 
 
 def _alerts(resource: ResourceView) -> bool:
-    """Return True for rules of which one is an alert, or is not known yet."""
+    """Return True for rules that contain an alert, or parts that are not known yet."""
     groups = look(resource.props, "spec", "groups")
     rules = [rule for group in listed(groups) for rule in [look(group, "rules")]]
-    found = [groups, *rules, *(look(each, "alert") for rule in rules for each in listed(rule))]
-    return any(each is UNKNOWN or isinstance(each, str) for each in found)
+    found = [groups, *rules, *(look(alert, "alert") for rule in rules for alert in listed(rule))]
+    return any(name is UNKNOWN or isinstance(name, str) for name in found)
 
 
 ALERT_RULES = StackPolicy(

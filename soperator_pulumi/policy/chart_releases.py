@@ -1,4 +1,4 @@
-"""Policies on charts: one version each, and namespaces whose pods may be privileged with a reason."""
+"""Policies on charts: releases have one version, and namespaces with privileged pods have a reason."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, look
 from soperator_pulumi.policy.view import CLUSTER_PART, ResourceView
 
 REASON_ANNOTATION = "soperator-pulumi/privileged-because"
-"""Annotation with the reason of privileged pods, on namespaces of a platform, and on those of users."""
+"""Annotation that holds the reason for privileged pods, on namespaces of a platform and of users."""
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ONE_VERSION = re.compile(r"v?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -25,9 +25,7 @@ def _charts(resource: ResourceView, _run: Circumstances, _settings: PolicySettin
         return
     chart, version = look(resource.props, "chart"), look(resource.props, "version")
     if chart is None and version is None:  # a v3 Chart renders in the program, and registers none of its arguments
-        yield Finding(
-            resource, ("version",), "not among its inputs, so that no policy knows which version is installed"
-        )
+        yield Finding(resource, ("version",), "not among its inputs, so no policy can see which version is installed")
     elif UNKNOWN in (chart, version):
         yield not_known(resource, ("version",))
     elif version is None and not _is_fixed(str(chart), resource):
@@ -37,9 +35,9 @@ def _charts(resource: ResourceView, _run: Circumstances, _settings: PolicySettin
 
 
 def _is_fixed(chart: str, resource: ResourceView) -> bool:
-    """Return True for a chart in a file, which is one version, and for one with a digest.
+    """Return True for a chart in a file, which has one version, and for a chart with a digest.
 
-    Helm reads `a/b` as the chart b of the repository a that the user has added, where there is no such file.
+    Without such a file, Helm reads `a/b` as the chart b of the repository a.
     """
     if chart.startswith("oci://"):
         return _DIGEST in chart
@@ -49,11 +47,11 @@ def _is_fixed(chart: str, resource: ResourceView) -> bool:
 
 PINNED_CHARTS = ResourcePolicy(
     name="pinned-charts",
-    description="Charts of Helm are installed in one version.",
+    description="Helm charts have an exact version.",
     violated_by="a `Release` or `Chart` without `version`, or with a range such as `^1.2`; a `Chart` of helm/v3, "
     "which shows no version",
-    cure="Give the version of the chart, such as 1.21.2, or a chart in a file: ./charts/name. In place of a Chart of "
-    "helm/v3 take a Release, or a Chart of helm/v4.",
+    cure="Give the version of the chart, such as 1.21.2, or a chart in a file: ./charts/name. Replace a Chart of "
+    "helm/v3 with a Release, or with a Chart of helm/v4.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("charts", "supply chain"),
@@ -65,8 +63,8 @@ class PrivilegedNamespaceSettings(PolicySettings):
     """Settings of `privileged-namespaces`."""
 
     allowed: dict[str, Reason] = Field(default_factory=dict)
-    """Namespaces whose pods may be privileged, each with the reason. Default: none, besides those of clusters, whose
-    containers are not privileged, and those with the annotation `soperator-pulumi/privileged-because`."""
+    """Namespaces whose pods may be privileged, with the reasons. Default: only those of clusters, whose containers are
+    not privileged, and those with the annotation `soperator-pulumi/privileged-because`."""
 
 
 def _namespaces(
@@ -88,12 +86,12 @@ def _namespaces(
         if reason is UNKNOWN:
             yield not_known(resource, where)
         elif not str(reason or "").strip() and str(name) not in settings.allowed:
-            yield Finding(resource, where, "pods of this namespace may be privileged, without a reason")
+            yield Finding(resource, where, "pods of this namespace may be privileged, and no reason is given")
 
 
 PRIVILEGED_NAMESPACES = ResourcePolicy(
     name="privileged-namespaces",
-    description="Pods may be privileged where an operator needs it alone, and the namespace has the reason.",
+    description="Only namespaces of operators that need it allow privileged pods, and they state the reason.",
     violated_by="a Namespace with `pod-security.kubernetes.io/enforce: privileged` and without the annotation "
     "`soperator-pulumi/privileged-because`",
     cure="Enforce the level baseline or restricted; or give the reason in the annotation "

@@ -1,9 +1,9 @@
-"""Policies on the health of nodes: checks take bad nodes out of service before jobs land on them."""
+"""Policies on the health of nodes: checks drain bad nodes before jobs land on them."""
 
 import json
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.companions import alone, running_cron_jobs, stateful_sets
+from soperator_pulumi.policy.companions import running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.definition import (
     Circumstances,
     Finding,
@@ -36,29 +36,32 @@ def _draining(resource: ResourceView, _run: Circumstances, _settings: PolicySett
             yield not_known(resource, ("files", name))
         elif not _drains(text):
             yield Finding(
-                resource, ("files", name), f'no quick check drains nodes of "{node_set}": jobs land on bad ones'
+                resource, ("files", name), f'no quick check drains nodes of "{node_set}": jobs land on bad nodes'
             )
 
 
 def _drains(text: str) -> bool:
-    """Return True where a check of a node set's settings drains."""
+    """Return True if at least one check in a node set's settings drains."""
     try:
         checks = mapped(mapped(json.loads(text)).get("checks"))
     except ValueError:
         return False
-    return any(look(each, "action") in _DRAINING for each in checks.values())
+    return any(look(check, "action") in _DRAINING for check in checks.values())
 
 
 def _measured(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    for each in alone(stateful_sets(resources, "Controller"), running_cron_jobs(resources, "HealthChecks")):
-        yield Finding(each, (), "no long check measures the nodes of this cluster: a slow one stays in service")
+    without = without_companion(stateful_sets(resources, "Controller"), running_cron_jobs(resources, "HealthChecks"))
+    for stateful_set in without:
+        yield Finding(
+            stateful_set, (), "no long check measures the nodes of this cluster: a slow node stays in service"
+        )
 
 
 HEALTH_CHECKS = ResourcePolicy(
     name="health-checks",
-    description="Quick checks drain bad nodes of each node set.",
+    description="In every node set, quick checks drain bad nodes.",
     violated_by="`health.enabled: false`; a node set whose checks are all off, or only log",
-    cure="Leave health as it is by default, or give some of health.checks the action drain.",
+    cure="Leave health at its default, or give some of health.checks the action drain.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("monitoring",),
@@ -67,7 +70,7 @@ HEALTH_CHECKS = ResourcePolicy(
 
 LONG_CHECKS = StackPolicy(
     name="long-checks",
-    description="Long checks measure the nodes of each cluster.",
+    description="In every cluster, long checks measure the nodes.",
     violated_by="a cluster without `health.long_checks`; suspended CronJobs",
     cure="Give the cluster health.long_checks, as in `{memory_bandwidth: {}}`, or an exception with the reason.",
     levels=levels("disabled", "disabled", "advisory", "mandatory"),

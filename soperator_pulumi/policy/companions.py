@@ -1,4 +1,4 @@
-"""Parts of a cluster that need another object of the same namespace beside them."""
+"""Parts of a cluster that need another object in the same namespace."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,18 +7,18 @@ from soperator_pulumi.policy.view import ResourceView
 
 
 def stateful_sets(resources: Iterable[ResourceView], part: str) -> Iterator[ResourceView]:
-    """Yield the StatefulSets of a part of clusters, such as `Controller`."""
-    return (each for each in resources if each.kind == "StatefulSet" and each.part == part)
+    """Yield the StatefulSets that belong to a part of a cluster, such as `Controller`."""
+    return (resource for resource in resources if resource.kind == "StatefulSet" and resource.part == part)
 
 
 def running_cron_jobs(resources: Iterable[ResourceView], part: str) -> Iterator[ResourceView]:
-    """Yield the CronJobs of a part of clusters that are not suspended."""
-    for each in resources:
-        if each.kind == "CronJob" and each.part == part and look(each.props, "spec", "suspend") is not True:
-            yield each
+    """Yield the CronJobs that belong to a part of a cluster, without suspended ones."""
+    for resource in resources:
+        if resource.kind == "CronJob" and resource.part == part and look(resource.props, "spec", "suspend") is not True:
+            yield resource
 
 
-def alone(parts: Iterable[ResourceView], companions: Iterable[ResourceView]) -> Iterator[ResourceView]:
-    """Yield the parts in whose namespaces none of the companions is."""
-    accompanied = {str(each.namespace) for each in companions}
-    return (each for each in parts if str(each.namespace) not in accompanied)
+def without_companion(parts: Iterable[ResourceView], companions: Iterable[ResourceView]) -> Iterator[ResourceView]:
+    """Yield the parts whose namespace has none of the companions."""
+    accompanied = {str(companion.namespace) for companion in companions}
+    return (part for part in parts if str(part.namespace) not in accompanied)

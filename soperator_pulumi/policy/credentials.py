@@ -1,4 +1,4 @@
-"""Policies on credentials: in Kubernetes in Secrets alone, and everywhere marked as secret for Pulumi's state."""
+"""Policies on credentials: Kubernetes holds them only in Secrets, and Pulumi's state holds them encrypted."""
 
 import base64
 import re
@@ -26,11 +26,11 @@ _CONTENTS = (
     ("a token of a forge", r"\b(gh[pousr]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|hf_\w{30,})"),
     ("an access key of a cloud", r"\b((AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35})\b"),
     ("a hash of a password", r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
-    ("a password of Slurm's", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
+    ("a password of Slurm", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
     ("a header with a credential", r"(?i)\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(basic|bearer) [\w+/=.~-]{8,}"),
     ("a password in an address", r"\b[a-z][a-z0-9+]{1,20}://[^\s:@/]{0,100}:(?!\$[({])[^\s:@/]{1,200}@\w"),
 )
-"""Contents that are credentials: kinds, with patterns that are all there. Each takes linear time."""
+"""Kinds of credentials, with patterns that must all match. Every pattern takes linear time."""
 
 _PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTENTS]
 
@@ -39,7 +39,7 @@ _NAME = re.compile(
     r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(api|access|private|munge)[._-]?key)$"
     r"|[._-]passwd$"
 )
-"""Names of values that are credentials. A file `passwd` is none: it has the names of users. A `secret` names one."""
+"""Names of values that are credentials. A file `passwd` holds only names of users, and a `secret` names a Secret."""
 
 _SETTING = re.compile(
     r"""(?:^|[{,;])[^\S\n]*(?:export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?([^\s"',;}]+)""",
@@ -51,21 +51,22 @@ _NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~].*|requ
 """Words and templates that stand where a password would."""
 
 _SHORTEST_COPY = 8
-"""Characters of a marked value whose copies count: a shorter one is elsewhere by chance."""
+"""Shortest marked value whose copies count: shorter texts are elsewhere by chance. In characters."""
 
 _REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|(/[\w.-]+){2,}/?")
-"""A variable, or a path of a file."""
+"""A variable, or the path of a file."""
 
 _RANDOM_BYTES = "random:index/randomBytes:RandomBytes"
-"""Type whose id is the base64 form of the bytes: https://www.pulumi.com/registry/packages/random/api-docs/randombytes/"""
+"""Type whose id is the base64 form of the bytes:
+https://www.pulumi.com/registry/packages/random/api-docs/randombytes/"""
 
 _VALUE_IS_ID = re.compile(r"random:index/random(Id|Pet|String|Uuid|Uuid4|Uuid7):")
-"""Types whose id is the generated value as well. They are made for names, and their outputs are no secrets."""
+"""Types whose id is also the generated value. They are meant for names, and their outputs are not secret."""
 
 _MARKED = "a value that the program marks as secret"
 
 _NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
-"""Parts of an object that describe nothing to be made."""
+"""Parts of an object that specify nothing."""
 
 _STORAGE = ("PersistentVolume", "StorageClass")
 """Kinds with settings of a driver: `volumeAttributes`, `parameters`, `mountOptions`."""
@@ -80,12 +81,12 @@ _ASSIGNMENT = re.compile(r"""(?:^|[\s;&|"'(])-{0,2}([A-Za-z_][\w-]*)=["']?([^\s"
 
 
 def kind_of(text: str) -> str | None:
-    """Return the kind of the credential in a text, without its value; None where there is none."""
-    return next((kind for kind, patterns in _PATTERNS if all(each.search(text) for each in patterns)), None)
+    """Return the kind of credential that a text holds, never its value; None if it holds none."""
+    return next((kind for kind, patterns in _PATTERNS if all(pattern.search(text) for pattern in patterns)), None)
 
 
 def _named(name: str, value: str) -> str | None:
-    """Return the kind of a credential by its name. Paths and references to variables are none."""
+    """Return the kind of credential that a name suggests; None for paths and references to variables."""
     literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
     is_named = literal and _NAME.search(_underscored(name))
     return "a value whose name is that of a credential" if is_named else None
@@ -94,7 +95,7 @@ def _named(name: str, value: str) -> str | None:
 def _leaked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     found = [*_in_files(resource), *_in_pods(resource), *_in_annotations(resource), *_in_others(resource)]
     for path, kind in dict(found).items():
-        yield Finding(resource, path, f"holds {kind}, for everybody who may read the object")
+        yield Finding(resource, path, f"holds {kind}, readable for everyone who may read the object")
 
 
 def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
@@ -109,7 +110,7 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _in_settings(text: str) -> str | None:
-    """Return the kind of a credential in the lines of a file."""
+    """Return the kind of credential in the lines of a settings file."""
     pairs = ((name, value) for name, value in _SETTING.findall(text) if not _NO_VALUE.fullmatch(value))
     return next(filter(None, (_named(name, value) for name, value in pairs)), None)
 
@@ -141,7 +142,7 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials of a command line: `--token=abc`, `--token abc`, and what a shell is given."""
+    """Yield the credentials of a command line: `--token=abc`, `--token abc`, and those in a script for a shell."""
     before = ""
     for index, word in enumerate(words):
         text = word if isinstance(word, str) else ""
@@ -155,7 +156,7 @@ def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]
 
 
 def _is_of_shell(value: str, text: str) -> bool:
-    """Return True for a variable or a command in the words of a shell."""
+    """Return True if the value is a variable or a command inside a shell script."""
     return value.startswith(("$", "`")) and " " in text
 
 
@@ -167,7 +168,7 @@ def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials of custom resources, of charts and of storage: Kubernetes keeps them in plain, too."""
+    """Yield the credentials in custom resources, charts and storage, which Kubernetes also keeps in plain text."""
     if not resource.is_custom and not (resource.is_kubernetes and resource.kind in _STORAGE):
         return
     for part, value in resource.props.items():
@@ -178,7 +179,7 @@ def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield credentials by their contents, by their keys, as `{name: ..., value: ...}`, and in lists of words."""
+    """Yield credentials found by content, by key, as `{name: ..., value: ...}`, and in lists of words."""
     for where, text in texts_in(value, path):
         if kind := kind_of(text) or _named(str(where[-1]), text):
             yield where, kind
@@ -194,7 +195,7 @@ def _of_pair(name: str, value: str) -> str | None:
 
 
 def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:
-    """Yield all mappings and lists of a tree."""
+    """Yield all mappings and lists in a tree."""
     inner: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, Mapping):
         inner = value.items()
@@ -203,13 +204,13 @@ def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:
     else:
         return
     yield path, value
-    for key, each in inner:
-        yield from _parts(each, (*path, key))
+    for key, item in inner:
+        yield from _parts(item, (*path, key))
 
 
 SECRETS_IN_SECRETS = ResourcePolicy(
     name="secrets-in-secrets",
-    description="Credentials stand in Secrets: in no ConfigMap, environment, command line or annotation.",
+    description="Credentials are kept in Secrets: in no ConfigMap, environment, command line or annotation.",
     violated_by="a munge key, private key, kubeconfig, token or password in a ConfigMap, in a container's `env`, "
     "`command` or `args`, in an annotation, in a custom resource or in the values of a chart",
     cure="Put it into a Secret, and mount that, or refer to it with valueFrom.secretKeyRef.",
@@ -222,10 +223,12 @@ SECRETS_IN_SECRETS = ResourcePolicy(
 
 def _unmarked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     for path, kind in _plain(resource):
-        yield Finding(resource, path, f"holds {kind} as a plain value, which Pulumi's state shows")
+        yield Finding(resource, path, f"holds {kind} as a plain value, so Pulumi's state shows it")
     named = _VALUE_IS_ID.match(resource.type) and _NAME.search(_underscored(resource.name))
     if resource.type == _RANDOM_BYTES or named:
-        text = "generates a credential that is the id of its resource, and Pulumi encrypts no ids. Use RandomPassword"
+        text = (
+            "generates a credential that is the id of its resource, and Pulumi does not encrypt ids. Use RandomPassword"
+        )
         yield Finding(resource, ("id",), text)
 
 
@@ -235,13 +238,13 @@ def _marks(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
 
 
 def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials without a mark. In other objects of Kubernetes they violate `secrets-in-secrets`."""
+    """Yield the credentials that are not marked. In other objects of Kubernetes they violate `secrets-in-secrets`."""
     yield from _copies(resource)
     is_secret = resource.is_kubernetes and resource.kind == "Secret"
     is_other_object = (resource.is_kubernetes and not is_secret) or resource.acts_as("ConfigFiles")
     if resource.secrets is None or is_other_object:
         return
-    for path, text in texts_in({key: each for key, each in resource.props.items() if not key.startswith("__")}):
+    for path, text in texts_in({key: value for key, value in resource.props.items() if not key.startswith("__")}):
         if is_secret and path[0] not in {"data", "stringData"}:
             continue
         kind = "a value of a Secret" if is_secret else kind_of(text) or _named(str(path[-1]), text)
@@ -250,7 +253,7 @@ def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 
 def _copies(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield the plain copies of texts that are marked as secret elsewhere in the same resource."""
+    """Yield plain copies of texts that are marked as secret elsewhere in the same resource."""
     texts = [*texts_in(resource.props)]
     marks = resource.secrets or frozenset()
     marked = {text for path, text in texts if (*resource.place, *path) in marks and len(text) >= _SHORTEST_COPY}
@@ -266,7 +269,8 @@ def _underscored(key: str) -> str:
 
 MARKED_SECRETS = ResourcePolicy(
     name="marked-secrets",
-    description="Credentials in inputs are marked as secret, so that Pulumi encrypts them in its state; no id is one.",
+    description="Credentials in inputs are marked as secret, so that Pulumi encrypts them in its state; no id is a "
+    "credential.",
     violated_by="a password, key, token or kubeconfig in an input without `pulumi.Output.secret`; a plain value in "
     "the `data` of a Secret; a `RandomBytes`, or a `RandomString` with the name of a password",
     cure="Mark it: pulumi.Output.secret(...) in the program, or `pulumi config set --secret`. Generate it with "

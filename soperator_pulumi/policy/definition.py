@@ -14,7 +14,7 @@ class PolicySettings(Model):
     """Settings of a policy in a stack, under `soperator:policy.settings.<policy>`."""
 
     level: PolicyLevel | None = None
-    """Another level than the environment's, as strict or stricter. A weaker one takes an exception with its reason."""
+    """Level in place of the environment's, at least as strict. A weaker level needs an exception with a reason."""
 
 
 @dataclass(frozen=True)
@@ -22,37 +22,37 @@ class Finding:
     """A part of a resource that violates a policy, or cannot be judged yet."""
 
     resource: ResourceView | None
-    """None for the stack as a whole."""
+    """The resource; None for the stack as a whole."""
     path: Path
     """Keys and indices down to the value."""
     text: str
-    """Value given, and values allowed. It contains no text of the properties, which may be a secret."""
+    """Value given and values allowed. It never quotes a property, which may be secret."""
     unknown: bool = False
-    """True where a preview does not know the value."""
+    """True if a preview does not know the value."""
 
 
 def not_known(resource: ResourceView, path: Path) -> Finding:
-    """Return the finding of a value that a preview does not know: the deployment judges it."""
+    """Return the finding for a value that a preview does not know: the deployment judges it."""
     return Finding(resource, path, "not known in this preview", unknown=True)
 
 
 MARK_AS_SECRET = object()
-"""Value of an `Edit` that keeps the value, and marks it as secret."""
+"""Value of an `Edit` that marks a value as secret and leaves it as it is."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a resource's properties that cures a violation."""
+    """A change to a resource's properties that cures a violation."""
 
     path: Path
     """Keys and indices down to the value."""
     value: object = field(repr=False)
-    """Value that takes the place."""
+    """The new value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """Stack and run that policies judge."""
+    """The stack and the run that are judged."""
 
     environment: Environment
     """Environment of the stack."""
@@ -65,43 +65,44 @@ class Circumstances:
     problems: Sequence[str] = ()
     """Problems of `soperator:policy`."""
     idle_exceptions: Callable[[], Sequence[str]] = tuple
-    """Exceptions that have excused nothing so far."""
+    """Return the exceptions that have excused nothing so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnyPolicy:
-    """A policy of either kind: its name, its texts for readers, its levels and its settings."""
+    """Name, texts for readers, levels and settings of a policy of either kind."""
 
     name: str
-    """Name in exceptions, settings and messages: words with '-' between."""
+    """Name in exceptions, settings and messages, as words joined by '-'."""
     description: str
     """The rule, as a sentence."""
     violated_by: str
     """Examples of violations, for the table of all policies."""
     cure: str
-    """Next step of whoever violates it, as sentences."""
+    """Next step for whoever violates the policy, in sentences."""
     levels: Levels
-    """Level in each environment."""
+    """Levels by environment."""
     severity: PolicySeverity
-    """Damage by a violation."""
+    """Damage that a violation does."""
     tags: Sequence[str] = ()
-    """Words by which reports group policies."""
+    """Keywords by which reports group policies."""
     settings: type[PolicySettings] = PolicySettings
     """Model of the settings, with their defaults."""
     exceptable: bool = True
-    """False where no exception in a stack's file counts."""
+    """False if no exception in a stack's file has an effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourcePolicy(AnyPolicy):
-    """A rule for each resource by itself, judged before the resource is touched."""
+    """A rule that judges resources one by one, before they are touched."""
 
     check: Callable[[ResourceView, Circumstances, Any], Iterable[Finding]]
-    """Yields what violates the rule. The last argument has the policy's settings."""
+    """Yields the violations. The last argument has the policy's settings."""
     remediate: Callable[[ResourceView, Circumstances, Any], Iterable[Edit]] | None = None
-    """Yields the changes that cure a violation, at the level `remediate`. Only for changes that are safe everywhere."""
+    """Yields the changes that cure a violation, at the level `remediate`. Give only changes that are safe
+    everywhere."""
     needs_marks: bool = False
-    """True where the rule is about marks of secrets (`ResourceView.secrets`)."""
+    """True if the rule needs to know what is marked as secret (`ResourceView.secrets`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,6 @@ class StackPolicy(AnyPolicy):
     """A rule for all resources together, judged when the program has ended."""
 
     check: Callable[[Sequence[ResourceView], Circumstances, Any], Iterable[Finding]]
-    """Yields what violates the rule. The last argument has the policy's settings."""
+    """Yields the violations. The last argument has the policy's settings."""
     counts_exceptions: bool = False
-    """True where the rule is about what all other policies have found: it runs last."""
+    """True if the rule judges the findings of all other policies: it runs last."""

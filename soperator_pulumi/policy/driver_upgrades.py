@@ -1,4 +1,4 @@
-"""Policy on operators that load drivers: none changes the driver of a machine by itself."""
+"""Policy on operators that load drivers: none of them changes a machine's driver on its own."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look
 from soperator_pulumi.policy.view import ResourceView
 
 _SWITCH = ("upgradePolicy", "autoUpgrade")
-"""Place below a driver of NVIDIA's GPU Operator and Network Operator, in charts' values and in custom resources."""
+"""Path of the switch below a driver of NVIDIA's GPU Operator or Network Operator, in values and custom resources."""
 
 _GPU_OPERATOR = re.compile(r"(?:.*/)?gpu-operator(?:-v?\d[^/]*\.tgz|[@:].*)?/?")
 _OF_GPU_OPERATOR = ("values", "driver")
-"""Driver of the chart, which upgrades by itself unless its values say otherwise:
+"""Path of the chart's driver, which upgrades on its own unless the values turn that off:
 https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml."""
 
 
@@ -30,20 +30,20 @@ def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySett
         if given is UNKNOWN:
             yield not_known(resource, where)
         elif given is not None or path == _OF_GPU_OPERATOR:
-            missing = "missing, and true by the chart: " if given is None else ""
-            yield Finding(resource, where, f"{missing}a new driver evicts pods, such as slurmd's, under running jobs")
+            missing = "missing, and true by the chart's default: " if given is None else ""
+            yield Finding(resource, where, f"{missing}a new driver evicts pods, slurmd's among them, while jobs run")
 
 
 def _drivers(value: object, path: Path) -> Iterator[tuple[Path, object]]:
-    """Yield what has an upgrade policy in a tree of values, with its path."""
+    """Yield every part of a tree of values that has an upgrade policy, with its path."""
     if isinstance(value, Mapping):
         if _SWITCH[0] in value:
             yield path, value
-        for key, each in value.items():
-            yield from _drivers(each, (*path, key))
+        for key, item in value.items():
+            yield from _drivers(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _drivers(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from _drivers(item, (*path, index))
 
 
 def _is_gpu_operator(resource: ResourceView) -> bool:
@@ -52,13 +52,13 @@ def _is_gpu_operator(resource: ResourceView) -> bool:
 
 
 def _is_off(value: object) -> bool:
-    """Return True for a switch that YAML reads as off."""
+    """Return True for a value that YAML reads as off."""
     return value is False or (isinstance(value, str) and value.strip().lower() == "false")
 
 
 DRIVER_UPGRADES = ResourcePolicy(
     name="driver-upgrades",
-    description="No operator changes the driver of a machine by itself.",
+    description="No operator changes the driver of a machine on its own.",
     violated_by="`gpu_operator.values.driver.upgradePolicy.autoUpgrade: true`; the chart gpu-operator without "
     "`autoUpgrade: false`; a ClusterPolicy, NVIDIADriver or NicClusterPolicy with `autoUpgrade: true`",
     cure="Set upgradePolicy.autoUpgrade to false, and recreate the nodes for a new driver: docs/platform.md.",

@@ -1,4 +1,4 @@
-"""Remediations of policies, carried out on properties."""
+"""Application of a policy's edits to the properties of a resource."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from soperator_pulumi.policy.view import ResourceView
 
 
 def edited(resource: ResourceView, edits: Iterable[Edit]) -> ResourceView:
-    """Return a resource after its remediation."""
+    """Return a resource with the edits applied."""
     props, marks = resource.props, set(resource.secrets or ())
     for edit in edits:
         if edit.value is MARK_AS_SECRET:
@@ -21,11 +21,11 @@ def edited(resource: ResourceView, edits: Iterable[Edit]) -> ResourceView:
 
 
 def with_value(tree: Any, path: Path, value: object) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with another value at a path; mappings on the way that are missing are made."""
+    """Return a tree of values with a new value at a path; missing mappings on the way are created."""
     if not path:
         return value
     key, rest = path[0], path[1:]
     if isinstance(tree, list) and isinstance(key, int):
-        return [with_value(each, rest, value) if index == key else each for index, each in enumerate(tree)]
+        return [with_value(item, rest, value) if index == key else item for index, item in enumerate(tree)]
     given = tree if isinstance(tree, Mapping) else {}
     return {**given, key: with_value(given.get(key), rest, value)}

@@ -1,4 +1,4 @@
-"""Policies on what is open: logins, egress, namespaces of users."""
+"""Policies on what is open: logins, egress, user namespaces."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,13 +9,13 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapp
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
 
-_EVERYTHING = "opens half of the internet or more, and with it half of a private range or more"
+_EVERYTHING = "opens at least half of the internet together with at least half of a private range"
 
 _RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
-"""Annotation with the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
+"""Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
 
 _POPULATE = "jail-populate"
-"""Component of the Job that copies a tarball from any address. It runs nothing of what it copies."""
+"""Component of the Job that copies a tarball from any address. It runs nothing from it."""
 
 
 def _public(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def _open_service(resource: ResourceView) -> Iterator[Finding]:
     elif kind == "LoadBalancer" or resource.is_patch:  # a patch leaves the type as it is
         yield from _open_balancer(resource)
     if listed(look(resource.props, "spec", "externalIPs")):
-        yield Finding(resource, ("spec", "externalIPs"), "admits every address: no range holds for external addresses")
+        yield Finding(resource, ("spec", "externalIPs"), "admits every address: ranges do not limit external addresses")
 
 
 def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
     ranges = look(resource.props, *path)
     cidrs: list[tuple[Path, object]] = [((*path, index), cidr) for index, cidr in enumerate(listed(ranges))]
     for key, text in mapped(look(resource.props, "metadata", "annotations")).items():
-        if key == _RANGES and not cidrs:  # the specification goes before
+        if key == _RANGES and not cidrs:  # the specification has priority
             where = ("metadata", "annotations", key)
             cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
     if ranges is UNKNOWN:
@@ -53,7 +53,7 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _is_wanted(resource: ResourceView, ranges: object) -> bool:
-    """Return True where ranges must be given. A patch without a type and without ranges changes neither."""
+    """Return True if ranges must be given. A patch without a type and without ranges changes neither."""
     return ranges is not None or look(resource.props, "spec", "type") == "LoadBalancer"
 
 
@@ -75,22 +75,22 @@ def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
-    """Judge ranges one by one, and all together: two halves are the whole."""
+    """Judge the ranges one by one, then all together: two halves make the whole."""
     yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
     networks = [(where, found) for where, cidr in cidrs if (found := network(cidr))]
     wide = [where for where, found in networks if is_public([found])]
     for where in dict.fromkeys(wide):
-        yield Finding(resource, where, "admits half of the internet or more")
+        yield Finding(resource, where, "admits at least half of the internet")
     if not wide and is_public([found for _, found in networks]):
-        yield Finding(resource, path, "all ranges together admit half of the internet or more")
+        yield Finding(resource, path, "all ranges together admit at least half of the internet")
 
 
 PUBLIC_LOGINS = ResourcePolicy(
     name="public-logins",
     description="Nothing admits the whole internet without a reason.",
     violated_by="`login.allowed_sources` or `rest.allowed_sources` with `0.0.0.0/0`; a load balancer without "
-    "`loadBalancerSourceRanges`; a Service with `externalIPs`; a NetworkPolicy that admits every address, also by "
-    "several ranges together",
+    "`loadBalancerSourceRanges`; a Service with `externalIPs`; a NetworkPolicy that admits every address, including "
+    "by several ranges together",
     cure="List the addresses of your users: login.allowed_sources, rest.allowed_sources.",
     levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
@@ -112,7 +112,7 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
     found: dict[str, Finding] = {}
     for index, rule in enumerate(listed(rules)):
         for finding in _open_rule(resource, (*path, index), rule):
-            found.setdefault(finding.text, finding)  # the ranges of IPv4 and of IPv6 come from one word
+            found.setdefault(finding.text, finding)  # one word gives ranges of both IPv4 and IPv6
     blocks = [look(peer, "ipBlock") for rule in listed(rules) for peer in listed(look(rule, "to"))]
     if is_everything([part for block in blocks for part in _opened(block)]):
         found.setdefault(_EVERYTHING, Finding(resource, path, _EVERYTHING))
@@ -120,7 +120,7 @@ def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicyS
 
 
 def _opened(block: object) -> list[Network]:
-    """Return what a block opens: its range without its holes; nothing for a peer by its labels."""
+    """Return the networks that a block opens: its range without its exceptions; none for a peer given by labels."""
     whole = network(look(block, "cidr"))
     return [] if whole is None else without(whole, filter(None, map(network, listed(look(block, "except")))))
 
@@ -130,7 +130,7 @@ def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Fin
     if UNKNOWN in (rule, peers):
         yield not_known(resource, path)
     elif not peers and not _asks_names(listed(look(rule, "ports"))):
-        yield Finding(resource, (*path, "to"), "missing: the rule opens every address")
+        yield Finding(resource, (*path, "to"), "missing: the rule opens all addresses")
     for number, peer in enumerate(listed(peers)):
         yield from _open_block(resource, (*path, "to", number, "ipBlock"), look(peer, "ipBlock"))
 
@@ -154,8 +154,8 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
 OPEN_EGRESS = ResourcePolicy(
     name="open-egress",
     description="Pods do not reach every address without a reason.",
-    violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0`, its parts, or "
-    "link-local addresses; half of the internet with half of a private range, in whatever CIDRs; a NetworkPolicy whose "
+    violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0` or parts of it, or "
+    "link-local addresses; half of the internet with half of a private range, in any CIDRs; a NetworkPolicy whose "
     "egress names no destinations",
     cure="Name the destinations: network.egress: [internet, cluster, 10.20.0.0/16].",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
@@ -178,7 +178,9 @@ def _user_namespaces(resource: ResourceView, _run: Circumstances, _settings: Pol
         if text is UNKNOWN:
             yield not_known(resource, ("files", name))
         elif _has_word("user_namespaces", str(text)):
-            yield Finding(resource, ("files", name), "lets users make namespaces, and with them use more of the kernel")
+            yield Finding(
+                resource, ("files", name), "lets users create namespaces, which exposes more of the kernel to them"
+            )
 
 
 def _has_word(word: str, text: str) -> bool:
@@ -187,7 +189,7 @@ def _has_word(word: str, text: str) -> bool:
 
 USER_NAMESPACES = ResourcePolicy(
     name="user-namespaces",
-    description="Jobs and sessions make no namespaces of their own without a reason.",
+    description="Jobs and sessions create no namespaces of their own without a reason.",
     violated_by="`jail.isolation.user_namespaces: true`",
     cure="Set jail.isolation.user_namespaces to false.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),

@@ -1,4 +1,4 @@
-"""Judgement of resources by policies, with the levels, settings and exceptions of a stack."""
+"""Judgement of resources by policies, under the levels, settings and exceptions of a stack."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,24 +22,24 @@ from soperator_pulumi.spec.validation.parse import parse
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """A part of a resource that violates a policy, and is not excused."""
+    """A finding that no exception excuses."""
 
     policy: str
     """Name of the policy."""
     level: PolicyLevel
     """Level of the policy in the stack's environment."""
     resource: ResourceView | None
-    """None for the stack as a whole."""
+    """The resource; None for the stack as a whole."""
     message: str
     """Place, value given, values allowed, next step."""
     unknown: bool = False
-    """True where a preview does not know the value: no violation yet."""
+    """True if a preview does not know the value, so it is not a violation yet."""
     path: Path = ()
     """Keys and indices down to the value."""
 
 
 def in_order(policies: Sequence[AnyPolicy]) -> list[AnyPolicy]:
-    """Return policies in the order in which they run: those of resources first."""
+    """Return policies in the order in which they run: those on single resources first."""
 
     def turn(policy: AnyPolicy) -> tuple[bool, bool]:
         return isinstance(policy, StackPolicy), isinstance(policy, StackPolicy) and policy.counts_exceptions
@@ -48,7 +48,7 @@ def in_order(policies: Sequence[AnyPolicy]) -> list[AnyPolicy]:
 
 
 class Judge:
-    """Judges the resources of one run, and keeps count of the exceptions that were needed."""
+    """Judges the resources of one run, and records which exceptions were needed."""
 
     def __init__(self, policies: Sequence[AnyPolicy], rules: StackRules, circumstances: Circumstances) -> None:
         self.policies = in_order(policies)
@@ -70,33 +70,33 @@ class Judge:
         Args:
             policy: The policy.
             resource: The resource.
-            more: Settings that go before those of the stack's file.
+            more: Settings that override those of the stack's file.
         """
         settings = self._settings(policy, more)
         return [
             violation
-            for each in resource.objects()
-            for violation in self._judged(policy, policy.check(each, self._circumstances, settings))
+            for kubernetes_object in resource.objects()
+            for violation in self._judged(policy, policy.check(kubernetes_object, self._circumstances, settings))
         ]
 
     def stack(
         self, policy: StackPolicy, resources: Sequence[ResourceView], more: Mapping[str, Any] | None = None
     ) -> list[Violation]:
-        """Return the violations of a policy by all resources together."""
-        objects = [each for resource in resources for each in resource.objects()]
+        """Return the violations of a policy by the stack's resources together."""
+        objects = [kubernetes_object for resource in resources for kubernetes_object in resource.objects()]
         return [*self._judged(policy, policy.check(objects, self._circumstances, self._settings(policy, more)))]
 
     def edits(
         self, policy: ResourcePolicy, resource: ResourceView, more: Mapping[str, Any] | None = None
     ) -> list[Edit]:
-        """Return the changes that cure what a resource violates; none where an exception holds for it."""
+        """Return the changes that cure a resource's violations; none if an exception excuses it."""
         if policy.remediate is None or self._rules.excuse(policy, resource) is not None:
             return []
         settings = self._settings(policy, more)
         return [
-            replace(edit, path=(*each.place, *edit.path))
-            for each in resource.objects()
-            for edit in policy.remediate(each, self._circumstances, settings)
+            replace(edit, path=(*kubernetes_object.place, *edit.path))
+            for kubernetes_object in resource.objects()
+            for edit in policy.remediate(kubernetes_object, self._circumstances, settings)
         ]
 
     def _settings(self, policy: AnyPolicy, more: Mapping[str, Any] | None) -> PolicySettings:
@@ -123,11 +123,11 @@ class Judge:
                 )
 
     def _idle_exceptions(self) -> list[str]:
-        """Return the exceptions that have excused nothing. One counts as needed while its policy is undecided."""
+        """Return the exceptions that have excused nothing. An exception to an undecided policy counts as needed."""
         return [
-            each
-            for each in self._rules.all_exceptions()
-            if each not in self._needed and each.partition(".")[0] not in self._undecided
+            exception
+            for exception in self._rules.all_exceptions()
+            if exception not in self._needed and exception.partition(".")[0] not in self._undecided
         ]
 
 

@@ -1,4 +1,4 @@
-"""Policy on data: claims, and the namespaces that hold them, outlive mistakes."""
+"""Policies on data: claims, and the namespaces that hold them, survive mistakes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,12 +26,12 @@ def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings
 
 
 def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
-    """Yield what has Kubernetes delete data along with another object."""
+    """Yield the settings by which Kubernetes deletes data together with another object."""
     if not resource.is_kubernetes:
         return
     paths: list[Path] = []
     if resource.kind == "StatefulSet" and (resource.is_ours or resource.is_patch):
-        paths = [("spec", "persistentVolumeClaimRetentionPolicy", each) for each in ("whenDeleted", "whenScaled")]
+        paths = [("spec", "persistentVolumeClaimRetentionPolicy", event) for event in ("whenDeleted", "whenScaled")]
     claimed = look(resource.props, "spec", "claimRef") is not None
     if resource.kind == "PersistentVolume" and (resource.is_ours or resource.is_patch or claimed):
         paths = [("spec", "persistentVolumeReclaimPolicy")]
@@ -45,7 +45,7 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
 
 def _holds_data(resource: ResourceView) -> bool:
     if not resource.is_kubernetes or resource.is_patch:
-        return False  # Pulumi deletes no object with its patch
+        return False  # Pulumi deletes no object when it deletes a patch
     return resource.kind == "PersistentVolumeClaim" or (resource.kind == "Namespace" and resource.is_ours)
 
 
@@ -54,7 +54,7 @@ KEPT_DATA = ResourcePolicy(
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
     violated_by="`storage.keep: false`; a PersistentVolumeClaim without `protect` and `retain_on_delete`; "
     "a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
-    cure="Set storage.keep to true; for a claim of your own, set both options in the program.",
+    cure="Set storage.keep to true; for your own claim, set both options in the program.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("data",),
@@ -63,15 +63,25 @@ KEPT_DATA = ResourcePolicy(
 
 
 def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    holding = {str(each.namespace) for each in resources if _claims(each) and each.namespace not in (None, UNKNOWN)}
-    for each in resources:
-        is_holder = each.is_kubernetes and each.kind == "Namespace" and not each.is_patch and not each.is_ours
-        if is_holder and look(each.props, "metadata", "name") in holding and not each.protect:
-            yield Finding(each, ("protect",), "got false, needs true: claims of this stack leave with their namespace")
+    holding = {
+        str(resource.namespace)
+        for resource in resources
+        if _claims(resource) and resource.namespace not in (None, UNKNOWN)
+    }
+    for resource in resources:
+        is_holder = (
+            resource.is_kubernetes and resource.kind == "Namespace" and not resource.is_patch and not resource.is_ours
+        )
+        if is_holder and look(resource.props, "metadata", "name") in holding and not resource.protect:
+            yield Finding(
+                resource,
+                ("protect",),
+                "got false, needs true: deleting the namespace deletes this stack's claims in it",
+            )
 
 
 def _claims(resource: ResourceView) -> bool:
-    """Return True for a claim, and for a StatefulSet that makes claims of its own."""
+    """Return True for a claim, and for a StatefulSet that creates claims."""
     templates = look(resource.props, "spec", "volumeClaimTemplates")
     return resource.is_kubernetes and (resource.kind == "PersistentVolumeClaim" or bool(templates))
 

@@ -1,4 +1,4 @@
-"""Environments, and the level of a policy in each."""
+"""Environments, and the level of a policy in every one of them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +18,7 @@ class Environment(StrEnum):
 
     @property
     def strictness(self) -> int:
-        """Rank among the environments."""
+        """Rank among the environments, from 0 for `local`."""
         return [*Environment].index(self)
 
 
@@ -30,23 +30,23 @@ class PolicyLevel(StrEnum):
     ADVISORY = "advisory"
     """A warning."""
     REMEDIATE = "remediate"
-    """The policy corrects the resource. What it cannot correct fails as at `mandatory`."""
+    """The policy corrects the resource. A violation that it cannot correct fails as at `mandatory`."""
     MANDATORY = "mandatory"
     """Failure of the preview, before anything is applied."""
 
     @property
     def strictness(self) -> int:
-        """Rank among the levels. Neither of `remediate` and `mandatory` lets a violation pass."""
+        """Rank among the levels. `remediate` and `mandatory` are equally strict: both stop every violation."""
         return {PolicyLevel.DISABLED: 0, PolicyLevel.ADVISORY: 1}.get(self, 2)
 
     @property
     def fails(self) -> bool:
-        """True where a violation that is left fails the preview."""
+        """True if a remaining violation fails the preview."""
         return self.strictness == PolicyLevel.MANDATORY.strictness
 
 
 class PolicySeverity(StrEnum):
-    """Damage by a violation: for sorting and for reports."""
+    """Damage that a violation does, for sorting and for reports."""
 
     LOW = "low"
     """Work for the next person."""
@@ -55,12 +55,12 @@ class PolicySeverity(StrEnum):
     HIGH = "high"
     """Lost jobs, or an open door."""
     CRITICAL = "critical"
-    """Lost data, lost credentials, or a machine in strange hands."""
+    """Lost data, leaked credentials, or a machine under an intruder's control."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Levels:
-    """Level of a policy in each environment."""
+    """Level of a policy in every environment."""
 
     local: PolicyLevel
     """Level on the developer's own machine."""
@@ -78,5 +78,5 @@ class Levels:
 
 
 def levels(local: str, dev: str, staging: str, prod: str) -> Levels:
-    """Return levels by their names, in the order of the environments."""
+    """Return levels given by name, in the order of the environments."""
     return Levels(local=PolicyLevel(local), dev=PolicyLevel(dev), staging=PolicyLevel(staging), prod=PolicyLevel(prod))

@@ -1,4 +1,4 @@
-"""Objects in the inputs of a `ConfigGroup`: an engine's provider registers them, a recorded deployment has none.
+"""Objects in the inputs of a `ConfigGroup`: a provider registers them in an engine, but not in a recorded deployment.
 
 Source: https://www.pulumi.com/registry/packages/kubernetes/api-docs/yaml/v2/configgroup/
 """
@@ -17,7 +17,7 @@ _GROUP = "kubernetes:yaml/v2:ConfigGroup"
 
 
 def opened(resource: ResourceView) -> Iterator[ResourceView]:
-    """Yield the objects of a `ConfigGroup` as its provider names them, and any other resource as it is."""
+    """Yield the objects of a `ConfigGroup`, named as its provider names them, and any other resource unchanged."""
     yield resource
     if resource.type != _GROUP:
         return
@@ -25,7 +25,7 @@ def opened(resource: ResourceView) -> Iterator[ResourceView]:
     for path, found in _objects(resource.props):
         version = str(found["apiVersion"])
         type_ = f"kubernetes:{version if '/' in version else f'core/{version}'}:{found['kind']}"
-        place = "/".join(str(each) for key in ("namespace", "name") if (each := look(found, "metadata", key)))
+        place = "/".join(str(field) for key in ("namespace", "name") if (field := look(found, "metadata", key)))
         name = f"{prefix}:{place}"
         stack, _, _ = resource.urn.rpartition("::")
         yield replace(
@@ -41,33 +41,33 @@ def opened(resource: ResourceView) -> Iterator[ResourceView]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reader of YAML to which a date is a text, as to Kubernetes."""
+    """Reader of YAML that leaves a date as text, as Kubernetes does."""
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [each for each in found if each[0] != "tag:yaml.org,2002:timestamp"]
+    first: [resolver for resolver in found if resolver[0] != "tag:yaml.org,2002:timestamp"]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
 def _objects(props: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    for index, each in enumerate(listed(props.get("objs"))):
-        yield from _each(each, ("objs", index))
+    for index, item in enumerate(listed(props.get("objs"))):
+        yield from _unlisted(item, ("objs", index))
     text = props.get("yaml")
     try:
         documents = [*yaml.load_all(text, _Loader)] if isinstance(text, str) else []
         documents = json.loads(json.dumps(documents, default=str))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return  # the provider refuses it
-    for each in documents:
-        yield from ((("yaml",), found) for _, found in _each(each, ()))
+    for document in documents:
+        yield from ((("yaml",), found) for _, found in _unlisted(document, ()))
 
 
-def _each(value: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield an object with its path, and those of a `List` one by one."""
+def _unlisted(value: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield an object with its path, and the objects of a `List` one by one."""
     if isinstance(value, Mapping) and value.get("kind") == "List":
-        for index, each in enumerate(listed(value.get("items"))):
-            yield from _each(each, (*path, "items", index))
+        for index, item in enumerate(listed(value.get("items"))):
+            yield from _unlisted(item, (*path, "items", index))
     elif isinstance(value, Mapping) and {"apiVersion", "kind"} <= value.keys():
         yield path, value
 

@@ -1,4 +1,4 @@
-"""Policy on variables that change what a run may do: each with its reason, for one run."""
+"""Policy on variables that change what a run may do: they are set for one run, with a reason."""
 
 from collections.abc import Iterator
 
@@ -28,16 +28,17 @@ def _unnamed(resource: ResourceView, run: Circumstances, _settings: PolicySettin
 
 
 def _reasons(text: str) -> dict[str, str]:
-    """Return the reasons by their words, of `controller-lost: why; drain: why`."""
+    """Return the reasons by keyword, from `controller-lost: why; drain: why`."""
     parts = (part.partition(":") for part in text.split(";") if part.strip())
     return {word.strip(): reason.strip() for word, _, reason in parts}
 
 
 NAMED_RUNS = ResourcePolicy(
     name="named-runs",
-    description=f"{CONTROLLER_LOST} and {SOPERATOR_DRAIN} are for one run that is named with its reason.",
+    description=f"{CONTROLLER_LOST} and {SOPERATOR_DRAIN} are set for one run only, and the run states a reason.",
     violated_by=f"`{CONTROLLER_LOST}` or `{SOPERATOR_DRAIN}` without `{SOPERATOR_EXCEPTION}` in the same run",
-    cure=f"Remove the variable, or name this run: {SOPERATOR_EXCEPTION}='controller-lost: <ticket, and the reason>'.",
+    cure=f"Remove the variable, or give the reason for this run: {SOPERATOR_EXCEPTION}='controller-lost: <ticket, and "
+    "the reason>'.",
     levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("jobs", "runs"),

@@ -1,4 +1,4 @@
-"""Policies on names and labels of objects of Kubernetes."""
+"""Policies on names and labels of Kubernetes objects."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _names(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
         yield not_known(resource, ("metadata",))
         return
     if not look(metadata, "name") or look(metadata, "annotations", _AUTONAMED) == "true":
-        text = "missing: Pulumi makes one up, and another one for each replacement"
+        text = "missing: Pulumi generates one, and a new one for every replacement"
         yield Finding(resource, ("metadata", "name"), text)
     if (namespace := look(metadata, "namespace")) == "default" or str(namespace).startswith("kube-"):
         yield Finding(resource, ("metadata", "namespace"), "belongs to Kubernetes: give the object one of its own")
@@ -28,7 +28,7 @@ def _names(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
 
 NAMES = ResourcePolicy(
     name="names",
-    description="Objects have names of their own, and stand in namespaces of their own.",
+    description="Objects have explicit names, and are outside the namespaces of Kubernetes.",
     violated_by="an object without `metadata.name`, or in the namespace `default` or `kube-...`",
     cure="Set metadata.name and metadata.namespace.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),
@@ -44,7 +44,7 @@ class LabelSettings(PolicySettings):
     required: tuple[str, ...] = (PART_OF_LABEL,)
     """Labels that every object has. Default: `app.kubernetes.io/part-of`."""
     values: dict[str, str] = Field(default_factory=dict)
-    """Values of further required labels: `{cost-centre: "4711"}`. At the level `remediate`, the policy adds them."""
+    """Values of further required labels: `{cost-centre: "4711"}`. The level `remediate` adds them to objects."""
 
 
 def _labels(resource: ResourceView, _run: Circumstances, settings: LabelSettings) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _labels(resource: ResourceView, _run: Circumstances, settings: LabelSettings
 
 
 def _with_labels(resource: ResourceView, _run: Circumstances, settings: LabelSettings) -> Iterator[Edit]:
-    """Add labels of the object, never of its pods, which it would recreate."""
+    """Yield edits of the object's own labels, never of its pods' labels: that would recreate the pods."""
     if _is_object(resource) and resource.labels is not UNKNOWN:
         given = mapped(resource.labels)
         for label, value in settings.values.items():
@@ -76,7 +76,7 @@ LABELS = ResourcePolicy(
     name="labels",
     description="Objects carry the required labels.",
     violated_by="an object without a label of `required` or of `values`",
-    cure="Add the label: with `labels` in the cluster's description, with metadata.labels elsewhere.",
+    cure="Add the label: in `labels` of a cluster, in metadata.labels of other objects.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.LOW,
     tags=("names",),

@@ -1,6 +1,6 @@
-"""Pack of policies for Pulumi: adapter to the policy SDK. Needs `pip install soperator-pulumi[policy]`.
+"""Policy pack for Pulumi: an adapter to the policy SDK. Needs `pip install soperator-pulumi[policy]`.
 
-A pack of your own is a call of `serve` in its `__main__.py`: `examples/own-policy`.
+For your own pack, call `serve` in its `__main__.py`: `examples/own-policy`.
 """
 
 import json
@@ -54,16 +54,16 @@ def serve(name: str, policies: Sequence[AnyPolicy | Policy] = POLICIES) -> None:
 
     Args:
         name: Name of the pack.
-        policies: Policies of this package, of your own, and those of the policy SDK.
+        policies: Policies of this package, your own, and those of the policy SDK.
     """
     PolicyPack(name, pack_policies(policies))
 
 
 def pack_policies(policies: Sequence[AnyPolicy | Policy] = POLICIES) -> list[Policy]:
-    """Return policies for a `PolicyPack`, with the levels of the stack that Pulumi has started this process for."""
-    ours = in_order([each for each in policies if not isinstance(each, Policy)])
+    """Return policies for a `PolicyPack`, with the levels of the stack for which Pulumi has started this process."""
+    ours = in_order([policy for policy in policies if not isinstance(policy, Policy)])
     adapter = _Adapter(_judge(ours))
-    return [*map(adapter.policy, ours), *(each for each in policies if isinstance(each, Policy))]
+    return [*map(adapter.policy, ours), *(policy for policy in policies if isinstance(policy, Policy))]
 
 
 def _judge(policies: Sequence[AnyPolicy]) -> Judge:
@@ -72,7 +72,7 @@ def _judge(policies: Sequence[AnyPolicy]) -> Judge:
     try:
         data = None if text is None else json.loads(text)
     except ValueError:
-        data = text  # no mapping, which the policy on the configuration reports
+        data = text  # not a mapping: the policy on the configuration reports it
     rules = stack_rules(data, stack, policies)
     run = Circumstances(
         environment=rules.environment,
@@ -85,14 +85,14 @@ def _judge(policies: Sequence[AnyPolicy]) -> Judge:
 
 @dataclass(frozen=True)
 class _Adapter:
-    """Policies of this package as those of the SDK."""
+    """Turns policies of this package into policies of the SDK."""
 
     judge: Judge
     seen: dict[str, frozenset[Path]] = field(default_factory=dict)
-    """Paths of secrets by URN. The SDK shows marks to remediations, which run first, and to no validation."""
+    """Paths of secrets by URN. The SDK shows marks only to remediations, which run first, and never to validations."""
 
     def policy(self, policy: AnyPolicy) -> Policy:
-        """Return a policy of the SDK.
+        """Return a policy as one of the SDK's.
 
         Raises:
             TypeError: the policy is of neither kind.
@@ -112,7 +112,7 @@ class _Adapter:
         if not isinstance(policy, ResourcePolicy):
             raise TypeError(f"{policy.name} is neither a ResourcePolicy nor a StackPolicy")
         if policy.needs_marks and level is PolicyLevel.MANDATORY:
-            # What is left after a remediation is a violation at the level `mandatory`.
+            # A violation that remains after remediation counts at the level `mandatory`.
             common["enforcement_level"] = EnforcementLevel.REMEDIATE
         if policy.remediate is not None:
             common["remediate"] = self._remedy(policy, level)
@@ -122,14 +122,14 @@ class _Adapter:
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
             resource = replace(_view(args), secrets=self.seen.get(args.urn))
             if policy.needs_marks and resource.secrets is None:
-                args.not_applicable("marks of secrets are known at the level remediate alone")
+                args.not_applicable("marks of secrets are known only at the level remediate")
             _report(self.judge.resource(policy, resource, args.get_config()), report)
 
         return validate
 
     def _of_stack(self, policy: StackPolicy) -> Callable[[StackValidationArgs, ReportViolation], None]:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-            resources = [_view_in_stack(each) for each in args.resources]
+            resources = [_view_in_stack(resource) for resource in args.resources]
             _report(self.judge.stack(policy, resources, args.get_config()), report)
 
         return validate
@@ -150,23 +150,25 @@ class _Adapter:
 
 
 def _report(violations: Sequence[Violation], report: ReportViolation) -> None:
-    """Report violations; then have the SDK report what a preview does not know, as a warning."""
-    for each in violations:
-        if not each.unknown:
-            report(each.message, each.resource.urn if each.resource else None)
+    """Report violations; then have the SDK warn about values that a preview does not know."""
+    for violation in violations:
+        if not violation.unknown:
+            report(violation.message, violation.resource.urn if violation.resource else None)
     unknown = [
-        f"{each.resource.name if each.resource else ''} {written(each.path)}" for each in violations if each.unknown
+        f"{violation.resource.name if violation.resource else ''} {written(violation.path)}"
+        for violation in violations
+        if violation.unknown
     ]
     if unknown:
         raise proxy.UnknownValueError(proxy.UNKNOWN_STRING_VALUE, [", ".join(unknown).strip()])
 
 
 def _schema(policy: AnyPolicy) -> PolicyConfigSchema | None:
-    """Return the JSON schema of the settings, without defaults: an engine would give these, over the stack's own."""
+    """Return the JSON schema of the settings, without defaults: an engine would pass these over the stack's values."""
     fields = policy.settings.model_json_schema()["properties"]
     meanings = field_descriptions(policy.settings)
     properties = {
-        name: {**{key: each for key, each in schema.items() if key not in {"default", "title"}},
+        name: {**{key: value for key, value in schema.items() if key not in {"default", "title"}},
                "description": meanings[name]}
         for name, schema in fields.items()
         if name != "level"
@@ -195,33 +197,33 @@ def _view_in_stack(resource: PolicyResource) -> ResourceView:
         props=_plain(serialize_properties(resource.props), (), set()),
         parent=resource.parent.urn if resource.parent else "",
         protect=resource.opts.protect,
-        dependencies=tuple(each.urn for each in resource.dependencies),
+        dependencies=tuple(dependency.urn for dependency in resource.dependencies),
         property_dependencies={
-            key: tuple(each.urn for each in found) for key, found in resource.property_dependencies.items()
+            key: tuple(dependency.urn for dependency in found) for key, found in resource.property_dependencies.items()
         },
     )
 
 
 def _plain(value: Any, path: Path, marks: set[Path]) -> Any:  # noqa: ANN401 any tree of values
-    """Return properties in plain, and note the paths of secrets."""
+    """Return properties in plain text, and note the paths of secrets."""
     if isinstance(value, Mapping):
         if value.get(SPECIAL_SIG_KEY) == SPECIAL_SECRET_SIG:
             marks.add(path)
             return _plain(value["value"], path, marks)
-        return {key: _plain(each, (*path, key), marks) for key, each in value.items()}
+        return {key: _plain(item, (*path, key), marks) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each, (*path, index), marks) for index, each in enumerate(value)]
+        return [_plain(item, (*path, index), marks) for index, item in enumerate(value)]
     return UNKNOWN if isinstance(value, str) and value in _UNKNOWNS else value
 
 
 def _with_value(tree: Any, path: Path, value: object) -> Any:  # noqa: ANN401 any tree of values
-    """Return properties with another value at a path, and with all other marks of secrets as they are."""
+    """Return properties with a new value at a path, and all other marks of secrets kept."""
     if isinstance(tree, Mapping) and tree.get(SPECIAL_SIG_KEY) == SPECIAL_SECRET_SIG:
         return {**tree, "value": _with_value(tree["value"], path, value)}
     if not path:
         return {SPECIAL_SIG_KEY: SPECIAL_SECRET_SIG, "value": tree} if value is MARK_AS_SECRET else value
     key, rest = path[0], path[1:]
     if isinstance(tree, list):
-        return [_with_value(each, rest, value) if index == key else each for index, each in enumerate(tree)]
+        return [_with_value(item, rest, value) if index == key else item for index, item in enumerate(tree)]
     given = tree if isinstance(tree, Mapping) else {}
     return {**given, key: _with_value(given.get(key), rest, value)}

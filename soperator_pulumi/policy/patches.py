@@ -1,4 +1,4 @@
-"""Patches of a program on objects of the same program: policies judge what Kubernetes makes of both."""
+"""Patches of a program to its own objects: policies judge the patched object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,17 +8,17 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, look
 from soperator_pulumi.policy.view import ResourceView
 
 _ATOMIC = ("podSelector", "selector")
-"""Fields that a patch replaces as a whole: `x-kubernetes-map-type: atomic` of a LabelSelector."""
+"""Fields that a patch replaces as a whole: a LabelSelector is `x-kubernetes-map-type: atomic`."""
 
 
 def patched(resources: Sequence[ResourceView]) -> list[ResourceView]:
-    """Return the resources without patches, each after all patches on it."""
-    patches = [each for each in resources if each.is_patch]
-    return [_after(each, patches) for each in resources if not each.is_patch]
+    """Return the resources that are not patches, with all patches to them applied."""
+    patches = [resource for resource in resources if resource.is_patch]
+    return [_after(resource, patches) for resource in resources if not resource.is_patch]
 
 
 def changes(patch: ResourceView, resource: ResourceView) -> bool:
-    """Return True where a patch is on an object, also where a preview does not know the namespace yet."""
+    """Return True if a patch is to this object, or may be: a preview may not know the namespace yet."""
     spaces, names = (patch.namespace, resource.namespace), (_name(patch), _name(resource))
     same_space = UNKNOWN in spaces or spaces[0] == spaces[1]
     return resource.is_kubernetes and patch.kind == resource.kind and same_space and names[0] == names[1] is not None
@@ -37,14 +37,14 @@ def _after(resource: ResourceView, patches: Sequence[ResourceView]) -> ResourceV
 
 
 def _merged(given: Any, change: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a value after a change: mappings by key, lists of named parts by name, anything else replaced."""
+    """Return a value after a change: mappings merge by key, lists of named items by name, the rest is replaced."""
     if change is None:
         return given
     if isinstance(given, Mapping) and isinstance(change, Mapping):
-        return {**given, **{key: _changed(given, key, each) for key, each in change.items()}}
+        return {**given, **{key: _changed(given, key, item) for key, item in change.items()}}
     if _has_names(given) and _has_names(change):
-        by_name = {each["name"]: each for each in given}
-        return [*{**by_name, **{each["name"]: _merged(by_name.get(each["name"]), each) for each in change}}.values()]
+        by_name = {item["name"]: item for item in given}
+        return [*{**by_name, **{item["name"]: _merged(by_name.get(item["name"]), item) for item in change}}.values()]
     return change
 
 
@@ -54,5 +54,5 @@ def _changed(given: Mapping[str, Any], key: str, change: Any) -> Any:  # noqa: A
 
 def _has_names(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in value
+        isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in value
     )

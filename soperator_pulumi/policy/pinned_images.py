@@ -8,7 +8,7 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.pod_view import PodView, beside_pods, pods_of
+from soperator_pulumi.policy.pod_view import PodView, pods_of, values_outside_pods
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
 from soperator_pulumi.policy.view import ResourceView
 
@@ -30,7 +30,7 @@ class ImageSettings(PolicySettings):
         "edge",
         "nightly",
     )
-    """Tags that are no version. One without a digit is none, either."""
+    """Tags that are not a version. A tag without a digit is not one either."""
 
 
 def _images(resource: ResourceView, _run: Circumstances, settings: ImageSettings) -> Iterator[Finding]:
@@ -41,21 +41,21 @@ def _images(resource: ResourceView, _run: Circumstances, settings: ImageSettings
                 yield not_known(resource, where)
             else:
                 yield from (Finding(resource, where, text) for text in _problems(str(image or ""), settings))
-    for where, image in beside_pods(resource):
+    for where, image in values_outside_pods(resource):
         if where[-1] == "image" and isinstance(image, str) and not resource.is_chart:
             whole = _joined(look(resource.props, *where[:-1]), image)
             yield from (Finding(resource, where, text) for text in _problems(whole, settings))
 
 
-def _joined(beside: object, image: str) -> str:
-    """Return the reference of an image whose parts are keys of their own, as in a NicClusterPolicy."""
-    repository, version = look(beside, "repository"), look(beside, "version")
+def _joined(parts: object, image: str) -> str:
+    """Return an image's reference, joined from its parts if these have keys of their own, as in a NicClusterPolicy."""
+    repository, version = look(parts, "repository"), look(parts, "version")
     named = f"{repository}/{image}" if isinstance(repository, str) and repository else image
     return f"{named}:{version}" if isinstance(version, str) and version else named
 
 
 def _references(pod: PodView) -> Iterator[tuple[Path, object]]:
-    """Yield the images of containers and of volumes. A patch may leave the image of a container as it is."""
+    """Yield the images of containers and of volumes. A patch may leave out an image that it does not change."""
     for path, container in pod.containers():
         if "image" in container or not pod.resource.is_patch:
             yield (*path, "image"), container.get("image")
@@ -65,7 +65,7 @@ def _references(pod: PodView) -> Iterator[tuple[Path, object]]:
 
 
 def _problems(image: str, settings: ImageSettings) -> Iterator[str]:
-    """Yield the problems of a reference, without repeating it."""
+    """Yield the problems of a reference, without quoting it."""
     name, at, digest = image.partition("@")
     repository, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:  # the colon of a registry's port
@@ -77,8 +77,8 @@ def _problems(image: str, settings: ImageSettings) -> Iterator[str]:
     elif not digest and (tag in settings.moving_tags or not any(map(str.isdigit, tag))):
         got = f'got the tag "{tag}"' if tag in settings.moving_tags else "got a tag without a digit"
         yield f"{got}, needs a version or a digest: the tag may name another image tomorrow"
-    if settings.registries and not any(_is_from(repository, each) for each in settings.registries):
-        yield f"is from another registry than {', '.join(settings.registries)}"
+    if settings.registries and not any(_is_from(repository, registry) for registry in settings.registries):
+        yield f"is not from an allowed registry: {', '.join(settings.registries)}"
 
 
 def _is_from(repository: str, allowed: str) -> bool:
@@ -91,7 +91,7 @@ def _is_from(repository: str, allowed: str) -> bool:
 PINNED_IMAGES = ResourcePolicy(
     name="pinned-images",
     description="Images are pinned by a digest or a version, and come from allowed registries.",
-    violated_by="an image without a tag, or with `latest`; one from a registry that `registries` does not name",
+    violated_by="an image without a tag, or with `latest`; an image from a registry that `registries` does not list",
     cure="Pin the image: registry/name:version, or registry/name@sha256:... . Mirror it into an allowed registry.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,

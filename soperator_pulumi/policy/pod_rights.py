@@ -7,7 +7,7 @@ from pydantic import Field
 
 from soperator_pulumi.policy.definition import Circumstances, Edit, Finding, PolicySettings, ResourcePolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.pod_view import HOST_NAMESPACES, PodView, beside_pods, pods_of
+from soperator_pulumi.policy.pod_view import HOST_NAMESPACES, PodView, pods_of, values_outside_pods
 from soperator_pulumi.policy.stack_rules import Reason
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import ResourceView
@@ -19,7 +19,7 @@ _POWERFUL = (
     *("BPF", "CHECKPOINT_RESTORE", "DAC_READ_SEARCH", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "PERFMON"),
     *("SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "SYS_TIME", "SYSLOG"),
 )
-"""Capabilities that lead to the machine, or to the pods of others."""
+"""Capabilities that give access to the machine, or to other pods."""
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
@@ -29,7 +29,8 @@ _SAFE_SYSCTLS = (
     *("net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time"),
     *("net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem", UNKNOWN),
 )
-"""Sysctls of a pod alone: https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/#safe-and-unsafe-sysctls."""
+"""Sysctls that affect only the pod:
+https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/#safe-and-unsafe-sysctls."""
 
 _SAFE_SELINUX = (None, "", "container_t", "container_init_t", "container_kvm_t", "container_engine_t", UNKNOWN)
 """Types that Kubernetes' baseline allows: https://kubernetes.io/docs/concepts/security/pod-security-standards/."""
@@ -41,7 +42,7 @@ _OF_PARTS = {
     "NodeSet": ("SYS_ADMIN",),
     "RestApi": ("DAC_READ_SEARCH",),
 }
-"""Powerful capabilities of the clusters' own pods: they mount the jail; some read the hashes of users."""
+"""Powerful capabilities of the clusters' own pods: these mount the jail, and some read the users' password hashes."""
 
 _MOUNTING = ("LoginNodes", "NodeSet")
 
@@ -50,7 +51,7 @@ class PrivilegeSettings(PolicySettings):
     """Settings of `privileged-pods`."""
 
     capabilities: dict[str, Reason] = Field(default_factory=dict)
-    """Powerful capabilities that pods beside the clusters may have, each with its reason: `{NET_ADMIN: ...}`. Default:
+    """Powerful capabilities that pods outside clusters may have, with the reasons: `{NET_ADMIN: ...}`. Default:
     none."""
 
 
@@ -65,7 +66,7 @@ def _privileged(resource: ResourceView, _run: Circumstances, settings: Privilege
             yield from _container(pod, (*path, _CONTEXT), context, settings)
             yield from _host_ports(pod, (*path, "ports"), look(container, "ports"))
         yield from _annotated(pod)
-    for path, value in beside_pods(resource):
+    for path, value in values_outside_pods(resource):
         if str(path[-1]).lower().endswith(_CONTEXT.lower()):
             yield from _container(PodView(resource, path, {}, None), path, value, settings)
 
@@ -83,15 +84,17 @@ def _host_ports(pod: PodView, path: Path, ports: object) -> Iterator[Finding]:
         if given is UNKNOWN:
             yield not_known(pod.resource, (*path, index, "hostPort"))
         elif given:
-            yield Finding(pod.resource, (*path, index, "hostPort"), "a port of the machine, past all NetworkPolicies")
+            yield Finding(
+                pod.resource, (*path, index, "hostPort"), "a port of the machine, which no NetworkPolicy covers"
+            )
 
 
 def _annotated(pod: PodView) -> Iterator[Finding]:
-    """Yield the profiles of AppArmor that annotations switch off: these hold where a container has no field."""
+    """Yield AppArmor profiles that annotations turn off, which applies to containers without a field of their own."""
     for key, value in mapped(pod.annotations).items():
         if key.startswith(_APP_ARMOR) and str(value).lower() == "unconfined" and pod.part not in _MOUNTING:
             where = (*pod.path[:-1], "metadata", "annotations", key)
-            yield Finding(pod.resource, where, 'got "unconfined", which opens the kernel to the pod')
+            yield Finding(pod.resource, where, 'got "unconfined", which exposes the kernel to the pod')
 
 
 def _capabilities(pod: PodView, path: Path, context: object, allowed: Mapping[str, str]) -> Iterator[Finding]:
@@ -103,34 +106,34 @@ def _capabilities(pod: PodView, path: Path, context: object, allowed: Mapping[st
         if capability is UNKNOWN:
             yield not_known(pod.resource, (*path, index))
         elif name == "ALL":
-            yield Finding(pod.resource, path, 'got "ALL", needs the capabilities by name')
+            yield Finding(pod.resource, path, 'got "ALL", name the capabilities that are needed')
         elif name in _POWERFUL and name not in (*allowed, *_OF_PARTS.get(pod.part, ())):
-            yield Finding(pod.resource, (*path, index), f"got {name}, which leads to the machine")
+            yield Finding(pod.resource, (*path, index), f"got {name}, which gives access to the machine")
 
 
 def _context(pod: PodView, path: Path, context: object) -> Iterator[Finding]:
-    """Judge what the contexts of pods and of containers have in common."""
+    """Judge the settings that contexts of pods and of containers share."""
     if context is UNKNOWN:
         return
     yield from _is_false(pod.resource, (*path, *_HOST_PROCESS), look(context, *_HOST_PROCESS))
     unsafe = [("procMount", "Unmasked"), ("seccompProfile.type", "Unconfined")]
-    if pod.part not in _MOUNTING:  # AppArmor's usual profile of containers refuses all mounts
+    if pod.part not in _MOUNTING:  # AppArmor's default container profile refuses all mounts
         unsafe.append(("appArmorProfile.type", "Unconfined"))
     for name, value in unsafe:
         where = name.split(".")
         if look(context, *where) == value:
-            yield Finding(pod.resource, (*path, *where), f'got "{value}", which opens the kernel to the pod')
+            yield Finding(pod.resource, (*path, *where), f'got "{value}", which exposes the kernel to the pod')
     for index, sysctl in enumerate(listed(look(context, "sysctls"))):
         if look(sysctl, "name") not in _SAFE_SYSCTLS:
             yield Finding(
-                pod.resource, (*path, "sysctls", index), "a setting of the kernel that others of its machine share"
+                pod.resource, (*path, "sysctls", index), "a kernel setting that all pods of its machine share"
             )
     options = look(context, "seLinuxOptions")
     for key in ("user", "role"):
         if look(options, key):
-            yield Finding(pod.resource, (*path, "seLinuxOptions", key), "got a value, needs none: SELinux chooses it")
+            yield Finding(pod.resource, (*path, "seLinuxOptions", key), "got a value; remove it: SELinux chooses it")
     if look(options, "type") not in _SAFE_SELINUX:
-        yield Finding(pod.resource, (*path, "seLinuxOptions", "type"), "a type that confines no container")
+        yield Finding(pod.resource, (*path, "seLinuxOptions", "type"), "a type that does not confine containers")
 
 
 def _is_false(resource: ResourceView, path: Path, value: object) -> Iterator[Finding]:
@@ -142,10 +145,11 @@ def _is_false(resource: ResourceView, path: Path, value: object) -> Iterator[Fin
 
 PRIVILEGED_PODS = ResourcePolicy(
     name="privileged-pods",
-    description="No container is privileged, and no pod has a namespace of its machine.",
+    description="No container is privileged, and no pod shares a namespace with its machine.",
     violated_by="`privileged`, `allowPrivilegeEscalation`, the capability `ALL`; `hostNetwork`, `hostPID`, `hostIPC`, "
-    "`hostPort`, sysctls of the machine, `Unconfined` profiles; in pods beside the clusters `SYS_ADMIN` and its like",
-    cure="Give the container the capabilities that it needs.",
+    "`hostPort`, sysctls of the machine, `Unconfined` profiles; in pods outside clusters, `SYS_ADMIN` and similar "
+    "capabilities",
+    cure="Give the container only the capabilities that it needs.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("pods", "security"),
@@ -158,7 +162,7 @@ class HostPathSettings(PolicySettings):
     """Settings of `host-paths`."""
 
     allowed: dict[str, Reason] = Field(default_factory=dict)
-    """Allowed paths, each with its reason. Default: none."""
+    """Allowed paths, with the reasons. Default: none."""
 
 
 def _host_paths(resource: ResourceView, _run: Circumstances, settings: HostPathSettings) -> Iterator[Finding]:
@@ -180,7 +184,7 @@ def _host_path(resource: ResourceView, where: Path, source: object, allowed: Map
     if UNKNOWN in (source, path):
         yield not_known(resource, where)
     elif isinstance(source, Mapping) and str(path) not in allowed:
-        yield Finding(resource, (*where, "path"), "a directory of the machine, which no setting allows")
+        yield Finding(resource, (*where, "path"), "a directory of the machine that no setting allows")
 
 
 HOST_PATHS = ResourcePolicy(

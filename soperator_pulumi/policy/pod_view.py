@@ -1,4 +1,4 @@
-"""Pods that resources describe, wherever in them."""
+"""Views of the pods that resources describe."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ _PARTS_WITH_PODS = (
 )
 
 HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
-"""Parts of a pod's specification that give it a namespace of its machine."""
+"""Fields of a pod's specification that share a namespace with its machine."""
 
 
 @dataclass(frozen=True)
 class PodView:
-    """Specification of pods somewhere in a resource."""
+    """Specification of pods, found anywhere in a resource."""
 
     resource: ResourceView
     """The resource that describes the pods."""
@@ -38,25 +38,25 @@ class PodView:
 
     @property
     def part(self) -> str:
-        """Part of a SlurmCluster whose pods these are: `NodeSet`, or `""` for those of strangers."""
+        """Part of a SlurmCluster whose pods these are: `NodeSet`, or `""` for other pods."""
         made = self.resource.type == _STATEFUL_SET and self.resource.is_made_by(*_PARTS_WITH_PODS)
         return self.resource.part if made else ""
 
     @property
     def is_whole(self) -> bool:
-        """True where all of the specification is there: a patch, and a preview, may have a part alone."""
+        """True if the whole specification is known: a patch, or a preview, may have only a part."""
         is_part = self.resource.is_patch or self.resource.is_chart
         return "containers" in self.spec and self.spec is not _PODS_NOT_KNOWN and not is_part
 
     def containers(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """Yield the containers of all kinds that are known, each with its path."""
+        """Yield the known containers of all kinds, with their paths."""
         for group in _CONTAINERS:
             for index, container in enumerate(listed(look(self.spec, group))):
                 if isinstance(container, Mapping):
                     yield (*self.path, group, index), container
 
     def unknown(self) -> Iterator[Path]:
-        """Yield the paths of containers that are not known."""
+        """Yield the paths of containers that are not known yet."""
         for group in _CONTAINERS:
             found = look(self.spec, group)
             if found is UNKNOWN:
@@ -67,8 +67,8 @@ class PodView:
 
 
 def pods_of(resource: ResourceView) -> Iterator[PodView]:
-    """Yield the pods that a resource describes, wherever in it: workloads, templates of ours, custom resources."""
-    if not resource.is_group:  # its objects are resources of their own
+    """Yield the pods in a resource: those of workloads, of this project's templates and of custom resources."""
+    if not resource.is_group:  # its objects are separate resources
         yield from _pods(resource, (), resource.props, {})
 
 
@@ -77,35 +77,35 @@ def _pods(resource: ResourceView, path: Path, value: object, above: Mapping[str,
         if _describes_pods(value, path) or _changes_context(resource, value, path):
             metadata = look(above, "metadata")
             yield PodView(resource, path, value, look(metadata, "labels"), look(metadata, "annotations"))
-        for key, each in value.items():
-            if key not in _CONTAINERS or not _has_objects(each):
-                yield from _pods(resource, (*path, key), each, value)
+        for key, item in value.items():
+            if key not in _CONTAINERS or not _has_objects(item):
+                yield from _pods(resource, (*path, key), item, value)
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _pods(resource, (*path, index), each, {})
+        for index, item in enumerate(value):
+            yield from _pods(resource, (*path, index), item, {})
     elif value is UNKNOWN and (path[-1:] == ("template",) or (path == ("spec",) and resource.kind in _WORKLOADS)):
         yield PodView(resource, path, _PODS_NOT_KNOWN, UNKNOWN)
 
 
-def beside_pods(resource: ResourceView) -> Iterator[tuple[Path, Any]]:
-    """Yield all keyed values of a custom resource or of a chart's values that are in no specification of pods.
+def values_outside_pods(resource: ResourceView) -> Iterator[tuple[Path, Any]]:
+    """Yield the keys and values in a custom resource or a chart's values that are outside pod specifications.
 
-    Operators and charts build pods from keys of their own: `sidecars`, `podSecurityContext`, `image`.
+    Operators and charts build pods from their own keys: `sidecars`, `podSecurityContext`, `image`.
     """
     if resource.is_custom:
-        yield from _beside(resource.props, ())
+        yield from _outside(resource.props, ())
 
 
-def _beside(value: object, path: Path) -> Iterator[tuple[Path, Any]]:
+def _outside(value: object, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(value, Mapping):
         ours = (*_CONTAINERS, "securityContext") if _describes_pods(value, path) else ()
-        for key, each in value.items():
+        for key, item in value.items():
             if key not in ours:
-                yield (*path, key), each
-                yield from _beside(each, (*path, key))
+                yield (*path, key), item
+                yield from _outside(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _beside(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from _outside(item, (*path, index))
 
 
 def _describes_pods(value: Mapping[str, Any], path: Path) -> bool:
@@ -117,9 +117,9 @@ def _describes_pods(value: Mapping[str, Any], path: Path) -> bool:
 
 
 def _changes_context(resource: ResourceView, value: Mapping[str, Any], path: Path) -> bool:
-    """Return True for a patch of a workload that has nothing of its pods but their security context."""
+    """Return True for a patch of a workload that changes only the security context of its pods."""
     return resource.is_patch and not resource.is_custom and path[-1:] == ("spec",) and "securityContext" in value
 
 
 def _has_objects(value: object) -> bool:
-    return any(each is UNKNOWN or isinstance(each, Mapping) for each in listed(value))
+    return any(item is UNKNOWN or isinstance(item, Mapping) for item in listed(value))

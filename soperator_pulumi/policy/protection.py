@@ -14,12 +14,12 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, whole_numb
 from soperator_pulumi.policy.view import ResourceView
 
 _NEVER_EVICTED = ("Controller", "NodeSet")
-"""Parts whose eviction costs the queue its answers, or jobs their nodes."""
+"""Parts that must not be evicted: the queue would lose its controller, or jobs their nodes."""
 
 
 _WHOLE = 100
 _ALL = 1 << 31
-"""More pods than a set may have."""
+"""More pods than any workload has."""
 
 
 class NetworkSettings(PolicySettings):
@@ -30,7 +30,7 @@ class NetworkSettings(PolicySettings):
         Field(min_length=1),
         WithJsonSchema({"type": "array", "items": {"enum": ["Ingress", "Egress"]}, "minItems": 1}),
     ] = ("Ingress", "Egress")
-    """Directions in which a NetworkPolicy must hold for every pod. Default: `Ingress` and `Egress`."""
+    """Directions that NetworkPolicies must cover for every pod. Default: `Ingress` and `Egress`."""
 
 
 def _isolated(resources: Sequence[ResourceView], _run: Circumstances, settings: NetworkSettings) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def _isolated(resources: Sequence[ResourceView], _run: Circumstances, settings: 
             continue
         for direction in settings.directions:
             if not any(_directs(policy, direction) and _protects(policy, "podSelector", pod) for policy in policies):
-                text = f"no NetworkPolicy of this stack is about the {direction.lower()} of these pods"
+                text = f"no NetworkPolicy of this stack covers the {direction.lower()} of these pods"
                 yield Finding(pod.resource, pod.path, text)
 
 
@@ -71,22 +71,22 @@ def _budgeted(resources: Sequence[ResourceView], _run: Circumstances, _settings:
     for pod in _all_pods(resources):
         needs = pod.part in _NEVER_EVICTED and pod.is_whole
         if needs and not any(_keeps(budget, pod) for budget in budgets):
-            text = "no PodDisruptionBudget of this stack selects these pods and keeps one of them"
+            text = "no PodDisruptionBudget of this stack selects these pods and keeps at least one of them"
             yield Finding(pod.resource, pod.path, text)
-    for each in resources:
-        if each.kind == "PodDisruptionBudget" and each.is_patch and _permits_all(each, None):
-            yield Finding(each, ("spec",), "permits the eviction of all pods")
+    for resource in resources:
+        if resource.kind == "PodDisruptionBudget" and resource.is_patch and _permits_all(resource, None):
+            yield Finding(resource, ("spec",), "permits the eviction of all pods")
 
 
 def _keeps(budget: ResourceView, pod: PodView) -> bool:
-    """Return False for a budget that does not select the pods, or permits the eviction of all."""
+    """Return True for a budget that selects the pods and keeps at least one."""
     if look(budget.props, "spec", "selector") is None or not _protects(budget, "selector", pod):
         return False
     return not _permits_all(budget, whole_number(look(pod.resource.props, "spec", "replicas")))
 
 
 def _permits_all(budget: ResourceView, pods: int | None) -> bool:
-    """Return True for a budget that may leave none of so many pods. A percentage rounds up.
+    """Return True for a budget that may evict all of this many pods. Percentages round up.
 
     Source: https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
     """
@@ -101,7 +101,8 @@ def _permits_all(budget: ResourceView, pods: int | None) -> bool:
 
 DISRUPTION_BUDGETS = StackPolicy(
     name="disruption-budgets",
-    description="Pods of slurmctld and of workers have a PodDisruptionBudget: an eviction asks nobody whose job runs.",
+    description="Pods of slurmctld and of workers have a PodDisruptionBudget: an eviction does not ask the owner of a "
+    "running job.",
     violated_by="a StatefulSet `controller` or of a node set whose pods no PodDisruptionBudget selects, or one with "
     "`maxUnavailable: 100%` or `minAvailable: 0`",
     cure="Leave the component's PodDisruptionBudget as it is: a transformation has removed or changed it.",
@@ -113,8 +114,8 @@ DISRUPTION_BUDGETS = StackPolicy(
 
 
 def _objects(resources: Sequence[ResourceView], kind: str) -> list[ResourceView]:
-    """Return the objects of a kind after their patches. A patch protects nothing by itself."""
-    return [each for each in patched(resources) if each.is_kubernetes and each.kind == kind]
+    """Return the objects of a kind, with their patches applied. A patch protects nothing on its own."""
+    return [resource for resource in patched(resources) if resource.is_kubernetes and resource.kind == kind]
 
 
 def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:
@@ -123,7 +124,7 @@ def _all_pods(resources: Sequence[ResourceView]) -> Iterator[PodView]:
 
 
 def _protects(protector: ResourceView, selector: str, pod: PodView) -> bool:
-    """Return True where an object selects a pod, also where a preview knows a part of that not yet."""
+    """Return True if an object selects a pod, or may: a preview may not know all labels yet."""
     spaces = [protector.namespace, pod.resource.namespace]
     if UNKNOWN not in spaces and spaces[0] != spaces[1]:
         return False

@@ -23,7 +23,7 @@ _COUNTS = {
     "Job": ("spec", "parallelism"),
     "CronJob": ("spec", "jobTemplate", "spec", "parallelism"),
 }
-"""Numbers of pods. A DaemonSet counts as one pod, as do custom resources: their numbers are not in the stack."""
+"""Paths to the number of pods. A DaemonSet counts as one pod, as do custom resources: the stack has no number."""
 
 
 class QuotaSettings(PolicySettings):
@@ -32,9 +32,9 @@ class QuotaSettings(PolicySettings):
     limit: Annotated[Annotated[int, whole(0)] | None, WithJsonSchema({"type": ["integer", "null"], "minimum": 0})] = (
         None
     )
-    """Most GPUs that all pods of the stack may have together; 0 allows none. Default: no quota."""
+    """Largest number of GPUs for all pods of the stack together; 0 allows none. Default: no quota."""
     resources: Annotated[tuple[str, ...], Field(min_length=1)] = ("gpu", "/mig-")
-    """Parts of the names of extended resources that count: `gpu` is in `nvidia.com/gpu` and in `amd.com/gpu`."""
+    """Parts of the names of extended resources that count as GPUs: `gpu` is in `nvidia.com/gpu` and `amd.com/gpu`."""
 
 
 def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: QuotaSettings) -> Iterator[Finding]:
@@ -47,15 +47,15 @@ def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: Quota
             objects.setdefault(_object(resource), []).append(resource)
     used: dict[str, Decimal] = {}
     scaled = _scaled(resources)
-    for key, parts in [(key, each) for key, found in objects.items() for each in _one_by_one(found)]:
+    for key, parts in [(key, quota) for key, found in objects.items() for quota in _one_by_one(found)]:
         first, counts = parts[0], [_number(look(part.props, *_count_path(part))) for part in parts]
-        each = max(sum((_of_pods(pod, settings.resources) for pod in pods_of(part)), _NONE) for part in parts)
+        need = max(sum((_of_pods(pod, settings.resources) for pod in pods_of(part)), _NONE) for part in parts)
         counts.append(scaled.get(key))
-        if any(counts) and not each and all(part.is_patch for part in parts):
-            yield Finding(first, _count_path(first), "a number of pods whose GPUs are not in this stack")
+        if any(counts) and not need and all(part.is_patch for part in parts):
+            yield Finding(first, _count_path(first), "scales pods whose GPUs are not in this stack")
         pods = max((count for count in counts if count is not None), default=Decimal(1))
-        if each * pods:
-            used[first.name] = used.get(first.name, _NONE) + each * pods
+        if need * pods:
+            used[first.name] = used.get(first.name, _NONE) + need * pods
     total = sum(used.values(), _NONE)
     if total > settings.limit:
         parts_of_total = ", ".join(f"{name} {count:f}" for name, count in sorted(used.items()))
@@ -64,27 +64,29 @@ def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: Quota
 
 
 def _one_by_one(found: Sequence[ResourceView]) -> list[list[ResourceView]]:
-    """Return objects of one name, as of two Kubernetes clusters, each with the patches that may be on it."""
-    patches = [each for each in found if each.is_patch]
-    return [[each, *patches] for each in found if not each.is_patch] or [patches]
+    """Return objects of one name, as in two Kubernetes clusters, with the patches that may apply to them."""
+    patches = [quota for quota in found if quota.is_patch]
+    return [[quota, *patches] for quota in found if not quota.is_patch] or [patches]
 
 
 def _scaled(resources: Sequence[ResourceView]) -> dict[tuple[str, ...], Decimal | None]:
-    """Return the most pods that a HorizontalPodAutoscaler gives the object that it scales."""
+    """Return the maximum that a HorizontalPodAutoscaler sets for the object that it scales, by object."""
     return {
-        (str(look(target, "kind")), str(each.namespace), str(look(target, "name"))): _number(most)
-        for each in resources
-        if each.is_kubernetes and each.kind == "HorizontalPodAutoscaler"
-        for target, most in [(look(each.props, "spec", "scaleTargetRef"), look(each.props, "spec", "maxReplicas"))]
+        (str(look(target, "kind")), str(resource.namespace), str(look(target, "name"))): _number(most)
+        for resource in resources
+        if resource.is_kubernetes and resource.kind == "HorizontalPodAutoscaler"
+        for target, most in [
+            (look(resource.props, "spec", "scaleTargetRef"), look(resource.props, "spec", "maxReplicas"))
+        ]
     }
 
 
 def _of_pods(pod: PodView, counted: Sequence[str]) -> Decimal:
-    """Return the GPUs of pods: of one, times the replicas that a custom resource has above its template."""
+    """Return the GPUs of pods: those of one pod, times the replicas that a custom resource has above its template."""
     gpus = _per_pod(pod, counted)
     if pod.resource.kind in _COUNTS:
         return gpus
-    for depth in range(2, len(pod.path)):  # `spec.replicas` counts with those of workloads
+    for depth in range(2, len(pod.path)):  # `spec.replicas` is counted with the workloads
         for name in ("replicas", "parallelism"):
             number = _number(look(pod.resource.props, *pod.path[:depth], name))
             gpus *= Decimal(1) if number is None else number
@@ -92,7 +94,7 @@ def _of_pods(pod: PodView, counted: Sequence[str]) -> Decimal:
 
 
 def _object(resource: ResourceView) -> tuple[str, ...]:
-    """Return what an object and its patches have in common."""
+    """Return the key that an object shares with its patches."""
     name = look(resource.props, "metadata", "name")
     return (
         (resource.kind, str(resource.namespace), name)
@@ -102,7 +104,7 @@ def _object(resource: ResourceView) -> tuple[str, ...]:
 
 
 def _unclear(resource: ResourceView, counted: Sequence[str]) -> Iterator[Finding]:
-    """Yield the numbers that are not known, or that are none. They count as 0 GPUs, and as one pod."""
+    """Yield the numbers that are unknown or no numbers. They count as 0 GPUs, and as one pod."""
     numbers = [(_count_path(resource), look(resource.props, *_count_path(resource)))]
     for pod in pods_of(resource):
         yield from (not_known(resource, path) for path in pod.unknown())
@@ -110,12 +112,12 @@ def _unclear(resource: ResourceView, counted: Sequence[str]) -> Iterator[Finding
             limits = look(container, "resources", "limits")
             where = (*path, "resources", "limits")
             numbers += [(where, UNKNOWN)] if limits is UNKNOWN else []
-            numbers += [((*where, name), each) for name, each in mapped(limits).items() if _in(name, counted)]
+            numbers += [((*where, name), limit) for name, limit in mapped(limits).items() if _in(name, counted)]
     for where, value in numbers:
         if value is UNKNOWN:
             yield not_known(resource, where)
         elif value is not None and _number(value) is None:
-            yield Finding(resource, where, "no number, so that the quota cannot count it")
+            yield Finding(resource, where, "not a number, so the quota cannot count it")
 
 
 def _count_path(resource: ResourceView) -> Path:
@@ -123,7 +125,7 @@ def _count_path(resource: ResourceView) -> Path:
 
 
 def _number(value: object) -> Decimal | None:
-    """Return a quantity in any of Kubernetes' forms as a number; None for anything else."""
+    """Return a Kubernetes quantity as a number; None for anything else."""
     try:
         return amount(value if isinstance(value, str) else str(whole_number(value))).normalize()
     except ValueError:
@@ -131,11 +133,11 @@ def _number(value: object) -> Decimal | None:
 
 
 def _per_pod(pod: PodView, counted: Sequence[str]) -> Decimal:
-    """Return the GPUs of one pod: of its containers together, or of the init container with the most."""
+    """Return the GPUs of one pod: those of its containers together, or of its largest init container."""
     running, starting = _NONE, _NONE
     for path, container in pod.containers():
         limits = mapped(look(container, "resources", "limits"))
-        own = sum((_number(each) or _NONE for name, each in limits.items() if _in(name, counted)), _NONE)
+        own = sum((_number(limit) or _NONE for name, limit in limits.items() if _in(name, counted)), _NONE)
         if path[-2] == "initContainers" and look(container, "restartPolicy") != "Always":
             starting = max(starting, own)
         else:
@@ -149,7 +151,7 @@ def _in(name: str, counted: Sequence[str]) -> bool:
 
 GPU_QUOTA = StackPolicy(
     name="gpu-quota",
-    description="All pods of a stack together have no more GPUs than its environment may.",
+    description="All pods of a stack together stay within the GPU quota of its environment.",
     violated_by="more GPUs (`nvidia.com/gpu`, `amd.com/gpu`, MIG) times replicas than `limit`",
     cure="Lower the replicas of a node set with GPUs, or raise the limit: "
     "soperator:policy: {settings: {gpu-quota: {limit: ...}}}.",

@@ -1,4 +1,4 @@
-"""Policies on a recorded deployment: what a preview with the pack would report, without an engine.
+"""Policies on a recorded deployment: the report of a preview with the pack, without an engine.
 
 Example::
 
@@ -40,17 +40,19 @@ __all__ = ["Judgement", "Violation", "judge"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Outcome of all policies on a deployment."""
+    """Result of all policies on a deployment."""
 
     violations: tuple[Violation, ...]
-    """Violations, advisory ones too."""
+    """All violations, including advisory ones."""
     remediations: tuple[str, ...]
-    """Corrections that the pack would make: policy and resource."""
+    """Corrections that the pack would make, as policy and resource."""
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Messages of the violations that fail a preview, each with its policy's name."""
-        return tuple(f"{each.policy}: {each.message}" for each in self.violations if each.level.fails)
+        """Messages of the violations that fail a preview, preceded by the name of the policy."""
+        return tuple(
+            f"{violation.policy}: {violation.message}" for violation in self.violations if violation.level.fails
+        )
 
 
 def judge(
@@ -63,13 +65,13 @@ def judge(
     variables: Mapping[str, str] | None = None,
     stack: str = STACK,
 ) -> Judgement:
-    """Return the outcome of all policies on a recorded deployment.
+    """Return the result of all policies on a recorded deployment.
 
     Args:
         deployment: The deployment.
         environment: The stack's environment, unless `policy` names one. Default: by the stack's name.
         policy: `soperator:policy` of the stack's file.
-        before: The deployment that this one follows, for policies on changes.
+        before: The previous deployment, for policies on changes.
         policies: The policies.
         variables: Environment variables of the run. Default: those of this process.
         stack: Name of the stack.
@@ -82,48 +84,54 @@ def judge(
         stack=stack,
         variables=os.environ if variables is None else variables,
     )
-    court = Judge(policies, rules, run)
+    judge_of_run = Judge(policies, rules, run)
     resources = views(deployment, before)
     violations: list[Violation] = []
     remediations: list[str] = []
-    for each in court.policies:
-        level = court.level(each)
+    for judged in judge_of_run.policies:
+        level = judge_of_run.level(judged)
         if level is PolicyLevel.DISABLED:
             continue
-        if isinstance(each, StackPolicy):
-            violations += court.stack(each, resources)
-        elif isinstance(each, ResourcePolicy):
+        if isinstance(judged, StackPolicy):
+            violations += judge_of_run.stack(judged, resources)
+        elif isinstance(judged, ResourcePolicy):
             if level is PolicyLevel.REMEDIATE:
-                resources = [_remediated(court, each, resource, remediations) for resource in resources]
+                resources = [_remediated(judge_of_run, judged, resource, remediations) for resource in resources]
             for resource in resources:
-                violations += court.resource(each, resource)
-    return Judgement(tuple(each for each in violations if not each.unknown), tuple(remediations))
+                violations += judge_of_run.resource(judged, resource)
+    return Judgement(tuple(violation for violation in violations if not violation.unknown), tuple(remediations))
 
 
-def _remediated(court: Judge, policy: ResourcePolicy, resource: ResourceView, done: list[str]) -> ResourceView:
-    edits: list[Edit] = court.edits(policy, resource)
+def _remediated(judge_of_run: Judge, policy: ResourcePolicy, resource: ResourceView, done: list[str]) -> ResourceView:
+    edits: list[Edit] = judge_of_run.edits(policy, resource)
     if edits:
         done.append(f"{policy.name}: {resource.kind} {resource.name}")
     return edited(resource, edits)
 
 
 def views(deployment: Deployment, before: Deployment | None = None) -> list[ResourceView]:
-    """Return the resources of a deployment as policies see them, the stack first."""
-    former = {(each.type, each.name): each for each in before.recorded} if before else {}
+    """Return the resources of a deployment as policies see them, starting with the stack."""
+    former = (
+        {(registration.type, registration.name): registration for registration in before.recorded} if before else {}
+    )
     name = f"{PROJECT}-{STACK}"
     stack = ResourceView(type=STACK_TYPE, name=name, urn=_urn("", STACK_TYPE, name), props={}, secrets=frozenset())
     urns = {(STACK_TYPE, name): stack.urn}
     found = [stack]
-    for each in deployment.recorded:
-        types, _, parent = each.request.parent.partition("::")[2].partition("::")[2].partition("::")
-        view = _view(each, former.get((each.type, each.name)), urns.get((types.rpartition("$")[2], parent), ""))
-        urns[each.type, each.name] = view.urn
+    for registration in deployment.recorded:
+        types, _, parent = registration.request.parent.partition("::")[2].partition("::")[2].partition("::")
+        view = _view(
+            registration,
+            former.get((registration.type, registration.name)),
+            urns.get((types.rpartition("$")[2], parent), ""),
+        )
+        urns[registration.type, registration.name] = view.urn
         found += opened(view)
     return found
 
 
 def _urn(parent: str, type_: str, name: str) -> str:
-    """Return the URN that an engine gives. The SDK's mocks shorten the types of what stands above.
+    """Return the URN that an engine would give. The SDK's mocks shorten the types of ancestors.
 
     Source: https://www.pulumi.com/docs/iac/concepts/resources/names/#urns
     """
@@ -144,14 +152,14 @@ def _view(recorded: Recorded, former: Recorded | None, parent: str) -> ResourceV
         protect=request.protect,
         retain_on_delete=request.retainOnDelete,
         dependencies=tuple(request.dependencies),
-        property_dependencies={key: tuple(each.urns) for key, each in request.propertyDependencies.items()},
+        property_dependencies={key: tuple(found.urns) for key, found in request.propertyDependencies.items()},
         secrets=frozenset(marked),
     )
     return view if former is None else replace(view, props=_checked(view, _plain(former.inputs, (), set())))
 
 
 def _checked(view: ResourceView, olds: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs with what a provider's check adds from those before."""
+    """Return the inputs together with those that a provider's check carries over from before."""
     for kind, check in (("NodeDrain", with_replicas_before), ("RemovedNodeSets", with_removed)):
         if view.acts_as(kind):
             return check(olds, {**view.props})
@@ -159,14 +167,14 @@ def _checked(view: ResourceView, olds: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain(value: Any, path: Path, marked: set[Path]) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of recorded values in plain, and note the paths of secrets."""
+    """Return a tree of recorded values in plain text, and note the paths of secrets."""
     if isinstance(value, Secret):
         marked.add(path)
         return _plain(value.value, path, marked)
     if isinstance(value, Unknown):
         return UNKNOWN
     if isinstance(value, Mapping):
-        return {key: _plain(each, (*path, key), marked) for key, each in value.items()}
+        return {key: _plain(item, (*path, key), marked) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each, (*path, index), marked) for index, each in enumerate(value)]
+        return [_plain(item, (*path, index), marked) for index, item in enumerate(value)]
     return value

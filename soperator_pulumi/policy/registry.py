@@ -8,6 +8,7 @@ from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DU
 from soperator_pulumi.policy.alert_rules import ALERT_RULES
 from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
+from soperator_pulumi.policy.configuration_policies import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
@@ -28,7 +29,6 @@ from soperator_pulumi.policy.sizes import (
     SCALE_DOWN,
     UNDRAINED_NODES,
 )
-from soperator_pulumi.policy.upkeep import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 
 POLICIES: tuple[AnyPolicy, ...] = (
     POLICY_CONFIGURATION,
@@ -66,18 +66,18 @@ POLICIES: tuple[AnyPolicy, ...] = (
     LONG_CHECKS,
     UNUSED_EXCEPTIONS,
 )
-"""All policies. The page on policies has them in a table."""
+"""All policies, which the page on policies lists in a table."""
 
 
 def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> tuple[AnyPolicy, ...]:
-    """Return the policies without those that a pack of yours switches off, each with the reason.
+    """Return the policies without those that your pack turns off, with a reason for every one of them.
 
     Args:
         policies: The policies.
         switched_off: Reasons by the policies' names.
 
     Raises:
-        SpecError: A name that no policy has, or an empty reason: all of them.
+        SpecError: Some names match no policy, or some reasons are empty; with all of them.
     """
     known = {policy.name for policy in policies}
     problems = []
@@ -87,7 +87,7 @@ def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> t
             hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(sorted(known))}."
             problems.append(Problem(name, f"there is no such policy. {hint}"))
         elif not reason.strip():
-            problems.append(Problem(name, "needs the reason, for whoever reads the pack next."))
+            problems.append(Problem(name, "needs a reason, for the next reader of the pack."))
     if problems:
         raise SpecError("switched_off", problems)
     return tuple(policy for policy in policies if policy.name not in switched_off)

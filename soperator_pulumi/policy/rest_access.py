@@ -1,4 +1,4 @@
-"""Policy on the REST API: tokens do not pass unencrypted."""
+"""Policy on the REST API: tokens are never sent unencrypted."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,9 @@ def _unencrypted(resource: ResourceView, _run: Circumstances, _settings: PolicyS
     if volumes is UNKNOWN or UNKNOWN in listed(volumes):
         yield not_known(resource, path)
     elif not any(look(volume, "name") == "tls" for volume in listed(volumes)):
-        yield Finding(resource, path, "have no certificate: whoever reads the network has users' tokens and scripts")
+        yield Finding(
+            resource, path, "have no certificate: anyone who can read the network sees users' tokens and scripts"
+        )
 
 
 ENCRYPTED_REST = ResourcePolicy(

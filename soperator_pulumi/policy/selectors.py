@@ -6,12 +6,12 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
 
 
 def selects(selector: object, labels: object) -> bool:
-    """Return True where a selector has these labels. What a preview does not know yet counts as selected."""
+    """Return True if a selector matches these labels. Values that a preview does not know yet count as a match."""
     if UNKNOWN in (selector, labels):
         return True
     wanted, given = mapped(look(selector, "matchLabels")), mapped(labels)
     same = all(UNKNOWN in (value, given.get(key)) or given.get(key) == value for key, value in wanted.items())
-    return same and all(_holds(each, given) for each in listed(look(selector, "matchExpressions")))
+    return same and all(_holds(expression, given) for expression in listed(look(selector, "matchExpressions")))
 
 
 def _holds(expression: object, labels: Mapping[str, object]) -> bool:

@@ -29,7 +29,7 @@ class LoginSettings(PolicySettings):
     """Settings of `login-replicas`."""
 
     minimum: Annotated[int, whole(1, 64)] = 2
-    """Least number of login pods. Default: 2."""
+    """Smallest number of login pods. Default: 2."""
 
 
 def _logins(resources: Sequence[ResourceView], _run: Circumstances, settings: LoginSettings) -> Iterator[Finding]:
@@ -42,13 +42,13 @@ def _logins(resources: Sequence[ResourceView], _run: Circumstances, settings: Lo
         if replicas is None:
             yield not_known(resource, path)
         elif replicas < settings.minimum:
-            text = f"got {replicas}, needs {settings.minimum} or more: nobody logs in while the last one restarts"
+            text = f"got {replicas}, needs {settings.minimum} or more: no user can log in while the only one restarts"
             yield Finding(resource, path, text)
 
 
 LOGIN_REPLICAS = StackPolicy(
     name="login-replicas",
-    description="More than one login node is there for users.",
+    description="Users have more than one login node.",
     violated_by="`login.replicas` below `minimum`",
     cure="Raise login.replicas.",
     levels=levels("disabled", "disabled", "advisory", "mandatory"),
@@ -63,7 +63,7 @@ class DrainSettings(PolicySettings):
     """Settings of `drain-policies`."""
 
     minimum_timeout: Annotated[Duration, WithJsonSchema({"type": "string"})] = timedelta(minutes=10)
-    """Least time that running jobs are given. Default: `10m`."""
+    """Least time that running jobs get. Default: `10m`."""
 
 
 def _drains(resource: ResourceView, _run: Circumstances, settings: DrainSettings) -> Iterator[Finding]:
@@ -118,8 +118,8 @@ class ScaleDownSettings(PolicySettings):
     """Settings of `scale-down`."""
 
     at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(25, percent=True)
-    """Nodes that a node set may lose in one deployment: a number, or a percentage of the set, which admits one
-    node at least. Default: 25 %."""
+    """Nodes that a node set may lose in one deployment, as a number or a percentage of the set. A percentage allows at
+    least one node. Default: 25 %."""
 
 
 def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDownSettings) -> Iterator[Finding]:
@@ -147,13 +147,13 @@ def _scale_down(resource: ResourceView, _run: Circumstances, settings: ScaleDown
 def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Share) -> Iterator[Finding]:
     allowed = _allowed(at_most, before)
     if before - now > allowed:
-        text = f"{before - now} of {before} nodes would leave at once, at most {allowed} are allowed ({at_most})"
+        text = f"{before - now} of {before} nodes would leave at once, but at most {allowed} are allowed ({at_most})"
         yield Finding(resource, path, text)
 
 
 SCALE_DOWN = ResourcePolicy(
     name="scale-down",
-    description="A deployment takes few nodes at once from a node set, and waits for their jobs.",
+    description="A deployment removes only few nodes of a node set at once, and waits for their jobs.",
     violated_by="fewer `replicas` by more than `at_most`, or without a drain policy that waits; a removed node set "
     "that had more nodes",
     cure="Scale down in several deployments, to 0 before a node set is removed.",
@@ -166,7 +166,7 @@ SCALE_DOWN = ResourcePolicy(
 
 
 def _allowed(at_most: Share, nodes: int) -> int:
-    """Return the nodes that may leave. A percentage that rounds down to none admits one: small sets scale, too."""
+    """Return the number of nodes that may leave. A percentage allows at least one, so small sets can shrink."""
     return max(1 if at_most.percent and at_most.amount else 0, at_most.of(nodes))
 
 
@@ -175,19 +175,21 @@ def _losses(resources: Sequence[ResourceView], _run: Circumstances, settings: Sc
     for resource in resources:
         if resource.acts_as("NodeDrain"):
             now, before = whole_number(resource.input("replicas")), whole_number(resource.input("replicas_before"))
-            # An engine shows a stack's policies the outputs of what stays as it is, which have no size before.
+            # A stack's policies get from an engine the outputs of unchanged resources, which have no previous size.
             pairs = [] if now is None else [(now if before is None else before, now)]
         elif resource.acts_as("RemovedNodeSets"):
             removed = mapped(resource.input("removed")).values()
-            pairs = [(nodes, 0) for each in removed if (nodes := whole_number(each)) is not None]
+            pairs = [(nodes, 0) for value in removed if (nodes := whole_number(value)) is not None]
         else:
             continue
         sizes.setdefault(str(resource.namespace), []).extend(pairs)
     for namespace, pairs in sizes.items():
-        before, left = sum(each for each, _ in pairs), sum(max(0, each - now) for each, now in pairs)
+        before, left = sum(count for count, _ in pairs), sum(max(0, before - now) for before, now in pairs)
         allowed = _allowed(settings.at_most, before)
         if left > allowed:
-            text = f"{left} of {before} nodes would leave at once, at most {allowed} are allowed ({settings.at_most})"
+            text = (
+                f"{left} of {before} nodes would leave at once, but at most {allowed} are allowed ({settings.at_most})"
+            )
             yield Finding(None, ("namespace", namespace), text)
 
 
@@ -195,14 +197,14 @@ class ClusterScaleDownSettings(ScaleDownSettings):
     """Settings of `cluster-scale-down`."""
 
     at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(25, percent=True)
-    """Nodes that a cluster may lose in one deployment: a number, or a percentage of all its nodes, which
-    admits one at least. Default: 25 %."""
+    """Nodes that a cluster may lose in one deployment, as a number or a percentage of all its nodes. A percentage
+    allows at least one node. Default: 25 %."""
 
 
 CLUSTER_SCALE_DOWN = StackPolicy(
     name="cluster-scale-down",
-    description="A deployment takes few nodes at once from a cluster, whatever its node sets are.",
-    violated_by="several node sets that each lose what `scale-down` admits, together more than `at_most`; many small "
+    description="A deployment removes only few nodes of a cluster at once, over all node sets.",
+    violated_by="several node sets that lose as much as `scale-down` allows, together more than `at_most`; many small "
     "node sets removed at once",
     cure="Scale down in several deployments.",
     levels=levels("disabled", "advisory", "advisory", "mandatory"),
@@ -214,23 +216,23 @@ CLUSTER_SCALE_DOWN = StackPolicy(
 
 
 _SCALED = ("spec", "scaleTargetRef")
-"""Place where an autoscaler, a HorizontalPodAutoscaler or a ScaledObject, names what it scales."""
+"""Path to the object that a HorizontalPodAutoscaler or a ScaledObject scales."""
 
 _STRATEGY = ("spec", "updateStrategy", "type")
 
 
 def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     drains = {
-        (str(each.namespace), str(each.input("node_set"))): each.input("replicas")
-        for each in resources
-        if each.acts_as("NodeDrain")
+        (str(resource.namespace), str(resource.input("node_set"))): resource.input("replicas")
+        for resource in resources
+        if resource.acts_as("NodeDrain")
     }
     path = ("spec", "replicas")
     for resource in resources:
         scaled = (str(resource.namespace), str(look(resource.props, *_SCALED, "name")))
         if resource.is_kubernetes and scaled in drains:
             yield Finding(
-                resource, _SCALED, "scales the StatefulSet of a node set: no NodeDrain frees its nodes of jobs"
+                resource, _SCALED, "scales the StatefulSet of a node set: no NodeDrain drains its nodes first"
             )
         key = (str(resource.namespace), str(look(resource.props, "metadata", "name")))
         if not (resource.is_kubernetes and resource.kind == "StatefulSet" and key in drains):
@@ -242,7 +244,7 @@ def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings
             continue
         freed, now = whole_number(drains[key]), whole_number(given)
         if freed is not None and now is not None and now < freed:
-            yield Finding(resource, path, f"got {now}, needs {freed}: its NodeDrain has freed no more nodes of jobs")
+            yield Finding(resource, path, f"got {now}, needs {freed}: its NodeDrain has drained no more nodes")
 
 
 def _restarts(resource: ResourceView) -> Iterator[Finding]:
@@ -256,7 +258,7 @@ def _restarts(resource: ResourceView) -> Iterator[Finding]:
 
 UNDRAINED_NODES = StackPolicy(
     name="undrained-nodes",
-    description="Nodes leave a node set, and are recreated, when a drain has freed them of jobs.",
+    description="Nodes leave a node set, and are recreated, only after they were drained.",
     violated_by="a transformation or a patch that lowers the `replicas` of a node set's StatefulSet, or changes its "
     "`updateStrategy`; an autoscaler that scales it",
     cure="Set node_sets[].replicas: then the NodeDrain drains the nodes first.",
@@ -268,7 +270,7 @@ UNDRAINED_NODES = StackPolicy(
 
 
 def _drain_of(resource: ResourceView) -> object:
-    """Return the drain policy of a NodeDrain: UNKNOWN where a part is not known, None for other resources."""
+    """Return the drain policy of a NodeDrain; UNKNOWN if a part is not known, None for other resources."""
     if not resource.acts_as("NodeDrain"):
         return None
     policy = snake_keys(resource.input("policy"))
@@ -277,4 +279,4 @@ def _drain_of(resource: ResourceView) -> object:
     try:
         return parse_drain(policy, "drain")
     except SpecError:
-        return None  # the component refuses it, with all problems
+        return None  # the component refuses it, and reports all problems

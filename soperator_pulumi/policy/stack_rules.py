@@ -23,21 +23,21 @@ M = TypeVar("M", bound=Model)
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise refused("needs the reason, for whoever reads the stack next.")
+        raise refused("needs a reason, for the next reader of the stack.")
     return text.strip()
 
 
 Reason = Annotated[str, AfterValidator(_reason)]
-"""A reason in words."""
+"""A reason in words, not empty."""
 
 
 class ExceptionSpec(Model):
-    """An exception from a policy, under `exceptions.<policy>`."""
+    """An exception to a policy, under `exceptions.<policy>`."""
 
     reason: Reason
-    """Reason of the exception, for whoever reads the stack next."""
+    """Reason for the exception, for the next reader of the stack."""
     resources: Annotated[tuple[str, ...], Field(min_length=1)] = ()
-    """Resources in the program, by `Kind/name` or by URN, `*` standing for any text; a name alone is any kind's.
+    """Resources in the program, as `Kind/name` or URN; `*` stands for any text, and a name alone matches any kind.
     Default: all resources."""
 
 
@@ -45,17 +45,17 @@ class PolicySpec(Model):
     """Policies of a stack: `soperator:policy`."""
 
     environment: Environment | None = None
-    """Environment that decides the level of each policy. Default: the stack's name if it is one of the four, else
+    """Environment that decides the levels of policies. Default: the stack's name if it is one of the four, else
     prod."""
     exceptions: dict[str, ExceptionSpec] = Field(default_factory=dict)
-    """Exceptions by the policies' names, each with its reason."""
+    """Exceptions by policy name, with their reasons."""
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Settings by the policies' names. The page on policies lists them."""
+    """Settings by policy name. The page on policies lists them."""
 
 
 @dataclass(frozen=True)
 class StackRules:
-    """Environment, exceptions and settings, as far as they are valid. What is not valid counts as not given."""
+    """Environment, exceptions and settings of a stack. Invalid parts count as not given."""
 
     environment: Environment
     exceptions: Mapping[str, ExceptionSpec] = field(default_factory=dict)
@@ -72,9 +72,10 @@ class StackRules:
         return self.settings.get(policy.name, policy.settings())
 
     def excuse(self, policy: AnyPolicy, resource: ResourceView | None) -> tuple[str, str] | None:
-        """Return the exception that holds for a resource, or for the stack, and its reason; None without one.
+        """Return the exception that excuses a resource, or the stack, and its reason; None if there is none.
 
-        An exception is a policy's name, and with `resources` the pattern that matches: `names.resources[0]`.
+        An exception is identified by its policy's name, with `resources` also by the matching pattern:
+        `names.resources[0]`.
         """
         exception = self.exceptions.get(policy.name)
         if exception is None:
@@ -88,7 +89,7 @@ class StackRules:
         return None if index is None else (_of_pattern(policy.name, index), exception.reason)
 
     def all_exceptions(self) -> list[str]:
-        """Return all exceptions, in the form of `excuse`."""
+        """Return all exceptions, identified as by `excuse`."""
         return [
             written
             for name, exception in self.exceptions.items()
@@ -97,33 +98,33 @@ class StackRules:
 
 
 def _is_of(pattern: str, resource: ResourceView) -> bool:
-    """Return True for a pattern of a resource's name, of its kind and name, or of its URN."""
+    """Return True if a pattern matches a resource's name, its kind and name, or its URN."""
     names = [resource.name]
     if "/" in pattern:
         names.append(f"{resource.last_word}/{resource.name}")
     if pattern.startswith("urn:"):
         names.append(resource.urn)
     first, *others = map(re.escape, pattern.split("*"))
-    # The first place of a part is as good as any later one: no way back, so linear for each part.
+    # The first match of a part is as good as any later one, so there is no backtracking: linear time for every part.
     expression = (
-        first + "".join(f"(?>.*?{each})" for each in others[:-1]) + "".join(f".*{each}" for each in others[-1:])
+        first + "".join(f"(?>.*?{other})" for other in others[:-1]) + "".join(f".*{other}" for other in others[-1:])
     )
-    return any(re.fullmatch(expression, each, re.DOTALL) for each in names)
+    return any(re.fullmatch(expression, name, re.DOTALL) for name in names)
 
 
 def stack_rules(data: object, stack: str, policies: Sequence[AnyPolicy]) -> StackRules:
     """Return the rules of a stack.
 
     Args:
-        data: `soperator:policy` of the stack's configuration; None where it has none.
+        data: `soperator:policy` of the stack's configuration; None if it has none.
         stack: Name of the stack.
-        policies: All policies that there are.
+        policies: All policies that exist.
     """
     known = {policy.name: policy for policy in policies}
     problems: list[Problem] = []
     given = {} if data is None else data
     if not isinstance(given, Mapping):
-        problems.append(Problem("", f"got {shown(given)}, needs a mapping of environment, exceptions and settings."))
+        problems.append(Problem("", f"got {shown(given)}, needs a mapping with environment, exceptions and settings."))
         given = {}
     top = {key: value for key, value in given.items() if key not in {"exceptions", "settings"}}
     spec = _parsed(PolicySpec, top, "", problems) or PolicySpec()
@@ -146,7 +147,7 @@ def _exceptions(
 ) -> Iterator[tuple[str, ExceptionSpec]]:
     for name, value in _entries(data, "exceptions", known, problems):
         if not known[name].exceptable:
-            problems.append(Problem(f"exceptions.{name}", f"has no effect: {known[name].cure} Remove the exception."))
+            problems.append(Problem(f"exceptions.{name}", f"has no effect: {known[name].cure} Remove this exception."))
         elif (exception := _parsed(ExceptionSpec, value, f"exceptions.{name}", problems)) is not None:
             yield name, exception
 
@@ -161,7 +162,7 @@ def _settings(
             continue
         least = policy.levels.in_(environment)
         if settings.level is not None and settings.level.strictness < least.strictness:
-            weaker = f'got "{settings.level}", but the policy is {least} in {environment}. Give an exception with its'
+            weaker = f'got "{settings.level}", but the policy is {least} in {environment}. Give an exception with a'
             problems.append(Problem(f"{path}.level", f"{weaker} reason instead: exceptions.{name}."))
             settings = settings.model_copy(update={"level": None})
         yield name, settings
@@ -170,9 +171,9 @@ def _settings(
 def _entries(
     data: object, path: str, known: Mapping[str, AnyPolicy], problems: list[Problem]
 ) -> Iterator[tuple[str, object]]:
-    """Yield the entries under the names of policies, and note the others as problems."""
+    """Yield the entries whose key is a policy's name, and add the others to the problems."""
     if data is not None and not isinstance(data, Mapping):
-        problems.append(Problem(path, f"got {shown(data)}, needs a mapping of policies' names."))
+        problems.append(Problem(path, f"got {shown(data)}, needs a mapping by policy name."))
     for name, value in data.items() if isinstance(data, Mapping) else ():
         if name in known:
             yield name, value
@@ -186,8 +187,8 @@ def _parsed(model: type[M], value: object, path: str, problems: list[Problem]) -
     try:
         return parse(model, value, KEY, "this part", lambda _: iter(()))
     except SpecError as error:
-        below = (f"{path}.{each.path}".strip(".") for each in error.problems)
-        problems += [Problem(at, each.text) for at, each in zip(below, error.problems, strict=True)]
+        below = (f"{path}.{problem.path}".strip(".") for problem in error.problems)
+        problems += [Problem(at, problem.text) for at, problem in zip(below, error.problems, strict=True)]
         return None
 
 

@@ -16,11 +16,11 @@ UNKNOWN: Final = _NotKnown.NOT_KNOWN
 """Value that a preview does not know yet."""
 
 _MOST_DIGITS = 18
-"""Digits of the largest number that Kubernetes takes."""
+"""Digits of the largest number that Kubernetes accepts."""
 
 
 def look(value: Any, *path: str | int) -> Any:  # noqa: ANN401 any tree of values
-    """Return the value at a path: None where there is none, UNKNOWN where a part on the way is not known."""
+    """Return the value at a path; None if there is none, UNKNOWN if a value on the way is not known."""
     for key in path:
         if value is UNKNOWN:
             return UNKNOWN
@@ -34,36 +34,36 @@ def look(value: Any, *path: str | int) -> Any:  # noqa: ANN401 any tree of value
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list as it is, and an empty one for anything else."""
+    """Return a list unchanged, and an empty list for anything else."""
     return value if isinstance(value, list) else []
 
 
 def mapped(value: object) -> Mapping[str, Any]:
-    """Return a mapping as it is, and an empty one for anything else."""
+    """Return a mapping unchanged, and an empty mapping for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
 def whole_number(value: object) -> int | None:
-    """Return a number as an engine has it, a float, or as text; None for anything else, and where it is not known."""
+    """Return a whole number that an engine gives as a float or as text; None for anything else, UNKNOWN included."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
         return int(value)
     return int(value) if isinstance(value, (int, float)) and value == value // 1 else None
 
 
 def texts_in(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield all texts in a tree of values, each with its path."""
+    """Yield all texts in a tree of values, with their paths."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from texts_in(each, (*path, key))
+        for key, item in value.items():
+            yield from texts_in(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from texts_in(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from texts_in(item, (*path, index))
 
 
 def written(path: Path) -> str:
-    """Return a path in Pulumi's form: `spec.template.spec.containers[0].image`, `data["munge.key"]`."""
+    """Return a path in Pulumi's notation: `spec.template.spec.containers[0].image`, `data["munge.key"]`."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -76,10 +76,10 @@ def written(path: Path) -> str:
 
 
 def snake_keys(value: object) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with keys in snake_case, as Python has them."""
+    """Return a tree of values with its keys in snake_case, as in Python."""
     if isinstance(value, Mapping):
-        return {_snake(key): snake_keys(each) for key, each in value.items()}
-    return [snake_keys(each) for each in value] if isinstance(value, list) else value
+        return {_snake(key): snake_keys(item) for key, item in value.items()}
+    return [snake_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def _snake(name: str) -> str:
@@ -87,6 +87,6 @@ def _snake(name: str) -> str:
 
 
 def camel_case(name: str) -> str:
-    """Return a key of Python in the form that other languages have."""
+    """Return a Python key as other languages spell it."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)

@@ -1,4 +1,4 @@
-"""Plain view of resources, as policies read them: the same from an engine and from a recorded deployment."""
+"""Plain view of resources for policies, the same for an engine and for a recorded deployment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,23 +29,23 @@ class ResourceView:
     urn: str
     """Pulumi's unique name of the resource."""
     props: Mapping[str, Any] = field(repr=False)
-    """Properties by the provider's keys: inputs, and for policies of a whole stack under an engine the outputs. Secrets
-    stand in plain, so no message may contain a text of the properties."""
+    """Properties by the provider's keys: inputs, or outputs if an engine runs a policy on the whole stack. Secrets are
+    in plain text, so no message may quote a property."""
     parent: str = ""
     """URN of the parent."""
     protect: bool = False
-    """True where Pulumi refuses to delete it."""
+    """True if Pulumi refuses to delete it."""
     retain_on_delete: bool | None = None
-    """None where it is not known: engines do not pass it on."""
+    """None if not known: engines do not pass it on."""
     dependencies: Sequence[str] = ()
     """URNs of the resources that this one depends on."""
     property_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The same by property."""
+    """URNs of the resources that a property depends on, by property."""
     secrets: frozenset[Path] | None = None
-    """Paths of values marked as secret, with all below them. None where marks are not known: engines show them to
-    remediations alone."""
+    """Paths of values marked as secret, with everything below them. None if marks are not known: engines show them only
+    to remediations."""
     place: Path = ()
-    """Keys and indices down to the object, where the resource is a list of objects."""
+    """Path to the object, if the resource is a list of objects."""
 
     @property
     def last_word(self) -> str:
@@ -54,12 +54,12 @@ class ResourceView:
 
     @property
     def kind(self) -> str:
-        """Last word of the type. A patch has the kind of the object that it changes."""
+        """Last word of the type; a patch has the kind of the object that it changes."""
         return self.last_word.removesuffix(_PATCH) if self.is_patch else self.last_word
 
     @property
     def is_patch(self) -> bool:
-        """True for a patch of an object of Kubernetes, such as a `DeploymentPatch`: it has what it changes alone."""
+        """True for a patch of a Kubernetes object, such as a `DeploymentPatch`, which has only the changed fields."""
         return self.is_kubernetes and self.type.endswith(_PATCH)
 
     @property
@@ -69,29 +69,30 @@ class ResourceView:
 
     @property
     def is_group(self) -> bool:
-        """True for what makes objects from files, each of them a resource of the program."""
+        """True for a resource that creates objects from files; every object is a resource of the program, too."""
         return self.type.startswith(("kubernetes:yaml", "kubernetes:kustomize"))
 
     @property
     def is_chart(self) -> bool:
-        """True for what makes objects from a chart or from files."""
+        """True for a resource that creates objects from a chart or from files."""
         return self.is_group or self.type.startswith("kubernetes:helm.sh")
 
     @property
     def is_custom(self) -> bool:
-        """True for a custom resource, and for a chart with its values: Kubernetes itself knows neither."""
+        """True for a custom resource, and for a chart with its values: Kubernetes knows the fields of neither."""
         group = self.type.partition(":")[2].partition("/")[0]
         return self.is_kubernetes and "." in group and not group.endswith(".k8s.io")
 
     @property
     def part(self) -> str:
-        """Part of a SlurmCluster that the program made the resource for: `NodeSet`, or `""` for a stranger.
+        """Part of a SlurmCluster that created the resource: `NodeSet`, or `""` for resources outside clusters.
 
-        By the URN, as any program may set a label: https://www.pulumi.com/docs/iac/concepts/resources/names/#urns.
+        Read from the URN, as any program may set a label:
+        https://www.pulumi.com/docs/iac/concepts/resources/names/#urns.
         """
         above = self.urn.split("::")[2:3]
         prefix = f"{PACKAGE}:index:"
-        parts = [each.removeprefix(prefix) for each in "".join(above).split("$")[:-1] if each.startswith(prefix)]
+        parts = [name.removeprefix(prefix) for name in "".join(above).split("$")[:-1] if name.startswith(prefix)]
         return parts[-1] if CLUSTER_PART in parts else ""
 
     @property
@@ -100,9 +101,9 @@ class ResourceView:
         return bool(self.part)
 
     def is_made_by(self, *parts: str, suffix: str = "") -> bool:
-        """Return True for the one resource of its type that a part of a cluster gives this name.
+        """Return True for the resource that a part of a cluster creates under this name.
 
-        A program has a URN once, so no stranger below the same part is taken for it.
+        URNs are unique in a program, so no other resource below the same part is mistaken for it.
         """
         return self.part in parts and self.name == self.parent.rpartition("::")[2] + suffix
 
@@ -113,25 +114,25 @@ class ResourceView:
 
     @property
     def namespace(self) -> Any:  # noqa: ANN401 a text, UNKNOWN or None
-        """Namespace of an object of Kubernetes, or of a resource of ours."""
+        """Namespace of a Kubernetes object, or of a resource of this package."""
         return look(self.props, "metadata", "namespace") or look(self.props, "namespace")
 
     def acts_as(self, kind: str) -> bool:
-        """Return True for a resource of ours of a kind such as `NodeDrain`, from Python or from the plugin."""
+        """Return True for a resource of this package of a kind such as `NodeDrain`, from Python or from the plugin."""
         return acts_as(self.type, kind)
 
     def input(self, name: str) -> Any:  # noqa: ANN401 any value
-        """Return an input of a resource of ours by its name in Python; the plugin has it in camelCase."""
+        """Return an input of a resource of this package, by its Python name; the plugin spells it in camelCase."""
         found = look(self.props, name)
         return look(self.props, camel_case(name)) if found is None else found
 
     def is_secret(self, path: Path) -> bool:
-        """Return True where the value at a path, or a part that holds it, is marked as secret."""
+        """Return True if the value at a path, or a value above it, is marked as secret."""
         whole, marks = (*self.place, *path), self.secrets or ()
         return any(whole[:depth] in marks for depth in range(len(whole) + 1))
 
     def objects(self) -> Iterator["ResourceView"]:
-        """Yield the objects of a list such as a `ConfigMapList`, and any other resource as it is."""
+        """Yield the objects of a list such as a `ConfigMapList`, and any other resource unchanged."""
         kind, items = self.type.removesuffix(_LIST), look(self.props, "items")
         if not self.is_kubernetes or kind == self.type or not isinstance(items, list):
             yield self

@@ -86,7 +86,7 @@ def test_a_policy_of_the_whole_stack_fails_the_preview(judged: Stack) -> None:
     error = judged.fails(lambda: judged.preview(a_pod(judged, "app")))
 
     assert {failure.name for failure in error.failures} == {"app"}
-    assert "no NetworkPolicy of this stack is about the ingress of these pods" in str(error)
+    assert "no NetworkPolicy of this stack covers the ingress of these pods" in str(error)
 
 
 def test_a_credential_is_encrypted_where_the_level_is_remediate(judged: Stack) -> None:
@@ -167,8 +167,8 @@ def test_the_size_before_is_known_to_policies_and_is_no_change_by_itself(sized: 
     gone = sized.fails(lambda: of_sizes(sized, cpu=4).preview())
 
     assert many.failures[0].name == "cpu-drain"
-    assert "NodeDrain cpu-drain, replicas: 3 of 4 nodes would leave at once, at most 1 are allowed (25%)." in str(many)
-    assert "3 of 6 nodes would leave at once, at most 1 are allowed" in " ".join(str(many).split())
+    assert "NodeDrain cpu-drain, replicas: 3 of 4 nodes would leave at once, but at most 1 are allowed (25%)." in str(many)
+    assert "3 of 6 nodes would leave at once, but at most 1 are allowed" in " ".join(str(many).split())
     assert gone.failures[0].name == "removed"
     assert "removed.gpu: 2 of 2 nodes would leave at once" in str(gone)
 

@@ -29,7 +29,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
         ("AKIAIOSFODNN7EXAMPLE", "an access key of a cloud"),
         ("alice:$6$salt$" + "h" * 86 + ":19000::::::", "a hash of a password"),
         ("postgres://me:hunter2@db/x", "a password in an address"),
-        ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm's"),
+        ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm"),
         ('{"auths": {"registry.example": {"auth": "bWU6aHVudGVyMg=="}}}', "credentials of a registry"),
     ],
 )

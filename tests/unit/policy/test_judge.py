@@ -113,7 +113,7 @@ def test_a_policy_that_there_is_not_and_an_empty_reason_are_refused_together() -
         without(POLICIES, {"lables": "why", "names": " "})
     assert [str(problem) for problem in caught.value.problems] == [
         'lables: there is no such policy. Did you mean "labels"?',
-        "names: needs the reason, for whoever reads the pack next.",
+        "names: needs a reason, for the next reader of the pack.",
     ]
 
 

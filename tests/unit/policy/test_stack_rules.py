@@ -51,7 +51,7 @@ def test_no_setting_leaves_a_policy_without_a_rule(policy: str, field: str) -> N
     [
         ({"environment": "test"}, 'environment: got "test", needs "local", "dev", "staging" or "prod".'),
         ({"exeptions": {}}, 'exeptions: unknown key. Did you mean "exceptions"?'),
-        ({"exceptions": []}, "exceptions: got a list, needs a mapping of policies' names."),
+        ({"exceptions": []}, "exceptions: got a list, needs a mapping by policy name."),
         ({"exceptions": {"naems": {}}}, 'exceptions.naems: there is no such policy. Did you mean "names"?'),
         ({"exceptions": {"unlike": {}}}, "exceptions.unlike: there is no such policy. The page on policies"),
         ({"exceptions": {"names": {}}}, "exceptions.names.reason: missing. It has no default: give it."),
@@ -70,7 +70,7 @@ def test_a_mistake_is_named_with_its_place_and_the_next_step(data: dict[str, Any
 
 def test_a_stack_s_key_that_is_no_mapping_is_named() -> None:
     assert stack_rules("prod", "dev", POLICIES).problems == (
-        'got "prod", needs a mapping of environment, exceptions and settings.',
+        'got "prod", needs a mapping with environment, exceptions and settings.',
     )
 
 

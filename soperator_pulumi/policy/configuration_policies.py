@@ -1,4 +1,4 @@
-"""Policies on the policies' own configuration: it is valid, and has nothing that no resource needs."""
+"""Policies on the configuration of policies: it is valid, and has no exception that nothing needs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,9 +16,9 @@ def _problems(resource: ResourceView, run: Circumstances, _settings: PolicySetti
 
 POLICY_CONFIGURATION = ResourcePolicy(
     name="policy-configuration",
-    description=f"{KEY} names policies that there are, with valid settings and a reason for each exception.",
+    description=f"{KEY} names existing policies, with valid settings and a reason for every exception.",
     violated_by="an exception without a reason; a misspelt policy, setting or environment; a weaker `level`",
-    cure=f"Correct {KEY} in the stack's file. Until then, what is wrong there counts as not given.",
+    cure=f"Correct {KEY} in the stack's file. Until then, invalid parts count as not given.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("policies",),
@@ -28,15 +28,16 @@ POLICY_CONFIGURATION = ResourcePolicy(
 
 
 def _idle(_resources: Sequence[ResourceView], run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    for each in run.idle_exceptions():
-        yield Finding(None, (), f"{KEY}: exceptions.{each} has excused nothing in this run")
+    for name in run.idle_exceptions():
+        yield Finding(None, (), f"{KEY}: exceptions.{name} has excused nothing in this run")
 
 
 UNUSED_EXCEPTIONS = StackPolicy(
     name="unused-exceptions",
     description="Every exception of a stack is needed.",
-    violated_by="an exception that excuses nothing: the violation is gone, or a pattern of `resources` matches nothing",
-    cure="Remove it from the stack's file: it would excuse the next violation, too.",
+    violated_by="an exception that excuses nothing, because the violation is gone or a pattern of `resources` matches "
+    "nothing",
+    cure="Remove it from the stack's file: it would also excuse the next violation.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.MEDIUM,
     tags=("policies",),
