@@ -1,6 +1,6 @@
-"""Conversion of what other projects describe into a stack of ours: Helm values and custom resources.
+"""Conversion of other projects' Helm values and custom resources into a stack of this project.
 
-`python -m soperator_pulumi.convert FILE` writes a stack file and a report. The same from Python::
+`python -m soperator_pulumi.convert FILE` writes a stack file and a report. From Python::
 
     from pathlib import Path
 

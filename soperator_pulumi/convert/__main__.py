@@ -1,4 +1,4 @@
-"""`python -m soperator_pulumi.convert FILE...`: writes a stack file from what another project describes."""
+"""`python -m soperator_pulumi.convert FILE...`: writes a stack file from another project's description of a cluster."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ EXIT_REFUSED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Convert the files that the command line names, and return the exit code."""
+    """Convert the files named on the command line, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m soperator_pulumi.convert",
         description="Write a stack file from Helm values or custom resources of soperator (5.x) or Slinky (1.x).",
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _convert(files: Sequence[Path], output: Path | None, report: Path | None, *, force: bool) -> None:
     for file in filter(None, (output, report)):
         if file.exists() and not force:
-            raise ConversionError(f"{file}: exists. Name another file, or overwrite it with --force.")
+            raise ConversionError(f"{file}: exists already. Give another file, or overwrite it with --force.")
     converted = convert(files)
     _write(converted.stack_file(), output, sys.stdout)
     _write(converted.report(), report, sys.stderr)
@@ -47,7 +47,7 @@ def _write(text: str, file: Path | None, otherwise: TextIO) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConversionError(f"{file}: {error.strerror}. Name a file that can be written.") from None
+        raise ConversionError(f"{file}: {error.strerror}. Give a file that can be written.") from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Amounts of Kubernetes in the units of our spec."""
+"""Kubernetes quantities in the units of the spec."""
 
 import math
 from decimal import Decimal
@@ -9,7 +9,7 @@ _GIB = 1024**3
 
 
 def quantity(value: object) -> Decimal | None:
-    """Return a quantity as a number of CPUs or bytes; None for what is none."""
+    """Return a quantity as a number of CPUs or bytes; None if the value is not a quantity."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None
     try:
@@ -19,7 +19,7 @@ def quantity(value: object) -> Decimal | None:
 
 
 def gib(value: object) -> float | int | None:
-    """Return a quantity of memory in GiB, exactly; a whole number where it is one."""
+    """Return a quantity of memory in GiB, exactly: an int if it is whole."""
     found = quantity(value)
     if found is None:
         return None

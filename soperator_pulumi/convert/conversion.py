@@ -1,4 +1,4 @@
-"""A conversion at work: a stack that is being written, and an account of every value of the input."""
+"""A conversion in progress: the stack that is being written, and an account of every value of the input."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from typing import Any
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, joined
 
 TO_ADD = "<add>"
-"""Value of a required field that the input cannot fill. Our spec refuses it."""
+"""Placeholder for a required value that the input does not have. The spec refuses it."""
 
 
 class Fate(StrEnum):
-    """Class of a value of the input, in the order of a reader's interest."""
+    """Outcome for a value of the input, in the order of a reader's interest."""
 
     NOT_POSSIBLE = "not possible"
     UNKNOWN = "unknown"
@@ -23,19 +23,19 @@ class Fate(StrEnum):
 
 @dataclass
 class Placed:
-    """A value of the stack with its origin."""
+    """A value of the stack, with the values of the input that it comes from."""
 
     value: Any
     origins: tuple[Leaf, ...] = ()
     how: str = ""
-    """Difference from the origin; empty where the value is the same."""
+    """Difference from the origin; empty if the values are the same."""
     to_add: str = ""
-    """Value that the user has to give; empty for all others."""
+    """Value that the user has to give; empty for all other values."""
 
 
 @dataclass(frozen=True)
 class LeafAccount:
-    """Account of one value of the input."""
+    """Outcome for one value of the input."""
 
     leaf: Leaf
     fate: Fate
@@ -55,16 +55,16 @@ class Addition:
 
 @dataclass
 class Conversion:
-    """Stack and accounts."""
+    """The stack as written so far, and accounts of the input's values."""
 
     leaves: list[Leaf]
     """All values of the input."""
     stack: dict[str, Any] = field(default_factory=dict)
-    """The cluster: mappings and lists with a `Placed` at each end."""
+    """The cluster, as mappings and lists whose leaves are `Placed`."""
     remarks: list[str] = field(default_factory=list)
     """Sentences about the input as a whole."""
     to_correct: list[Addition] = field(default_factory=list)
-    """Problems of the stack as a whole that remain."""
+    """Remaining problems of the stack as a whole."""
     _used: set[Leaf] = field(default_factory=set)
     """Values that were written into the stack."""
     _notes: dict[Leaf, tuple[Fate, str]] = field(default_factory=dict)
@@ -74,14 +74,14 @@ class Conversion:
     # The stack --------------------------------------------------------------------------------------------------------
 
     def mapping(self, *keys: str, of: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the mapping at a path of the stack, or below `of`; it is made where it is missing."""
+        """Return the mapping at a path of the stack, or below `of`, creating it if it is missing."""
         found = self.stack if of is None else of
         for key in keys:
             found = found.setdefault(key, {})
         return found
 
     def listed(self, *keys: str, of: dict[str, Any] | None = None) -> list[Any]:
-        """Return the list at a path of the stack, or below `of`; it is made where it is missing."""
+        """Return the list at a path of the stack, or below `of`, creating it if it is missing."""
         *above, last = keys
         found: list[Any] = self.mapping(*above, of=of).setdefault(last, [])
         return found
@@ -89,57 +89,57 @@ class Conversion:
     def put(
         self, place: dict[str, Any], key: str, value: object, origin: Section | Iterable[Leaf] = (), how: str = ""
     ) -> None:
-        """Write a value into the stack. A former value of the key is overruled, an equal one gets one origin more."""
+        """Write a value into the stack. It replaces another value of the key; an equal value gains an origin."""
         before = place.get(key)
         if isinstance(before, Placed) and before.value == value:
             self.extend(before, origin)
             return
         if isinstance(before, Placed):
             for leaf in before.origins:
-                self._notes.setdefault(leaf, (Fate.NOT_NEEDED, "given again elsewhere in the input, which counts"))
+                self._notes.setdefault(leaf, (Fate.NOT_NEEDED, "another value elsewhere in the input counts"))
         place[key] = self.value(value, origin, how)
 
     def value(self, value: object, origin: Section | Iterable[Leaf] = (), how: str = "") -> Placed:
-        """Return a value to be placed in the stack by hand."""
+        """Return a value that the caller places in the stack."""
         leaves = _leaves(origin)
         self._used.update(leaves)
         return Placed(value, leaves, how)
 
     def extend(self, placed: Placed, origin: Section | Iterable[Leaf]) -> None:
-        """Add an origin to a value of the stack."""
+        """Add an origin to a value that is in the stack."""
         leaves = _leaves(origin)
         self._used.update(leaves)
         placed.origins = (*placed.origins, *leaves)
 
     def add(self, place: list[Any], value: object, origin: Section | Iterable[Leaf] = (), how: str = "") -> None:
-        """Append a value to a list of the stack, once."""
-        for each in place:
-            if isinstance(each, Placed) and each.value == value:
-                self.extend(each, origin)
+        """Append a value to a list of the stack, unless it is in the list."""
+        for item in place:
+            if isinstance(item, Placed) and item.value == value:
+                self.extend(item, origin)
                 return
         place.append(self.value(value, origin, how))
 
     def require(self, place: dict[str, Any], key: str, what: str) -> None:
-        """Write a placeholder that the user has to replace, unless there is a value."""
+        """Write a placeholder that the user has to replace, unless the key has a value."""
         if key not in place:
             place[key] = Placed(TO_ADD, to_add=what)
 
     # Accounts ---------------------------------------------------------------------------------------------------------
 
     def cannot(self, origin: Section | Iterable[Leaf], why: str) -> None:
-        """Account for values without a counterpart, those among them that are not in the stack."""
+        """Note that values have no counterpart, except those that are in the stack."""
         self._note(_leaves(origin), Fate.NOT_POSSIBLE, why)
 
     def needless(self, origin: Section | Iterable[Leaf], why: str) -> None:
-        """Account for values without which nothing is missed, those among them that are not in the stack."""
+        """Note that values are not needed, except those that are in the stack."""
         self._note(_leaves(origin), Fate.NOT_NEEDED, why)
 
     def refuse(self, placed: Placed, why: str) -> None:
-        """Account for a value that was written, and that our spec refuses."""
+        """Note that the spec refuses a value that is in the stack."""
         self._refused.update(dict.fromkeys(placed.origins, why))
 
     def split(self, leaf: Leaf, names: Sequence[str]) -> list[Leaf]:
-        """Account for a text by its parts, and return a leaf for each."""
+        """Account for a text part by part, and return a leaf for every part."""
         seen: dict[str, int] = {}
         parts = []
         for name in names:
@@ -151,11 +151,11 @@ class Conversion:
         return parts
 
     def is_accounted(self, leaf: Leaf) -> bool:
-        """Return True for a value that was written into the stack, or has a note."""
+        """Return True if a value is in the stack, or has a note."""
         return leaf in self._used or leaf in self._notes or leaf in self._parts
 
     def _note(self, leaves: Iterable[Leaf], fate: Fate, text: str) -> None:
-        """Account for values, the first time alone. Empty ones are never missed."""
+        """Note what became of values, unless they have a note. Empty values are never needed."""
         for leaf in leaves:
             if leaf not in self._used:
                 self._notes.setdefault(leaf, (Fate.NOT_NEEDED, "empty") if leaf.is_empty else (fate, text))
@@ -172,23 +172,23 @@ class Conversion:
         return found
 
     def additions(self) -> list[Addition]:
-        """Return the values that the user has to give or to correct."""
-        return [Addition(path, each.to_add) for path, each in self.placed() if each.to_add] + self.to_correct
+        """Return the values that the user has to give or correct."""
+        return [Addition(path, placed.to_add) for path, placed in self.placed() if placed.to_add] + self.to_correct
 
     def entries(self) -> list[LeafAccount]:
-        """Return the account of each value of the input, and of each default that mattered, in their order."""
+        """Return the accounts of all values of the input, and of the defaults that mattered, in their order."""
         targets: dict[Leaf, list[str]] = {}
         changes: dict[Leaf, list[str]] = {}
-        for path, each in self.placed():
-            for leaf in each.origins:
+        for path, placed in self.placed():
+            for leaf in placed.origins:
                 targets.setdefault(leaf, []).append(path)
-                if each.how:
-                    changes.setdefault(leaf, []).append(each.how)
+                if placed.how:
+                    changes.setdefault(leaf, []).append(placed.how)
         whole = [part for leaf in self.leaves for part in self._parts.get(leaf, [leaf])]
-        beside = [leaf for leaf in [*targets, *self._refused, *self._notes] if leaf.is_default]
+        defaults = [leaf for leaf in [*targets, *self._refused, *self._notes] if leaf.is_default]
         return [
             self._entry(leaf, tuple(targets.get(leaf, ())), changes.get(leaf, []))
-            for leaf in dict.fromkeys([*whole, *beside])
+            for leaf in dict.fromkeys([*whole, *defaults])
         ]
 
     def _entry(self, leaf: Leaf, targets: tuple[str, ...], changes: list[str]) -> LeafAccount:
@@ -211,11 +211,11 @@ def _walk(tree: object, path: str) -> Iterator[tuple[str, Placed]]:
         case Placed():
             yield path, tree
         case Mapping():
-            for key, each in tree.items():
-                yield from _walk(each, joined(path, key))
+            for key, item in tree.items():
+                yield from _walk(item, joined(path, key))
         case list():
-            for index, each in enumerate(tree):
-                yield from _walk(each, joined(path, index))
+            for index, item in enumerate(tree):
+                yield from _walk(item, joined(path, index))
 
 
 def _plain(tree: Any) -> Any:  # noqa: ANN401 any tree of values
@@ -223,7 +223,7 @@ def _plain(tree: Any) -> Any:  # noqa: ANN401 any tree of values
         case Placed():
             return tree.value
         case Mapping():
-            return {key: _plain(each) for key, each in tree.items()}
+            return {key: _plain(item) for key, item in tree.items()}
         case list():
-            return [_plain(each) for each in tree]
+            return [_plain(item) for item in tree]
     return tree

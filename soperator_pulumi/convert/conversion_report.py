@@ -1,4 +1,4 @@
-"""Text of the report: values by their fate, those first that need a reader's decision."""
+"""Text of the report: values by what became of them, starting with those that need a decision."""
 
 import re
 import textwrap
@@ -14,7 +14,7 @@ _FEW = 3
 
 TITLES = {
     Fate.NOT_POSSIBLE: "Not possible",
-    Fate.UNKNOWN: "Unknown: the release that is converted has no such keys, or not in this form; nothing reads them",
+    Fate.UNKNOWN: "Unknown: the converted release has no such keys, or not in this form; nothing reads them",
     Fate.CHANGED: "Changed",
     Fate.TAKEN: "Taken over",
     Fate.NOT_NEEDED: "Not needed",
@@ -32,33 +32,33 @@ _REFERENCES = {
 def report_text(work: Conversion, title: str) -> str:
     """Return the report of a conversion."""
     entries = work.entries()
-    given = [each for each in entries if not each.leaf.is_default]
-    beyond = [each for each in entries if each.leaf.is_default and each.fate is not Fate.NOT_NEEDED]
-    counts = ", ".join(f"{sum(each.fate is fate for each in given)} {fate.value}" for fate in TITLES)
+    given = [entry for entry in entries if not entry.leaf.is_default]
+    beyond = [entry for entry in entries if entry.leaf.is_default and entry.fate is not Fate.NOT_NEEDED]
+    counts = ", ".join(f"{sum(entry.fate is fate for entry in given)} {fate.value}" for fate in TITLES)
     blocks = [_wrapped(f"From {title}: {len(given)} values, {counts}.")]
     blocks += [_wrapped(remark) for remark in work.remarks]
     if additions := work.additions():
         blocks.append([f"To add or correct before the first deployment ({len(additions)})"])
-        blocks[-1] += [line for each in additions for line in _item(each.path, each.text)]
+        blocks[-1] += [line for addition in additions for line in _item(addition.path, addition.text)]
     if references := _references(work):
         blocks.append(["Objects that must exist; claims and Secrets in the cluster's namespace", *references])
-    covers = Covers([each.leaf for each in given])
-    empty = {each.leaf for each in given if each.fate is Fate.NOT_NEEDED and each.leaf.is_empty}
+    covers = Covers([entry.leaf for entry in given])
+    empty = {entry.leaf for entry in given if entry.fate is Fate.NOT_NEEDED and entry.leaf.is_empty}
     for fate, heading in TITLES.items():
-        chosen = [each for each in given if each.fate is fate]
+        chosen = [entry for entry in given if entry.fate is fate]
         if chosen:
             blocks.append([f"{heading} ({len(chosen)})", *_lines(fate, chosen, covers, empty)])
     if beyond:
-        covers = Covers([each.leaf for each in beyond])
-        blocks.append([f"Defaults that the input leaves out ({len(beyond)})", *_moved(beyond, covers)])
+        covers = Covers([entry.leaf for entry in beyond])
+        blocks.append([f"Defaults of what the input leaves out ({len(beyond)})", *_moved(beyond, covers)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
 def _lines(fate: Fate, chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
     match fate:
         case Fate.UNKNOWN:
-            for each in chosen:
-                yield from _item(f"{each.leaf.path}, line {each.leaf.line}")
+            for entry in chosen:
+                yield from _item(f"{entry.leaf.path}, line {entry.leaf.line}")
         case Fate.CHANGED | Fate.TAKEN:
             yield from _moved(chosen, covers)
         case _:
@@ -66,22 +66,22 @@ def _lines(fate: Fate, chosen: Sequence[LeafAccount], covers: Covers, empty: set
 
 
 def _moved(chosen: Sequence[LeafAccount], covers: Covers) -> Iterator[str]:
-    """Yield a line for each value with its place in the stack, and one for neighbours with the same place."""
-    for (text, targets), group in groupby(chosen, key=lambda each: (each.text, each.targets)):
-        place = covers.of([each.leaf for each in group])
+    """Yield the values with their places in the stack; neighbours with the same place share a line."""
+    for (text, targets), group in groupby(chosen, key=lambda entry: (entry.text, entry.targets)):
+        place = covers.of([entry.leaf for entry in group])
         yield from _item(f"{place} -> {_shortened(targets)}" if targets else place, text)
 
 
 def _left(chosen: Sequence[LeafAccount], covers: Covers, empty: set[Leaf]) -> Iterator[str]:
-    """Yield each reason with the places that it stands for. Empty values go with the reason around them."""
+    """Yield the reasons with the places that they apply to. Empty values share the reason of the values around them."""
     reasons: dict[str, list[Leaf]] = {}
-    for each in chosen:
-        if each.text != "empty":
-            reasons.setdefault(each.text, []).append(each.leaf)
+    for entry in chosen:
+        if entry.text != "empty":
+            reasons.setdefault(entry.text, []).append(entry.leaf)
     for text, leaves in reasons.items():
         yield from _reason(text, covers.of(leaves, absorbing=empty))
     if chosen[0].fate is Fate.NOT_NEEDED and empty:
-        yield from _reason("empty", covers.of([each.leaf for each in chosen if each.leaf in empty]))
+        yield from _reason("empty", covers.of([entry.leaf for entry in chosen if entry.leaf in empty]))
 
 
 def _reason(text: str, places: str) -> Iterator[str]:

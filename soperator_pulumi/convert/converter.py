@@ -1,4 +1,4 @@
-"""From files to a converted cluster."""
+"""Conversion of files to a cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
 from soperator_pulumi.convert.stack_text import stack_text
 from soperator_pulumi.errors import ConversionError
 
-_NOBODY = "Nobody can log in yet: the input names no people. Add them under `users`, each with a uid and ssh_keys."
+_NO_USERS = "No user can log in yet: the input names none. Add them under `users`, each with a uid and ssh_keys."
 _NEW_JAIL = (
-    "The jail is a new claim of 100 GiB of the default StorageClass, which has to offer ReadWriteMany; jail.storage "
-    "names another size and class."
+    "The jail is a new claim of 100 GiB of the default StorageClass, which must support ReadWriteMany; jail.storage "
+    "sets another size and class."
 )
 
 _SOPERATOR_VALUES = {
@@ -31,16 +31,16 @@ _SOPERATOR_VALUES = {
 
 @dataclass(frozen=True)
 class Converted:
-    """A cluster that was converted, with an account of every value of its files."""
+    """A converted cluster, with an account of every value of its files."""
 
     title: str
-    """Kinds of the files."""
+    """Kinds of the converted files."""
     cluster: Mapping[str, Any]
-    """The cluster as under `soperator:cluster`, with placeholders where the user has to give a value."""
+    """The cluster as under `soperator:cluster`, with placeholders for values that the user has to give."""
     entries: Sequence[LeafAccount]
-    """Account of each value, in the order of the files, and of each default of a chart that mattered."""
+    """Accounts of the values, in the order of the files, and of the chart defaults that mattered."""
     additions: Sequence[Addition]
-    """Values that the user has to give, before our spec takes the cluster."""
+    """Values that the user has to give before the spec accepts the cluster."""
     _work: Conversion
 
     def stack_file(self) -> str:
@@ -48,7 +48,7 @@ class Converted:
         return stack_text(self._work, self.title)
 
     def report(self) -> str:
-        """Return the report for a reader. It holds no value of a Secret."""
+        """Return the report for a reader. It shows no value of a Secret."""
         return report_text(self._work, self.title)
 
 
@@ -59,7 +59,7 @@ def convert(files: Iterable[Path]) -> Converted:
         files: Values of Helm charts, or custom resources, of one project.
 
     Raises:
-        ConversionError: A file cannot be read, or the files describe no cluster or several.
+        ConversionError: A file cannot be read, or the files do not describe exactly one cluster.
     """
     sources = read_sources([*files])
     work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
@@ -67,7 +67,7 @@ def convert(files: Iterable[Path]) -> Converted:
     settle(work)
     cluster = work.plain()
     if cluster.get("login", {}).get("replicas") != 0:
-        work.remarks.append(_NOBODY)
+        work.remarks.append(_NO_USERS)
     if "storage" not in cluster.get("jail", {}):
         work.remarks.append(_NEW_JAIL)
     title = ", ".join(dict.fromkeys(source.kind.value for source in sources if source.kind in _described(sources)))
@@ -92,16 +92,17 @@ def _convert(work: Conversion, sources: Sequence[Source]) -> None:
     else:
         found = "; ".join(f"{source.path or 'a file'}: {source.kind.value}" for source in sources)
         raise ConversionError(
-            f"These do not describe one cluster together: {found}. Give the files of one project, either its values or "
+            f"These files do not describe one cluster together: {found}. Give the files of one project, either its "
+            "values or "
             "its custom resources."
         )
 
 
 def _described(sources: Sequence[Source]) -> set[SourceKind]:
-    """Return the kinds of the sources, without other objects of Kubernetes.
+    """Return the kinds of the sources, without other Kubernetes objects.
 
     Raises:
-        ConversionError: There are only those.
+        ConversionError: There are only other objects.
     """
     found = {source.kind for source in sources} - {SourceKind.OTHER_RESOURCE}
     if not found:

@@ -1,4 +1,4 @@
-"""GPUs and further devices of node sets, from the resources of a pod and Slurm's words for them."""
+"""GPUs and other devices of node sets, from a pod's resources and Slurm's names for them."""
 
 import re
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.gpus import Vendor
 
-WRITTEN_BY_PODS = "a pod of ours writes gres.conf from the devices that it has"
+WRITTEN_BY_PODS = "pods here write gres.conf from the devices that they have"
 
 _SHORT_NAME = "gpu"
-"""Key of soperator's chart for `nvidia.com/gpu`."""
+"""Key that soperator's chart has for `nvidia.com/gpu`."""
 
 _DEFAULT = f"{Vendor.NVIDIA}/gpu"
 _MIG = f"{Vendor.NVIDIA}/mig-"
@@ -23,46 +23,48 @@ _GRES = re.compile(r"(?P<name>gpu|shard)(:(?P<type>(?!\d+$)[A-Za-z0-9][A-Za-z0-9
 
 
 def put_devices(work: Conversion, item: dict[str, Any], limits: Section, requests: Section | None = None) -> None:
-    """Write the devices among the resources of slurmd's container.
+    """Write the devices among the resources of slurmd's container into a node set.
 
     Args:
         work: The conversion.
         item: The node set's item in the stack.
         limits: Resources by name.
-        requests: The same once more, equal in every pod that Kubernetes takes.
+        requests: The requests, which are equal in every pod that Kubernetes accepts.
     """
     for name, value in limits.entries():
         if value and _put(work, item, name, value) and requests is not None:
-            work.needless(requests.at(name), "as the limits are")
+            work.needless(requests.at(name), "same as the limits")
 
 
 def put_gres(work: Conversion, item: dict[str, Any], text: str, leaves: Sequence[Leaf]) -> None:
-    """Write the GPUs and shards of a node's `Gres` in Slurm, after its devices."""
+    """Write the GPUs and shards of a node's `Gres`, unless the devices have set them."""
     gpus: dict[str, Any] = item.get("gpus", {})
     entries = re.sub(r"\([^)]*\)", "", text).split(",")
-    matches = [match for each in entries if (match := _GRES.fullmatch(each))]
-    whole = [each for each in matches if each["name"] == "gpu" and each["type"] not in gpus.get("mig", {})]
-    shards = [each for each in matches if each["name"] == _SHARD]
-    lost = [each for each in entries if not _GRES.fullmatch(each)] + [each[0] for each in (*whole[1:], *shards[1:])]
+    matches = [match for entry in entries if (match := _GRES.fullmatch(entry))]
+    whole = [match for match in matches if match["name"] == "gpu" and match["type"] not in gpus.get("mig", {})]
+    shards = [match for match in matches if match["name"] == _SHARD]
+    lost = [entry for entry in entries if not _GRES.fullmatch(entry)] + [
+        match[0] for match in (*whole[1:], *shards[1:])
+    ]
     if lost:
-        reason = "generic resources of ours are GPUs; jobs share all others (extra_resources)"
+        reason = "generic resources here are GPUs; jobs share all others (extra_resources)"
         work.cannot(leaves, f"{reason}: {', '.join(lost)}" if len(entries) > 1 else reason)
-    beside = f", without {', '.join(lost)}" if lost else ""
+    left_out = f", without {', '.join(lost)}" if lost else ""
     for match in whole[:1]:
-        _put_gpus(work, item, match, leaves, beside)
+        _put_gpus(work, item, match, leaves, left_out)
     for match in shards[:1]:
         _put_shards(work, item, int(match["count"] or 1), leaves)
-    work.needless(leaves, "as the pod's resources are")
+    work.needless(leaves, "same as the pod's resources")
 
 
 def _put_gpus(
-    work: Conversion, item: dict[str, Any], match: re.Match[str], leaves: Sequence[Leaf], beside: str
+    work: Conversion, item: dict[str, Any], match: re.Match[str], leaves: Sequence[Leaf], left_out: str
 ) -> None:
     gpus = work.mapping("gpus", of=item)
     if match["type"]:
-        work.put(gpus, "type", match["type"], leaves, f"type of {match[0]}{beside}")
+        work.put(gpus, "type", match["type"], leaves, f"type of {match[0]}{left_out}")
     if "count" not in gpus:
-        work.put(gpus, "count", int(match["count"] or 1), leaves, f"number of {match[0]}{beside}")
+        work.put(gpus, "count", int(match["count"] or 1), leaves, f"number of {match[0]}{left_out}")
 
 
 def _put_shards(work: Conversion, item: dict[str, Any], shards: int, leaves: Sequence[Leaf]) -> None:
@@ -71,11 +73,11 @@ def _put_shards(work: Conversion, item: dict[str, Any], shards: int, leaves: Seq
     if count and shards % count == 0 and shards // count > 1:
         work.put(gpus, "shards_per_gpu", shards // count, leaves, f"{shards} shards of {count} GPUs")
     else:
-        work.cannot(leaves, "each GPU of a node has the same number of shards, two at least (gpus.shards_per_gpu)")
+        work.cannot(leaves, "all GPUs of a node have the same number of shards, at least two (gpus.shards_per_gpu)")
 
 
 def _put(work: Conversion, item: dict[str, Any], name: str, value: Section) -> bool:
-    """Write one resource; return False where it is no device."""
+    """Write one resource; return False if it is not a device."""
     if name.startswith(_PAGES):
         work.put(work.mapping("huge_pages", of=item), name.removeprefix(_PAGES), value.text(), value)
         return True
@@ -83,14 +85,14 @@ def _put(work: Conversion, item: dict[str, Any], name: str, value: Section) -> b
         return False
     number = int(value.text())
     if not number:
-        work.needless(value, "none of them")
+        work.needless(value, "zero devices")
         return True
     if name.startswith(_MIG):
         work.put(work.mapping("gpus", "mig", of=item), name.removeprefix(_MIG), number, value)
     elif name == _SHORT_NAME or _WHOLE_GPU.fullmatch(name):
         gpus = work.mapping("gpus", of=item)
         if "count" in gpus:
-            work.cannot(value, "a node has GPUs of one maker")
+            work.cannot(value, "a node has GPUs of one vendor")
             return True
         work.put(gpus, "count", number, value)
         if name not in {_SHORT_NAME, _DEFAULT}:

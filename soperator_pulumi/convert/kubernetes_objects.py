@@ -1,4 +1,4 @@
-"""Objects of Kubernetes in the input: what all have, and those that describe no cluster."""
+"""Kubernetes objects in the input: fields that all of them have, and objects that do not describe a cluster."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ CHART_LABELS = "labels of Helm and its charts"
 OBJECT_RULES: tuple[Rule, ...] = (
     *needless("kind of the object", "apiVersion", "kind"),
     *needless("name of the object", "metadata.name"),
-    *needless("a cluster of ours has a namespace of its own: `namespace`, by default its name", "metadata.namespace"),
+    *needless("a cluster here has its own namespace: `namespace`, by default its name", "metadata.namespace"),
     *needless(
         "written by Kubernetes and by tools",
         "metadata.creationTimestamp",
@@ -29,14 +29,14 @@ OBJECT_RULES: tuple[Rule, ...] = (
         "status.**",
     ),
     *needless(CHART_LABELS, "metadata.labels.helm*chart", "metadata.labels.app*kubernetes*io/*"),
-    *cannot("labels of ours are those of all objects (labels)", "metadata.labels.**"),
-    *cannot("annotations of ours are those of all objects (annotations)", "metadata.annotations.**"),
+    *cannot("labels are set for all objects together (labels)", "metadata.labels.**"),
+    *cannot("annotations are set for all objects together (annotations)", "metadata.annotations.**"),
 )
-"""Accounts of what every object has."""
+"""Accounts of fields that every object has."""
 
 
 def only_one(sources: Sequence[Source], kind: str) -> Source | None:
-    """Return the one resource of a kind; None where there is none.
+    """Return the only resource of a kind; None if there is none.
 
     Raises:
         ConversionError: There are several.
@@ -45,23 +45,23 @@ def only_one(sources: Sequence[Source], kind: str) -> Source | None:
     if len(found) > 1:
         names = ", ".join(source.root.at("metadata", "name").text() for source in found)
         raise ConversionError(
-            f"{len(found)} resources of the kind {kind}: {names}. A stack file describes one cluster: convert each in "
-            "a file of its own."
+            f"{len(found)} resources of the kind {kind}: {names}. A stack file describes one cluster: convert them one "
+            "by one."
         )
     return found[0] if found else None
 
 
 def account_for_others(work: Conversion, sources: Sequence[Source], known: Mapping[str, str]) -> None:
-    """Account for resources that are not converted, each as a whole.
+    """Account for resources that are not converted, every one as a whole.
 
     Args:
         work: The conversion.
         sources: All resources.
-        known: Reason for each kind of the project that is not converted.
+        known: Reasons for the project's own kinds that are not converted.
     """
     for source in sources:
         kind = source.resource
         if source.kind is SourceKind.OTHER_RESOURCE:
-            work.needless(source.root, f"a {kind} is no part of a cluster's description; what it holds stays with you")
+            work.needless(source.root, f"a {kind} is not part of a cluster's description; keep it yourself")
         elif kind in known:
             work.cannot(source.root, known[kind])

@@ -1,4 +1,4 @@
-"""Metrics and active checks, which both projects describe with other keys."""
+"""Metrics and active checks, for which both projects have other keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
 
-METRICS = "no counterpart in `metrics`: one pod of ours asks Slurm once a round, and its pages are fixed"
-MACHINES = "metrics of machines are those of node-exporter, which comes with platform.kube_prometheus_stack"
+METRICS = "no counterpart in `metrics`: one pod here asks Slurm once a round, and its pages are fixed"
+MACHINES = "node-exporter of platform.kube_prometheus_stack provides the metrics of machines"
 
 _ACTIVE_CHECKS = {
     "enabled": True,
@@ -43,79 +43,77 @@ _UPKEEP = (
     "retrigger-checks",
     "wait-for-*",
 )
-"""Checks of the chart that check no node."""
+"""Checks of the chart that do not check nodes."""
 
-_OWN_CHECK = (
-    "no counterpart: long checks have programs of their own; a script of yours is a quick check, health.program"
-)
+_OWN_CHECK = "no counterpart: long checks have fixed programs; your own script can be a quick check, health.program"
 
 _PREFIX = "overrideValues.checks.*.failureReactions.drainSlurmNode.drainReasonPrefix"
 
 ACTIVE_CHECK_RULES: tuple[Rule, ...] = (
-    *needless("soperator's upkeep of its jail and users", *(f"overrideValues.checks.{each}.**" for each in _UPKEEP)),
-    *needless("GPUs of a node are those of its gpus.count", "overrideValues.slurmJob.gpusPerNode"),
-    *cannot("reasons of drains are ours: `health <check>: <value>, allowed <limit>`", _PREFIX),
+    *needless("soperator's upkeep of its jail and users", *(f"overrideValues.checks.{check}.**" for check in _UPKEEP)),
+    *needless("a node's gpus.count sets its GPUs", "overrideValues.slurmJob.gpusPerNode"),
+    *cannot("reasons of drains are fixed: `health <check>: <value>, allowed <limit>`", _PREFIX),
     *cannot(_OWN_CHECK, "overrideValues.checks.**"),
-    *cannot("pods of long checks are ours", "overrideValues.**"),
+    *cannot("pods of long checks are fixed", "overrideValues.**"),
 )
-"""Accounts of what `put_active_checks` leaves."""
+"""Accounts of values that `put_active_checks` does not convert."""
 
 
 def put_metrics(
     work: Conversion, switches: Sequence[Section], intervals: Sequence[Section], monitor: Sequence[Section] = ()
 ) -> None:
-    """Write metrics where one of the switches is on.
+    """Turn on metrics if one of the switches is on.
 
     Args:
         work: The conversion.
         switches: Switches of exporters.
-        intervals: Intervals of scrapes and rounds; the last one that is given counts.
-        monitor: Switches of the monitor, where it is not on with the exporter.
+        intervals: Intervals of scrapes and rounds; the last given one counts.
+        monitor: Switches of the monitor, if the exporter's switch does not turn it on.
     """
-    on = [each for each in switches if each.is_on()]
+    on = [switch for switch in switches if switch.is_on()]
     if not on:
         return
     metrics = work.mapping("metrics")
-    monitored = not monitor or any(each.is_on() for each in monitor)
-    leaves = [leaf for each in (*on, *monitor) for leaf in each.leaves()]
-    work.put(metrics, "pod_monitor", monitored, leaves, "one exporter of ours, for both versions of Slurm")
+    monitored = not monitor or any(switch.is_on() for switch in monitor)
+    leaves = [leaf for switch in (*on, *monitor) for leaf in switch.leaves()]
+    work.put(metrics, "pod_monitor", monitored, leaves, "one exporter for both versions of Slurm")
     for interval in intervals:
         if interval.text():
             work.put(metrics, "interval", interval.text(), interval)
 
 
 def put_active_checks(work: Conversion, given: Section, keys: tuple[str, ...]) -> Section:
-    """Write the active checks that have a counterpart, and return all of them with the chart's defaults.
+    """Write the active checks that have a counterpart, and return the release with the chart's defaults.
 
     Args:
         work: The conversion.
-        given: The release of the checks.
-        keys: Keys of the release from the file's document.
+        given: The Helm release of the checks.
+        keys: Keys from the file's document down to the release.
     """
     release = Section(overlaid(defaults(_ACTIVE_CHECKS, keys, ".".join(keys)), given.tree), given.path)
     if not release.at("enabled").is_on():
         return release
     node_sets = work.stack.get("node_sets", [])
-    with_gpus = isinstance(node_sets, list) and any("gpus" in each for each in node_sets)
+    with_gpus = isinstance(node_sets, list) and any("gpus" in node_set for node_set in node_sets)
     for name, ours in _COUNTERPARTS.items():
         check = release.at("overrideValues", "checks", name)
         if not check.at("enabled").is_on() or check.at("suspend").is_on():
-            work.needless(_given(check), "the check is off, or never runs by itself")
+            work.needless(_given(check), "the check is off, or never runs on its own")
         elif not with_gpus:
             work.needless(_given(check), "no node set has GPUs")
         else:
             _put_check(work, work.mapping("health", "long_checks", ours), check)
             work.needless(check.at("checkType"), "a long check is a job of Slurm")
-    work.needless(_given(release.at("enabled")), "as health.long_checks, for node sets with GPUs")
+    work.needless(_given(release.at("enabled")), "converted to health.long_checks, for node sets with GPUs")
     return release
 
 
 def _given(place: Section) -> list[Leaf]:
-    return [each for each in place.leaves() if not each.is_default]
+    return [leaf for leaf in place.leaves() if not leaf.is_default]
 
 
 def _put_check(work: Conversion, place: dict[str, Any], check: Section) -> None:
-    how = "the programs are all_reduce_perf and dcgmi of the jail; a node that passed is checked again after a day"
+    how = "runs all_reduce_perf and dcgmi of the jail; a node that passed is checked again after a day"
     schedule, jobs = check.at("schedule"), check.at("slurmJobSpec", "maxNumberOfJobs")
     work.put(place, "enabled", value=True, origin=[*check.at("enabled").leaves(), *check.at("suspend").leaves()])
     if schedule.text():

@@ -1,4 +1,4 @@
-"""Parts of pods that both projects write as Kubernetes does: placement, resources, pull settings, mounted volumes."""
+"""Parts of pods that both projects write as Kubernetes does: placement, resources, image pulls, mounted volumes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,34 +20,34 @@ _BOTH = {"login", "worker"}
 
 
 def place_pods(
-    work: Conversion, role: dict[str, Any], pod: Section, beside: Iterable[Leaf] = (), how: str = ""
+    work: Conversion, role: dict[str, Any], pod: Section, further: Iterable[Leaf] = (), how: str = ""
 ) -> None:
     """Write the placement of pods: `nodeSelector`, `affinity`, `tolerations`.
 
     Args:
         work: The conversion.
-        role: Role of the stack: `login`, or an item of `node_sets`.
+        role: Role in the stack: `login`, or an item of `node_sets`.
         pod: Place in the input that holds the three keys.
-        beside: Further leaves of the origin, such as a reference to the place.
+        further: Further leaves of the origin, such as a reference to the place.
         how: Difference from the origin.
     """
-    beside = tuple(beside)
+    further = tuple(further)
     for key, value in pod.at("nodeSelector").entries():
         selector = work.mapping("node_selector", of=role)
-        work.put(selector, key, value.text(), (*value.leaves(), *beside), how)
-    for each in pod.at("tolerations").items():
-        known = [(key, value) for key, value in each.entries() if key in _TOLERATION and value]
+        work.put(selector, key, value.text(), (*value.leaves(), *further), how)
+    for entry in pod.at("tolerations").items():
+        known = [(key, value) for key, value in entry.entries() if key in _TOLERATION and value]
         if known:
             leaves = [leaf for _, value in known for leaf in value.leaves()]
             toleration = {_TOLERATION[key]: value.plain() for key, value in known}
-            work.add(work.listed("tolerations", of=role), toleration, (*leaves, *beside), how)
+            work.add(work.listed("tolerations", of=role), toleration, (*leaves, *further), how)
     affinity = pod.at("affinity")
     if affinity.entries():
-        work.put(role, "affinity", affinity.plain(), (*affinity.leaves(), *beside), how)
+        work.put(role, "affinity", affinity.plain(), (*affinity.leaves(), *further), how)
 
 
 def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Section) -> None:
-    """Write CPUs and memory into `pod_resources.requests` or `.limits`. Other resources stay unaccounted."""
+    """Write CPUs and memory into `pod_resources.requests` or `.limits`. Other resources are not accounted for."""
     for name in ("cpu", "memory"):
         place = amounts.at(name)
         if place:
@@ -55,7 +55,7 @@ def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Se
 
 
 def _quantity(place: Section, name: str) -> object:
-    """Return a quantity as our spec takes it: memory always with a unit."""
+    """Return a quantity as the spec accepts it: memory always has a unit."""
     value = place.plain()
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return value
@@ -65,7 +65,7 @@ def _quantity(place: Section, name: str) -> object:
 
 
 def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterable[Section]) -> None:
-    """Write the time of pulls and the Secrets of registries, which are the same for all images of a cluster of ours."""
+    """Write `pull_policy` and `pull_secrets`, which are the same for all images of a cluster here."""
     images = work.mapping("images")
     for place in policies:
         if not place or not place.text():
@@ -74,10 +74,10 @@ def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterab
         if before is None or before.value == place.text():
             work.put(images, "pull_policy", place.text(), place)
         else:
-            work.cannot(place, f"all images have one pull_policy: {before.value}, that of the images before")
+            work.cannot(place, f"all images have one pull_policy: {before.value}, from an earlier image")
     for place in secrets:
-        for each in place.items():
-            name = each.at("name")
+        for secret in place.items():
+            name = secret.at("name")
             if name.text():
                 work.add(work.listed("pull_secrets", of=images), name.text(), name)
 
@@ -93,21 +93,21 @@ class MountedVolume:
     roles: tuple[str, ...]
     sub_path: Section
     read_only: Section
-    beside: tuple[Leaf, ...] = ()
-    """Further leaves of the origin: names by which mount and volume find each other."""
+    further: tuple[Leaf, ...] = ()
+    """Further leaves of the origin: the names that connect mount and volume."""
     how: str = ""
 
 
 @dataclass
 class Submounts:
-    """Volumes of the input, as submounts of the jail: one for each path, of login nodes, workers or both."""
+    """Volumes of the input as submounts of the jail, one per path, for login nodes, workers or both."""
 
     work: Conversion
     _items: dict[str, tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
-    """Fields of a submount by path, as plain values and as placed ones."""
+    """Fields of submounts by path, as plain and as placed values."""
 
     def add(self, volume: MountedVolume) -> None:
-        """Write a volume, or account for the reason against it."""
+        """Write a volume as a submount, or note the reason against it."""
         work, fields = self.work, _fields(volume)
         if isinstance(fields, str):
             work.cannot(_origins(volume), fields)
@@ -124,13 +124,13 @@ class Submounts:
         elif known[0] == plain:
             self._widen(known[1], fields, volume)
         else:
-            work.cannot(_origins(volume), f"another volume is at {path}, and submounts are the same on all node sets")
+            work.cannot(_origins(volume), f"{path} has another volume, and submounts are the same on all node sets")
 
     def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
         work = self.work
         for_all = path == HOMES and set(volume.roles) != _BOTH
         how = "homes are the same in sessions and in jobs" if for_all else volume.how
-        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.beside), how)}
+        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.further), how)}
         for key, (value, leaves) in fields.items():
             changed = key in {"scratch_gib", "memory_gib"} and leaves
             item[key] = work.value(value, leaves, f"{leaves[0].value} in GiB" if changed else "")
@@ -140,16 +140,16 @@ class Submounts:
         self._items[path] = (plain, item)
 
     def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
-        """Add a second origin to a submount, and its roles."""
+        """Add an origin and its roles to a submount."""
         for key, (_, leaves) in fields.items():
             self.work.extend(item[key], leaves)
-        self.work.extend(item["path"], (*volume.path.leaves(), *volume.beside))
-        if "roles" in item and {each.value for each in item["roles"]} | {*volume.roles} == _BOTH:
+        self.work.extend(item["path"], (*volume.path.leaves(), *volume.further))
+        if "roles" in item and {role.value for role in item["roles"]} | {*volume.roles} == _BOTH:
             del item["roles"]
 
 
 def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
-    """Return the field of a submount for the volume's kind, or the reason against it."""
+    """Return the fields of a submount for a volume, or the reason against it."""
     source = volume.source
     if claim := source.at("persistentVolumeClaim", "claimName").text():
         read_only = source.at("persistentVolumeClaim", "readOnly").leaves()
@@ -162,8 +162,8 @@ def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | 
     kinds = [key for key, _ in source.entries() if key != "name"]
     kind = kinds[0] if kinds else "no kind"
     return (
-        f"a submount is a claim, a directory of the machine, or scratch; this is a volume of {kind}. Make a "
-        "PersistentVolume of it and a claim, and name the claim in jail.submounts"
+        f"a submount is a claim, a directory of the machine, or scratch; this is a volume of the kind {kind}. Create a "
+        "PersistentVolume and a claim for it, and name the claim in jail.submounts"
     )
 
 
@@ -172,11 +172,11 @@ def _scratch(empty_dir: Section, path: str) -> dict[str, tuple[Any, tuple[Leaf, 
     size = empty_dir.at("sizeLimit")
     amount = gib(size.plain()) if in_memory else whole_gib(size.plain())
     if amount is None:
-        return "scratch of ours has a size (scratch_gib or memory_gib), and the emptyDir has no sizeLimit"
+        return "scratch needs a size (scratch_gib or memory_gib), and the emptyDir has no sizeLimit"
     leaves = (*size.leaves(), *empty_dir.at("medium").leaves())
     return {"memory_gib" if in_memory else "scratch_gib": (amount, leaves)}
 
 
 def _origins(volume: MountedVolume) -> list[Leaf]:
     places = (volume.path, volume.source, volume.sub_path, volume.read_only)
-    return [*(leaf for place in places for leaf in place.leaves()), *volume.beside]
+    return [*(leaf for place in places for leaf in place.leaves()), *volume.further]

@@ -1,25 +1,23 @@
-"""Values that no input can give, and volumes that are made: both projects have the same reasons."""
+"""Values that no input has, and new volumes, with the reasons that both projects share."""
 
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion, Placed
 
-NEW_STATE = (
-    "a new claim is made: slurmctld of another release of Slurm cannot read this one's state. The queue starts empty"
-)
+NEW_STATE = "a new claim is created: slurmctld of another Slurm release cannot read this state. The queue starts empty"
 
-WHY = "runs other programs; images of ours are built by `make images`"
+WHY = "runs other programs; `make images` builds the images here"
 
 
 def require_images(work: Conversion) -> None:
-    """Write placeholders for the images of our own programs."""
+    """Write placeholders for the images of this project's programs."""
     images = work.mapping("images")
     for name in ("controller", "worker", "login", *_of_services(work), "munge", "jail_tools"):
         work.require(images, name, "`make images REGISTRY=...` builds it, pushes it and prints its reference")
 
 
 def _of_services(work: Conversion) -> list[str]:
-    """Return the names of the images that accounting, the REST API and metrics of the stack need."""
+    """Return the names of the images for accounting, the REST API and metrics, as far as the stack has them."""
     accounting = work.stack.get("accounting", {})
     names = [] if isinstance(accounting, Placed) else ["accounting"]
     if names and not accounting.get("database"):
@@ -37,9 +35,9 @@ def require_jail_image(work: Conversion) -> None:
 
 
 def require_allowed_sources(work: Conversion, login: dict[str, Any]) -> None:
-    """Write a placeholder for the addresses that may connect to a Service which is open to the outside."""
+    """Write a placeholder for the addresses that may connect to a Service that is open to the outside."""
     work.require(
         login,
         "allowed_sources",
-        'addresses that may connect, such as [10.0.0.0/8]. The input admits everybody, which is ["0.0.0.0/0"] here',
+        'addresses that may connect, such as [10.0.0.0/8]. The input admits all addresses, which is ["0.0.0.0/0"] here',
     )

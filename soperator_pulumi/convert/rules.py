@@ -1,7 +1,7 @@
-"""Tables of rules: paths of an input, and the account of the values there.
+"""Tables of rules: paths of an input, with the account of the values there.
 
-A rule stands for all values at its path that nothing else has accounted for. `*` stands for any characters of one key
-or index, `**` at the end for everything below. The first rule that fits counts.
+A rule applies to all values at its path that have no account yet. `*` matches any characters of one key or index, `**`
+at the end matches everything below. The first rule that matches counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,28 +14,28 @@ from soperator_pulumi.convert.yaml_tree import Leaf, Section
 
 
 class RuleVerdict(Enum):
-    """Account of the values of a rule."""
+    """Account of the values that a rule matches."""
 
     CANNOT = auto()
-    """They have no counterpart."""
+    """The values have no counterpart."""
     NEEDLESS = auto()
-    """Nothing is missed without them."""
+    """The values are not needed."""
     EMPTY = auto()
-    """They are empty. Others at the path are accounted for by what they are for, or unknown."""
+    """Only empty values are accounted for. Other values at the path are read elsewhere, or unknown."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A path, and the account of the values there."""
+    """A path, with the account of the values there."""
 
     pattern: str
     verdict: RuleVerdict
     text: str
     switch: str = ""
-    """Path of the value that turns the feature on, from the same root: where it is off, nothing is missed."""
+    """Path, from the same root, of the value that turns the feature on: if it is off, the values are not needed."""
 
     def fits(self, keys: Sequence[str | int]) -> bool:
-        """Return True where the rule stands for the value at these keys."""
+        """Return True if the rule matches the value at these keys."""
         parts = self.pattern.split(".")
         if parts[-1] == "**":
             parts.pop()
@@ -48,17 +48,17 @@ class Rule:
 
 
 def cannot(text: str, *patterns: str, switch: str = "") -> tuple[Rule, ...]:
-    """Return rules for values without a counterpart, which share a reason."""
+    """Return rules for values without a counterpart, with one reason for all."""
     return tuple(Rule(pattern, RuleVerdict.CANNOT, text, switch) for pattern in patterns)
 
 
 def needless(text: str, *patterns: str) -> tuple[Rule, ...]:
-    """Return rules for values without which nothing is missed, which share a reason."""
+    """Return rules for values that are not needed, with one reason for all."""
     return tuple(Rule(pattern, RuleVerdict.NEEDLESS, text) for pattern in patterns)
 
 
 def empty(*patterns: str) -> tuple[Rule, ...]:
-    """Return rules for keys that a conversion reads itself, of which empty ones are left."""
+    """Return rules for keys that a conversion reads itself, so that only empty values remain."""
     return tuple(Rule(pattern, RuleVerdict.EMPTY, "empty") for pattern in patterns)
 
 
@@ -69,23 +69,23 @@ def apply(
     depth: int,
     rules: Sequence[Rule],
     *,
-    beside: Sequence[tuple[str, ...]] = (),
+    elsewhere: Sequence[tuple[str, ...]] = (),
 ) -> None:
-    """Account for values that nothing else has accounted for.
+    """Account for values that have no account yet.
 
     Args:
         work: The conversion.
-        root: The root of the rules' paths, with defaults: there stand the switches.
+        root: The root of the rules' paths, with defaults; it also holds the switches.
         leaves: The values.
         depth: Number of keys from the document to the root.
-        rules: The rules, specific ones first.
-        beside: Keys, from the document, of places that other rules stand for.
+        rules: The rules, starting with the specific ones.
+        elsewhere: Keys, from the document, of places that other rules account for.
     """
     on = {rule.switch: root.at(*rule.switch.split(".")).is_on() for rule in rules if rule.switch}
     for leaf in leaves:
-        if work.is_accounted(leaf) or any(leaf.keys[: len(keys)] == keys for keys in beside):
+        if work.is_accounted(leaf) or any(leaf.keys[: len(keys)] == keys for keys in elsewhere):
             continue
-        rule = next((each for each in rules if each.fits(leaf.keys[depth:])), None)
+        rule = next((rule for rule in rules if rule.fits(leaf.keys[depth:])), None)
         if rule is None or (rule.verdict is RuleVerdict.EMPTY and not leaf.is_empty):
             continue
         if not on.get(rule.switch, True):

@@ -1,4 +1,4 @@
-"""Accounting and the REST API, which both projects describe with other keys."""
+"""Accounting and the REST API, for which both projects have other keys."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Section
 from soperator_pulumi.spec.accounting import NONE
 
-ACCOUNTING = "no counterpart in `accounting`, which has a database, ages of records, and pods of its own"
-REST = "no counterpart in `rest`, whose pods, ports and limits are ours"
+ACCOUNTING = "no counterpart in `accounting`, which has its own database, ages of records, and pods"
+REST = "no counterpart in `rest`, whose pods, ports and limits are fixed"
 
 _PURGED = {
     "events": "PurgeEventAfter",
@@ -20,23 +20,23 @@ _PURGED = {
     "transactions": "PurgeTXNAfter",
     "usage": "PurgeUsageAfter",
 }
-"""Keys of `accounting.purge`, with the parameters of slurmdbd.conf."""
+"""Keys of `accounting.purge`, by the parameters of slurmdbd.conf."""
 
 _AGE = re.compile(r"(?P<number>[1-9]\d*)(?P<unit>hour|day|month)s?")
 
 
 def put_no_accounting(work: Conversion, switch: Section) -> None:
-    """Write a cluster without accounting, as that of the input."""
-    work.put(work.stack, "accounting", NONE, switch, "as in the input; without the key there is accounting")
+    """Turn accounting off, as in the input."""
+    work.put(work.stack, "accounting", NONE, switch, "as in the input; without the key, accounting is on")
 
 
 def put_database(work: Conversion, place: Section, keys: Mapping[str, str], secret: Section) -> None:
-    """Write a database elsewhere.
+    """Write an external database.
 
     Args:
         work: The conversion.
         place: The database in the input.
-        keys: Our keys by those of the place.
+        keys: The keys here, by those of the input.
         secret: Name and key of the Secret with the password.
     """
     external: dict[str, Any] = work.mapping("accounting", "database", "external")
@@ -52,7 +52,7 @@ def put_database(work: Conversion, place: Section, keys: Mapping[str, str], secr
 
 
 def put_operator_database(work: Conversion, place: Section) -> None:
-    """Write a database of mariadb-operator, as soperator's chart makes one."""
+    """Write a database for mariadb-operator, like the one that soperator's chart creates."""
     operator = work.mapping("accounting", "database", "mariadb_operator")
     count = place.at("replicas").plain()
     origin = [*place.at("enabled").leaves(), *place.at("replicas").leaves()]
@@ -63,7 +63,7 @@ def put_operator_database(work: Conversion, place: Section) -> None:
 
 
 def put_purges(work: Conversion, parameters: Section) -> None:
-    """Write the ages at which slurmdbd deletes records, whatever case their parameters are in."""
+    """Write the ages at which slurmdbd deletes records. The case of the parameters does not matter."""
     places = {key.lower(): value for key, value in parameters.entries()}
     for ours, theirs in _PURGED.items():
         place = places.get(theirs.lower(), Section(None))
@@ -73,7 +73,7 @@ def put_purges(work: Conversion, parameters: Section) -> None:
 
 
 def put_slinky_accounting(work: Conversion, place: Section) -> None:
-    """Write the accounting of Slinky's chart or custom resource, whose database is another's."""
+    """Write the accounting of Slinky's chart or custom resource, whose database is external."""
     if place.at("external").is_on():
         return
     storage = place.at("storageConfig")
@@ -83,7 +83,7 @@ def put_slinky_accounting(work: Conversion, place: Section) -> None:
 
 
 def put_rest(work: Conversion, switch: Section, replicas: Section) -> None:
-    """Write a REST API with a number of pods."""
+    """Write a REST API with its number of pods."""
     rest = work.mapping("rest")
     count = replicas.plain()
     work.put(rest, "replicas", count if isinstance(count, int) else 1, [*switch.leaves(), *replicas.leaves()])

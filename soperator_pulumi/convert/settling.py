@@ -1,4 +1,4 @@
-"""Last step of a conversion: our spec checks the stack, and what it refuses leaves the stack with its reason."""
+"""Last step of a conversion: what the spec refuses is removed from the stack, with the reason in the report."""
 
 import re
 from collections.abc import Iterator
@@ -10,26 +10,28 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
 
 _ROUNDS = 20
-"""Each round removes what the one before could not see: values that do not fit together."""
+"""Largest number of rounds: a round reveals problems of values that do not fit together."""
 
 _ITEMS = ("partitions", "jail.submounts")
-"""Lists whose items go as a whole: without one field an item means something else, or nothing."""
+"""Lists whose items are removed as a whole: without one field, an item means something else, or nothing."""
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 def settle(work: Conversion) -> None:
-    """Remove what our spec refuses, until it refuses nothing but placeholders and problems of the whole."""
+    """Remove what the spec refuses, until only placeholders and problems of the whole stack remain."""
     _prune(work.stack)
     give_every_node_set_a_partition(work)
     for _ in range(_ROUNDS):
-        problems = [each for each in _problems(work) if not _is_expected(work, each)]
+        problems = [problem for problem in _problems(work) if not _is_expected(work, problem)]
         removed = [_remove(work, problem) for problem in problems]
         _prune(work.stack)
         give_every_node_set_a_partition(work)
         if not any(removed):
             break
-    work.to_correct = [Addition(each.path, each.text) for each in _problems(work) if not _is_expected(work, each)]
+    work.to_correct = [
+        Addition(problem.path, problem.text) for problem in _problems(work) if not _is_expected(work, problem)
+    ]
 
 
 def _problems(work: Conversion) -> tuple[Problem, ...]:
@@ -41,17 +43,17 @@ def _problems(work: Conversion) -> tuple[Problem, ...]:
 
 
 def _is_expected(work: Conversion, problem: Problem) -> bool:
-    """Return True for the problem of a placeholder."""
+    """Return True if the problem is that of a placeholder."""
     found = _at(work.stack, problem.path)
     return isinstance(found, Placed) and found.value == TO_ADD
 
 
 def _remove(work: Conversion, problem: Problem) -> bool:
-    """Remove the value of a problem from the stack; return True where there was one."""
+    """Remove the value that a problem is about from the stack; return True if there was one."""
     place, key = _owner(work.stack, problem.path)
     if place is None or key is None:
         return False
-    reason = f"refused by our specification: {problem.text}"
+    reason = f"the spec refuses it: {problem.text}"
     for _, placed in _walk(place[key]):
         work.refuse(placed, reason)
     if isinstance(place, list):
@@ -63,13 +65,13 @@ def _remove(work: Conversion, problem: Problem) -> bool:
 
 
 def _ask_again(work: Conversion, place: dict[str, Any], key: str, reason: str) -> None:
-    """Ask for a required value in the place of one that was refused."""
+    """Write a placeholder in place of a required value that was refused."""
     if key in {"name", "cpus", "memory_gib"}:
-        work.require(place, key, f"another value than that of the input, {reason}")
+        work.require(place, key, f"another value than the input's: {reason}")
 
 
 def _owner(stack: dict[str, Any], path: str) -> tuple[Any, Any]:
-    """Return container and key of what a problem is about: a value, or a whole item of a list."""
+    """Return the container and the key of a problem's value, or of the list item that is removed as a whole."""
     for items in _ITEMS:
         if (found := re.match(rf"{re.escape(items)}\[(\d+)\]", path)) and "options" not in path:
             return _at(stack, items), int(found[1])
@@ -107,17 +109,17 @@ def _walk(tree: Any) -> Iterator[tuple[str, Placed]]:  # noqa: ANN401 any tree o
     if isinstance(tree, Placed):
         yield "", tree
     elif isinstance(tree, (list, dict)):
-        for each in tree if isinstance(tree, list) else tree.values():
-            yield from _walk(each)
+        for item in tree if isinstance(tree, list) else tree.values():
+            yield from _walk(item)
 
 
 def _prune(tree: Any) -> bool:  # noqa: ANN401 any tree of values
-    """Remove empty containers and removed items; return True where nothing is left."""
+    """Remove empty containers and removed items; return True if nothing is left."""
     if isinstance(tree, dict):
-        for key in [key for key, each in tree.items() if _prune(each)]:
+        for key in [key for key, item in tree.items() if _prune(item)]:
             del tree[key]
         return not tree
     if isinstance(tree, list):
-        tree[:] = [each for each in tree if not _prune(each)]
+        tree[:] = [item for item in tree if not _prune(item)]
         return not tree
     return tree is None

@@ -1,4 +1,4 @@
-"""The parts of Slinky: what the values of its chart slurm and the specs of its custom resources have in common."""
+"""Parts that the values of Slinky's chart slurm share with the specs of its custom resources."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class SlinkyNodeSet:
 
     name: str
     origin: tuple[Leaf, ...]
-    """Leaves of the name; none where the name is a key."""
+    """Leaves of the name; none if the name is a key."""
     spec: Section
     """Place with `replicas`, `slurmd` and so on."""
     pod: Section
@@ -84,15 +84,15 @@ def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submount
         work.put(role, "service", kind.text(), kind)
     for key, value in service.at("metadata", "annotations").entries():
         work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
-    for each in service.at("spec", "loadBalancerSourceRanges").items():
-        work.add(work.listed("allowed_sources", of=role), each.text(), each)
+    for source in service.at("spec", "loadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), source.text(), source)
     if kind.text() in {"LoadBalancer", "NodePort"}:
         require_allowed_sources(work, role)
     _put_volumes(spec.at("login"), pod, "login", submounts)
 
 
 def put_no_login(work: Conversion) -> None:
-    """Write that there are no login nodes, as the input has none."""
+    """Set the number of login nodes to 0, as the input has none."""
     work.put(work.mapping("login"), "replicas", 0, (), "the input has no login nodes")
 
 
@@ -103,8 +103,8 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
     work.listed("node_sets").append(item)
     work.put(item, "name", source.name, source.origin)
     if spec.at("scalingMode").text() == "DaemonSet":
-        work.cannot(spec.at("scalingMode"), "a node set of ours has a number of nodes, not one for each machine")
-        work.require(item, "replicas", "number of nodes. The input has one for each machine")
+        work.cannot(spec.at("scalingMode"), "a node set here has a number of nodes, not one per machine")
+        work.require(item, "replicas", "number of nodes. The input has one node per machine")
     elif spec.at("replicas"):
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     if spec.at("ordinalPadding").plain() == 0:
@@ -127,7 +127,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
 
 
 def own_partition(work: Conversion, name: str, place: Section) -> Partition | None:
-    """Return the partition that a node set of Slinky makes for itself; None where it makes none."""
+    """Return the partition that Slinky creates for a node set; None if it creates none."""
     if not place.at("enabled").is_on():
         return None
     leaves = tuple(place.at("enabled").leaves())
@@ -137,28 +137,28 @@ def own_partition(work: Conversion, name: str, place: Section) -> Partition | No
 
 
 def shared_partition(work: Conversion, name: str, place: Section) -> Partition:
-    """Return a partition of the values' `partitions`."""
+    """Return a partition listed under `partitions` of the values."""
     partition = Partition(name, tuple(place.at("enabled").leaves()))
-    partition.nodes = [(each.text(), tuple(each.leaves())) for each in place.at("nodesets").items()]
+    partition.nodes = [(name.text(), tuple(name.leaves())) for name in place.at("nodesets").items()]
     partition.options = _options(work, place)
     return partition
 
 
 def finish(work: Conversion, partitions: list[Partition], items: dict[str, dict[str, Any]]) -> None:
-    """Write the partitions, and placeholders for what no input of Slinky has."""
+    """Write the partitions, and placeholders for values that Slinky's input never has."""
     names = {name: work.listed("partitions", of=item) for name, item in items.items()}
     place_partitions(work, partitions, names)
     require_images(work)
     if "source" not in work.mapping("jail"):
         require_jail_image(work)
     if not items:
-        work.require(work.stack, "node_sets", "the input has none that is enabled; give at least one")
+        work.require(work.stack, "node_sets", "the input has no enabled node set; give at least one")
 
 
 def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
-    """Write `extraConf` or `extraConfMap` of slurm.conf, and return the partitions in it."""
+    """Write `extraConf` or `extraConfMap` of slurm.conf, and return the partitions defined in it."""
     if place.at("extraConf").text():
-        work.needless(place.at("extraConfMap"), "extraConf is given, which counts")
+        work.needless(place.at("extraConfMap"), "extraConf is given, and that counts")
         return read_parameters(work, place.at("extraConf"))
     for key, value in place.at("extraConfMap").entries():
         if value.tree is not None and not _is_empty(value):
@@ -168,7 +168,7 @@ def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
 
 def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
     if place.at("config").text():
-        work.needless(place.at("configMap"), "config is given, which counts")
+        work.needless(place.at("configMap"), "config is given, and that counts")
         return read_partition_options(work, place.at("config"))
     return read_partition_options(work, place.at("configMap"))
 
@@ -182,7 +182,7 @@ def _put_role(work: Conversion, role: dict[str, Any], resources: Section, pod: S
 
 
 def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> None:
-    """Write CPUs and memory that Slurm schedules, by the limits; and those of the pod where they differ."""
+    """Write the CPUs and memory that Slurm schedules, from the limits, and those of the pod if they differ."""
     limits, requests = resources.at("limits"), resources.at("requests")
     cpus, memory = quantity(limits.at("cpu").plain()), gib(limits.at("memory").plain())
     if cpus is None:
@@ -200,15 +200,15 @@ def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> Non
         put_resources(work, item, "requests", requests)
         put_resources(work, item, "limits", limits)
     else:
-        work.needless([*requests.at("cpu").leaves(), *requests.at("memory").leaves()], "as the limits are")
+        work.needless([*requests.at("cpu").leaves(), *requests.at("memory").leaves()], "same as the limits")
 
 
 def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
-    """Write what `slurmd --conf` gets: features; and account for the rest."""
+    """Write the features given to `slurmd --conf`, and account for the rest."""
     if (text := spec.at("extraConf")).text() and isinstance(text.tree, Leaf):
-        work.needless(spec.at("extraConfMap"), "extraConf is given, which counts")
+        work.needless(spec.at("extraConfMap"), "extraConf is given, and that counts")
         found = settings(text.text())
-        parts = work.split(text.tree, [each.key for each in found])
+        parts = work.split(text.tree, [setting.key for setting in found])
         for setting, part in zip(found, parts, strict=True):
             _put_node_setting(work, item, setting.key, setting.value, (part,))
         return
@@ -224,11 +224,11 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
     elif key.lower() == "gres":
         put_gres(work, item, value, leaves)
     else:
-        work.cannot(leaves, "a node of ours has CPUs, memory and features, and no further configuration")
+        work.cannot(leaves, "a node here has CPUs, memory and features, and no other configuration")
 
 
 def _put_volumes(container: Section, pod: Section, role: str, submounts: Submounts) -> None:
-    volumes = {each.at("name").text(): each for each in pod.at("volumes").items()}
+    volumes = {volume.at("name").text(): volume for volume in pod.at("volumes").items()}
     for mount in container.at("volumeMounts").items():
         source = volumes.get(mount.at("name").text())
         if source is None:
@@ -241,7 +241,7 @@ def _put_volumes(container: Section, pod: Section, role: str, submounts: Submoun
                 roles=(role,),
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
-                beside=(*mount.at("name").leaves(), *source.at("name").leaves()),
+                further=(*mount.at("name").leaves(), *source.at("name").leaves()),
                 how="for the workers of all node sets" if role == "worker" else "",
             )
         )
@@ -253,7 +253,7 @@ def _put_jail_image(work: Conversion, image: Section) -> None:
     if not reference:
         return
     source = work.mapping("jail", "source")
-    how = "jobs of Slinky run in the image of slurmd; jobs and sessions of ours in a copy of it, the jail"
+    how = "Slinky's jobs run in the image of slurmd; jobs and sessions here run in a copy of it, the jail"
     before = source.get("image")
     if before is None:
         work.put(source, "image", reference, leaves, how)
@@ -264,7 +264,7 @@ def _put_jail_image(work: Conversion, image: Section) -> None:
 
 
 def _image(place: Section) -> tuple[str, list[Leaf]]:
-    """Return an image's reference, and the leaves that it is made of."""
+    """Return an image's reference, and the leaves that it is composed of."""
     if isinstance(place.tree, Leaf):
         return place.text(), place.leaves()
     repository, tag, digest = place.at("repository"), place.at("tag"), place.at("digest")

@@ -33,7 +33,7 @@ _CONTROLLER, _LOGIN_SET, _NODE_SET = "Controller", "LoginSet", "NodeSet"
 _ACCOUNTING, _REST_API = "Accounting", "RestApi"
 
 _NODE_SET_DEFAULTS = {"replicas": 1, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}}
-"""Defaults of the custom resource (1.3.0) that differ from ours."""
+"""Defaults of the custom resource (1.3.0) that differ from those here."""
 
 _OTHER_KINDS = {_ACCOUNTING: ACCOUNTING, _REST_API: REST, "Token": TOKENS}
 
@@ -51,11 +51,11 @@ _CONTROLLER_RULES: tuple[Rule, ...] = (
 
 
 def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster of custom resources.
+    """Write the cluster that custom resources describe.
 
     Args:
         work: The conversion.
-        sources: The resources, among them others of Kubernetes.
+        sources: The resources, which may include other Kubernetes objects.
 
     Raises:
         ConversionError: There are two clusters.
@@ -68,37 +68,37 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     slinky_parts.put_name(work, spec.at("clusterName"))
     if controller is not None and "name" not in work.stack:
         slinky_parts.put_name(work, root.at("metadata", "name"))
-    work.require(work.stack, "name", "the input has no Controller, whose name it would be")
+    work.require(work.stack, "name", "the input has no Controller to take it from")
     slinky_parts.put_controller(work, spec, spec.at("template", "spec"))
     partitions = slinky_parts.put_extra_conf(work, spec)
     logins = [source.root for source in own if source.resource == _LOGIN_SET]
     _put_login(work, logins, submounts)
     node_sets = [source.root for source in own if source.resource == _NODE_SET]
     items: dict[str, dict[str, Any]] = {}
-    specs = [_over(each) for each in node_sets]
-    for each, node_spec in zip(node_sets, specs, strict=True):
-        name, origin = _slurm_name(each)
+    specs = [_over(node_set) for node_set in node_sets]
+    for node_tree, node_spec in zip(node_sets, specs, strict=True):
+        name, origin = _slurm_name(node_tree)
         node_set = SlinkyNodeSet(name, origin, node_spec, node_spec.at("template", "spec"))
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
         partitions += [] if partition is None else [partition]
     _put_services(work, own, controller)
     slinky_parts.finish(work, partitions, items)
-    _put_pulls(work, [spec, *(each.at("spec") for each in (*logins, *node_sets))])
+    _put_pulls(work, [spec, *(login.at("spec") for login in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
-    for each in logins:
-        rules.apply(work, each.at("spec"), each.at("spec").leaves(), 1, (*LOGIN_RULES, *_POD_RULES))
-    for each, node_spec in zip(node_sets, specs, strict=True):
+    for login in logins:
+        rules.apply(work, login.at("spec"), login.at("spec").leaves(), 1, (*LOGIN_RULES, *_POD_RULES))
+    for tree, node_spec in zip(node_sets, specs, strict=True):
         rules.apply(
-            work, node_spec, [*each.at("spec").leaves(), *node_spec.leaves()], 1, (*NODE_SET_RULES, *_POD_RULES)
+            work, node_spec, [*tree.at("spec").leaves(), *node_spec.leaves()], 1, (*NODE_SET_RULES, *_POD_RULES)
         )
-    for each in (root, *logins, *node_sets):
-        rules.apply(work, each, each.leaves(), 0, OBJECT_RULES)
+    for tree in (root, *logins, *node_sets):
+        rules.apply(work, tree, tree.leaves(), 0, OBJECT_RULES)
     account_for_others(work, sources, _OTHER_KINDS)
 
 
 def _put_services(work: Conversion, own: Sequence[Source], controller: Source | None) -> None:
-    """Write accounting and the REST API; without a Controller nothing is known of either."""
+    """Write accounting and the REST API. Without a Controller, neither is known."""
     accounting, rest = only_one(own, _ACCOUNTING), only_one(own, _REST_API)
     if accounting is not None:
         put_slinky_accounting(work, accounting.root.at("spec"))
@@ -114,12 +114,12 @@ def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts
         return
     first, *others = logins
     slinky_parts.put_login(work, first.at("spec"), first.at("spec", "template", "spec"), submounts)
-    for each in others:
-        work.cannot(each, f"a cluster of ours has one set of login nodes, that of {first.path.rstrip(': ')}")
+    for other in others:
+        work.cannot(other, f"a cluster here has one set of login nodes, that of {first.path.rstrip(': ')}")
 
 
 def _slurm_name(node_set: Section) -> tuple[str, tuple[Leaf, ...]]:
-    """Return the name of a node set in Slurm: the beginning of its pods' host names, else the resource's name."""
+    """Return the name of a node set in Slurm: the start of its pods' host names, or else the resource's name."""
     hostname = node_set.at("spec", "template", "spec", "hostname")
     if hostname.text().strip("-"):
         return hostname.text().strip("-"), tuple(hostname.leaves())
@@ -128,11 +128,11 @@ def _slurm_name(node_set: Section) -> tuple[str, tuple[Leaf, ...]]:
 
 
 def _put_pulls(work: Conversion, specs: Sequence[Section]) -> None:
-    containers = [each.at(name) for each in specs for name in ("slurmctld", "slurmd", "login")]
+    containers = [spec.at(name) for spec in specs for name in ("slurmctld", "slurmd", "login")]
     pull_settings(
         work,
-        [each.at("imagePullPolicy") for each in containers],
-        [each.at("template", "spec", "imagePullSecrets") for each in specs],
+        [container.at("imagePullPolicy") for container in containers],
+        [spec.at("template", "spec", "imagePullSecrets") for spec in specs],
     )
 
 

@@ -1,4 +1,4 @@
-"""Accounts of what a cluster of Slinky has and a cluster of ours does not."""
+"""Accounts of parts of a Slinky cluster that a cluster here does not have."""
 
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS
 from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
@@ -6,9 +6,9 @@ from soperator_pulumi.convert.monitoring_parts import METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 
-KEYS = "daemons of ours know each other by a munge key, which is generated: secrets.munge_key names one of your own"
-TOKENS = "tokens are signed by a key of the new cluster, or by one of your own: `scontrol token` makes them"
-SCRIPTS = "prologs and epilogs become `hooks`: give each script as hooks.prolog or hooks.epilog, after reading it"
+KEYS = "daemons here share a generated munge key; secrets.munge_key names your own"
+TOKENS = "tokens are signed by the new cluster's key, or by your own: `scontrol token` creates them"
+SCRIPTS = "prologs and epilogs become `hooks`: review the scripts, and give them as hooks.prolog or hooks.epilog"
 DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
 VENDORS = "integrations of vendors are not supported yet"
 FILES = {
@@ -18,97 +18,97 @@ FILES = {
     "topology.yaml": "Slurm's topology is not supported yet",
     "topology.conf": "Slurm's topology is not supported yet",
 }
-FILE = "files beside slurm.conf are not taken"
+FILE = "other files than slurm.conf are not converted"
 
-_OTHER_RESOURCES = "resources of ours are CPU, memory, and devices of workers"
-_CONTAINERS = "pods of ours take no further containers"
+_OTHER_RESOURCES = "resources here are CPU, memory, and devices of workers"
+_CONTAINERS = "pods here take no additional containers"
 _ARGUMENTS = "arguments and environment of daemons are fixed"
-_METADATA = "labels and annotations of ours are those of all objects (labels, annotations)"
+_METADATA = "labels and annotations are set for all objects together (labels, annotations)"
 
 
 def _container(name: str) -> tuple[Rule, ...]:
-    """Return the rules of the container of a daemon."""
+    """Return the rules for the container of a daemon."""
     return (
         *cannot(WHY, f"{name}.image", f"{name}.image.**"),
         *cannot(_OTHER_RESOURCES, f"{name}.resources.**"),
         *cannot(_ARGUMENTS, f"{name}.args.**", f"{name}.env.**", f"{name}.command.**"),
         *cannot("privileges of containers are fixed", f"{name}.securityContext.**"),
-        *needless("containers of ours have the time of pulls of all images", f"{name}.imagePullPolicy"),
+        *needless("all images have the same pull_policy", f"{name}.imagePullPolicy"),
         *cannot("the pod has no volume of this name", f"{name}.volumeMounts.**"),
     )
 
 
 def _sidecar(name: str) -> tuple[Rule, ...]:
-    return needless("a container beside the daemon, which ours do not have", f"{name}.**")
+    return needless("a sidecar of the daemon, which pods here do not have", f"{name}.**")
 
 
 _PODS: tuple[Rule, ...] = (
-    *cannot("the pod mounts it for no job and no session", "volumes.**"),
+    *cannot("the pod does not mount it for jobs or sessions", "volumes.**"),
     *cannot(_CONTAINERS, "initContainers.**", "containers.**"),
     *cannot(_OTHER_RESOURCES, "resources.**"),
     *empty("nodeSelector", "affinity", "tolerations", "priorityClassName", "imagePullSecrets"),
-    *needless("pods of ours are named after their node set", "hostname"),
-    *cannot("the specification of pods is fixed, but for their placement and priority", "**"),
+    *needless("pods are named after their node set", "hostname"),
+    *cannot("the specification of pods is fixed, except for their placement and priority", "**"),
 )
 
 
 def pod_rules(path: str, metadata: str) -> tuple[Rule, ...]:
-    """Return the rules of a pod's spec at a path, and of its labels and annotations at another."""
+    """Return the rules for a pod's spec at a path, and for its labels and annotations at another."""
     return (
         *needless(CHART_LABELS, f"{metadata}.labels.helm*chart", f"{metadata}.labels.app*kubernetes*io/*"),
         *cannot(_METADATA, f"{metadata}.**"),
-        *(Rule(f"{path}.{each.pattern}", each.verdict, each.text) for each in _PODS),
+        *(Rule(f"{path}.{rule.pattern}", rule.verdict, rule.text) for rule in _PODS),
     )
 
 
 CONTROLLER_RULES: tuple[Rule, ...] = (
     *empty("extraConf", "extraConfMap.**"),
-    *needless("there is no slurmctld elsewhere", "externalConfig.**"),
-    *cannot("a slurmctld elsewhere is not supported: a cluster has its own", "external", switch="external"),
-    *cannot("there is one slurmctld, which Kubernetes starts again elsewhere", "ha.**", switch="ha.enabled"),
-    *needless("a changed file is always a reconfigure in place", "inplaceReconfigure"),
+    *needless("there is no external slurmctld", "externalConfig.**"),
+    *cannot("an external slurmctld is not supported: a cluster has its own", "external", switch="external"),
+    *cannot("there is one slurmctld, which Kubernetes restarts on another machine", "ha.**", switch="ha.enabled"),
+    *needless("a changed file always causes a reconfigure in place", "inplaceReconfigure"),
     *_container("slurmctld"),
     *_sidecar("reconfigure"),
     *_sidecar("logfile"),
-    *needless("access modes of ours are fixed", "persistence.accessModes.**"),
-    *cannot("a claim of ours has a size and a class", "persistence.**"),
-    *cannot("slurmctld is reached from the cluster's own pods alone", "service.**"),
+    *needless("access modes are fixed", "persistence.accessModes.**"),
+    *cannot("a claim here has a size and a class", "persistence.**"),
+    *cannot("only the cluster's own pods reach slurmctld", "service.**"),
     *cannot(METRICS, "metrics.**", switch="metrics.enabled"),
 )
-"""Accounts of what `put_controller` leaves."""
+"""Accounts of values that `put_controller` does not convert."""
 
 LOGIN_RULES: tuple[Rule, ...] = (
     *needless("this set is the login nodes", "enabled"),
     *_container("login"),
     *_sidecar("initconf"),
-    *cannot("nobody logs in as root: declare people under `users`, each with a uid and keys", "rootSshAuthorizedKeys"),
+    *cannot("root cannot log in: declare people under `users`, with a uid and keys", "rootSshAuthorizedKeys"),
     *cannot("sshd_config is rendered", "extraSshdConfig"),
     *cannot(DIRECTORIES, "sssdConfRef.**"),
-    *needless("login nodes of ours are updated one at a time", "strategy.**"),
+    *needless("login nodes are updated one at a time", "strategy.**"),
     *cannot("Kubernetes chooses the ports", "service.port", "service.nodePort"),
     *cannot("the Service has a type, annotations and allowed sources", "service.**"),
-    *needless("login nodes of ours stand in their cluster", "controllerRef.**"),
+    *needless("login nodes are part of their cluster", "controllerRef.**"),
 )
-"""Accounts of what `put_login` leaves."""
+"""Accounts of values that `put_login` does not convert."""
 
 NODE_SET_RULES: tuple[Rule, ...] = (
     *empty("extraConf", "extraConfMap.**"),
-    *needless("a node set of ours is there or not", "enabled"),
-    *needless("a node set of ours has a number of nodes", "scalingMode"),
-    *cannot("a node set of ours has a number of nodes", "replicas"),
-    *cannot("pods of ours go to any machine that fits", "pinToNode", switch="pinToNode"),
+    *needless("a node set exists or not", "enabled"),
+    *needless("a node set here has a number of nodes", "scalingMode"),
+    *cannot("a node set here has a number of nodes", "replicas"),
+    *cannot("pods run on any machine that fits", "pinToNode", switch="pinToNode"),
     *needless("pods of workers are never evicted", "workloadDisruptionProtection"),
     *needless("records of nodes that left are always removed", "pruneSlurmNodeRecords"),
     *cannot("names of nodes end in a plain number", "ordinalPadding"),
-    *needless("several workers may be on one machine; give workers whole machines by their size", "oversubscribeNode"),
+    *needless("several workers may share a machine, unless they have its whole size", "oversubscribeNode"),
     *_container("slurmd"),
     *_sidecar("logfile"),
-    *needless("the node set makes no partition of its own", "partition.**"),
-    *cannot("nobody logs in to workers", "ssh.**", switch="ssh.enabled"),
-    *needless("a node of ours is always drained before its pod is recreated", "updateStrategy.type"),
-    *cannot("updates are part of `up`; Slurm's reservations are its own", "updateStrategy.**"),
+    *needless("the node set has no partition of its own", "partition.**"),
+    *cannot("users cannot log in to workers", "ssh.**", switch="ssh.enabled"),
+    *needless("a node is always drained before its pod is recreated", "updateStrategy.type"),
+    *cannot("updates are part of `up`, and create no reservations in Slurm", "updateStrategy.**"),
     *cannot("workers have no claims", "volumeClaimTemplates.**", "persistentVolumeClaimRetentionPolicy.**"),
-    *needless("node sets of ours stand in their cluster", "controllerRef.**"),
-    *needless("pods of ours count when their node has joined Slurm", "minReadySeconds", "revisionHistoryLimit"),
+    *needless("node sets are part of their cluster", "controllerRef.**"),
+    *needless("pods count as ready when their node has joined Slurm", "minReadySeconds", "revisionHistoryLimit"),
 )
-"""Accounts of what `put_node_set` leaves."""
+"""Accounts of values that `put_node_set` does not convert."""

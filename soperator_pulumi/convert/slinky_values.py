@@ -40,15 +40,15 @@ _NODE_SET_DEFAULTS = {
     "slurmd": {"image": {"repository": "ghcr.io/slinkyproject/slurmd", "tag": "26.05-ubuntu26.04"}},
     "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}},
 }
-"""Defaults of the chart slurm (1.3.0) that differ from ours."""
+"""Defaults of the chart slurm (1.3.0) that differ from those here."""
 
 _POD_RULES = pod_rules("podSpec", "metadata")
 
 _RULES: tuple[Rule, ...] = (
     *empty("clusterName", "imagePullPolicy", "imagePullSecrets", "loginsets", "nodesets", "partitions"),
     *needless("names of the release", "nameOverride", "fullnameOverride", "asciiArt"),
-    *needless("a cluster of ours has a namespace of its own: `namespace`", "namespaceOverride"),
-    *cannot("make the PriorityClass beside the cluster", "priorityClass.**", switch="priorityClass.enabled"),
+    *needless("a cluster here has its own namespace: `namespace`", "namespaceOverride"),
+    *cannot("create the PriorityClass outside the cluster", "priorityClass.**", switch="priorityClass.enabled"),
     *cannot(KEYS, "slurmKey.**"),
     *needless(TOKENS, "jwtKey.**", "jwksKeys.**"),
     *cannot(FILE, "configFiles.**"),
@@ -57,12 +57,12 @@ _RULES: tuple[Rule, ...] = (
     *cannot(REST, "restapi.**"),
     *cannot(DIRECTORIES, "sssd.**"),
     *cannot(VENDORS, "vendor.**"),
-    *cannot("objects of your own stand beside the cluster, in a program of yours", "extraObjects.**"),
+    *cannot("create your own objects in your own program", "extraObjects.**"),
 )
 
 
 def convert_slinky_values(work: Conversion, source: Source) -> None:
-    """Write the cluster of values."""
+    """Write the cluster that values describe."""
     root = Section(overlaid(defaults(_CHART_DEFAULTS), source.tree))
     submounts = Submounts(work)
     slinky_parts.put_name(work, root.at("clusterName"))
@@ -87,7 +87,7 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
 
 
 def _put_services(work: Conversion, root: Section) -> None:
-    """Write accounting, which is off by default, and the REST API, which the chart always has."""
+    """Write accounting, which is off by default, and the REST API, which is always on in the chart."""
     accounting = root.at("accounting")
     if accounting.at("enabled").is_on():
         work.needless(accounting.at("enabled"), "accounting is on by default")
@@ -98,7 +98,7 @@ def _put_services(work: Conversion, root: Section) -> None:
 
 
 def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
-    """Write the first enabled set of login nodes: there is one in a cluster of ours."""
+    """Write the first enabled set of login nodes: a cluster here has only one."""
     chart = _over(root.at("loginsetDefaults"), _LOGIN_DEFAULTS, "loginsetDefaults")
     own = (*LOGIN_RULES, *_POD_RULES)
     chosen = ""
@@ -107,7 +107,7 @@ def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
         if not spec.at("enabled").is_on():
             work.needless(place, "the login set is not enabled")
         elif chosen:
-            work.cannot(place, f"a cluster of ours has one set of login nodes, from {chosen}")
+            work.cannot(place, f"a cluster here has one set of login nodes, that of {chosen}")
         else:
             chosen = place.path
             slinky_parts.put_login(work, spec, spec.at("podSpec"), submounts)
@@ -122,7 +122,7 @@ def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
 def _put_node_sets(
     work: Conversion, root: Section, submounts: Submounts, partitions: list[Partition]
 ) -> dict[str, dict[str, Any]]:
-    """Write the enabled node sets, and add the partitions that they make for themselves."""
+    """Write the enabled node sets, and add the partitions that Slinky creates for them."""
     chart = _over(root.at("nodesetDefaults"), _NODE_SET_DEFAULTS, "nodesetDefaults")
     own = (*NODE_SET_RULES, *_POD_RULES)
     items: dict[str, dict[str, Any]] = {}
@@ -144,7 +144,7 @@ def _put_node_sets(
 
 
 def _put_for_all(work: Conversion, root: Section) -> None:
-    """Write what holds for all pods: pulls, and a priority."""
+    """Write settings of all pods: image pulls, and a priority."""
     pull_settings(work, [root.at("imagePullPolicy")], [root.at("imagePullSecrets")])
     priority, name = root.at("priorityClass"), root.at("priorityClass", "name")
     if priority.at("enabled").is_on() and name.text():

@@ -1,4 +1,4 @@
-"""Texts in the form of slurm.conf: parameters, partitions, and the part of each that our spec takes."""
+"""Texts in the syntax of slurm.conf: parameters, partitions, and the parts that the spec accepts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,17 @@ from soperator_pulumi.spec.slurm_parameters import (
 from soperator_pulumi.spec.slurm_settings import settings_problems
 
 ALL = "ALL"
-"""Slurm's word for every node."""
+"""Slurm's word for all nodes."""
 
 _ANY = "main"
-"""Partition of a node set without a name."""
+"""Partition of node sets that are in no partition."""
 
 _PAIR = re.compile(r'([A-Za-z]\w*)\s*=\s*("[^"]*"|\S*)|(\S+)')
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A `Key=Value` of a text. A word without `=` has the key "text"."""
+    """A `Key=Value` pair of a text. A word without `=` has the key "text"."""
 
     key: str
     value: str
@@ -40,13 +40,13 @@ class Partition:
     origins: tuple[Leaf, ...]
     """Leaves of the name."""
     nodes: list[tuple[str, tuple[Leaf, ...]]] = field(default_factory=list)
-    """Node sets by name, or `ALL`, with their leaves."""
+    """Names of node sets, or `ALL`, with their leaves."""
     options: list[tuple[str, object, tuple[Leaf, ...]]] = field(default_factory=list)
-    """Options of the partition line, with their leaves."""
+    """Options on the partition's line, with their leaves."""
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the lines of a file of Slurm, without comments, continued lines joined."""
+    """Yield the lines of a Slurm configuration file, without comments, with continued lines joined."""
     for line in re.sub(r"\\\n", " ", text).splitlines():
         stripped = re.sub(r"(?<!\\)#.*", "", line).strip()
         if stripped:
@@ -54,7 +54,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def settings(line: str) -> list[Setting]:
-    """Return the pairs of a line."""
+    """Return the `Key=Value` pairs of a line."""
     found = []
     for key, value, word in _PAIR.findall(line):
         found.append(Setting("text", word) if word else Setting(key, value.strip('"')))
@@ -62,7 +62,7 @@ def settings(line: str) -> list[Setting]:
 
 
 def put_parameter(work: Conversion, key: str, value: object, origin: Section | tuple[Leaf, ...]) -> None:
-    """Write a parameter of slurm.conf into `slurm.extra`, or account for the reason against it."""
+    """Write a parameter of slurm.conf into `slurm.extra`, or note the reason against it."""
     leaves = tuple(origin.leaves() if isinstance(origin, Section) else origin)
     name, reason = _checked(key, value, PARAMETERS, OWNED_PARAMETERS)
     if reason:
@@ -72,13 +72,13 @@ def put_parameter(work: Conversion, key: str, value: object, origin: Section | t
 
 
 def read_parameters(work: Conversion, place: Section) -> list[Partition]:
-    """Write the parameters of a text into `slurm.extra`, and return its partitions."""
+    """Write the parameters of a text into `slurm.extra`, and return the partitions defined in it."""
     partitions = []
     for leaf in place.leaves():
         if not isinstance(leaf.value, str):
             continue
         found = [settings(line) for line in lines(leaf.value)]
-        parts = iter(work.split(leaf, [_shown(line[0], each) for line in found for each in line]))
+        parts = iter(work.split(leaf, [_shown(line[0], setting) for line in found for setting in line]))
         for line in found:
             own = [(setting, next(parts)) for setting in line]
             if line[0].key.lower() == "partitionname":
@@ -90,43 +90,43 @@ def read_parameters(work: Conversion, place: Section) -> list[Partition]:
 
 
 def read_partition_options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
-    """Return the options of a partition that a text or a mapping holds."""
+    """Return the options of a partition that are given as text or as a mapping."""
     if entries := place.entries():
-        return [(key, _listed(each), tuple(each.leaves())) for key, each in entries]
+        return [(key, _listed(entry), tuple(entry.leaves())) for key, entry in entries]
     options: list[tuple[str, object, tuple[Leaf, ...]]] = []
     for leaf in place.leaves():
-        found = [each for line in lines(str(leaf.value)) for each in settings(line)] if leaf.value else []
-        for setting, part in zip(found, work.split(leaf, [each.key for each in found]), strict=True):
+        found = [setting for line in lines(str(leaf.value)) for setting in settings(line)] if leaf.value else []
+        for setting, part in zip(found, work.split(leaf, [setting.key for setting in found]), strict=True):
             if setting.key == "text":
-                work.cannot([part], "no setting of Slurm: it has no '='")
+                work.cannot([part], "not a Slurm setting: it has no '='")
             else:
                 options.append((setting.key, setting.value, (part,)))
     return options
 
 
 def read_partition_line(work: Conversion, leaf: Leaf) -> Partition | None:
-    """Return the partition of a text `PartitionName=...`; None for another text."""
-    found = [each for line in lines(str(leaf.value)) for each in settings(line)]
+    """Return the partition of a text `PartitionName=...`; None for any other text."""
+    found = [setting for line in lines(str(leaf.value)) for setting in settings(line)]
     if not found or found[0].key.lower() != "partitionname":
-        work.cannot([leaf], 'no line "PartitionName=..."')
+        work.cannot([leaf], 'not a line "PartitionName=..."')
         return None
-    parts = work.split(leaf, [each.key for each in found])
+    parts = work.split(leaf, [setting.key for setting in found])
     return _partition(work, list(zip(found, parts, strict=True)))
 
 
 def place_partitions(work: Conversion, partitions: list[Partition], node_sets: Mapping[str, list[object]]) -> None:
-    """Write partitions, and their names into the node sets.
+    """Write partitions, and add their names to the node sets.
 
     Args:
         work: The conversion.
         partitions: The partitions, in Slurm's order.
-        node_sets: The list `partitions` of each node set of the stack, by the name that partitions use.
+        node_sets: The `partitions` lists of the stack's node sets, by the name that partitions use.
     """
     for partition in partitions:
         members = _members(work, partition, node_sets)
         if not members:
-            unused = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
-            work.cannot(unused, f"the partition {partition.name} has no node set: a partition of ours has at least one")
+            unused = [*partition.origins, *(leaf for _, _, leaves in partition.options for leaf in leaves)]
+            work.cannot(unused, f"the partition {partition.name} has no node set: a partition here has at least one")
             continue
         for name, leaves in members.items():
             work.add(node_sets[name], partition.name, (*partition.origins, *leaves))
@@ -134,13 +134,13 @@ def place_partitions(work: Conversion, partitions: list[Partition], node_sets: M
 
 
 def give_every_node_set_a_partition(work: Conversion) -> None:
-    """Write a partition of its own for each node set that is in none: a job reaches nodes by a partition."""
+    """Give every node set that is in no partition its own: jobs reach nodes only through partitions."""
     node_sets = work.stack.get("node_sets")
     for item in node_sets if isinstance(node_sets, list) else []:
         if not item.get("partitions"):
             name = item["name"].value
             own = _ANY if name == TO_ADD else name
-            item["partitions"] = [work.value(own, (), "in no partition there; nodes of ours are in one")]
+            item["partitions"] = [work.value(own, (), "in no partition there; nodes here are in at least one")]
 
 
 def _place(work: Conversion, partition: Partition) -> None:
@@ -153,7 +153,7 @@ def _place(work: Conversion, partition: Partition) -> None:
             if str(value).lower() in {"yes", "true", "1"}:
                 work.put(item, "default", True, leaves)
             else:
-                work.needless(leaves, "a partition is not the default unless it says so")
+                work.needless(leaves, "a partition is the default only if it is marked so")
         elif reason:
             work.cannot(leaves, f"{key} {reason}")
         else:
@@ -163,15 +163,15 @@ def _place(work: Conversion, partition: Partition) -> None:
 def _members(
     work: Conversion, partition: Partition, node_sets: Mapping[str, list[object]]
 ) -> dict[str, tuple[Leaf, ...]]:
-    """Return the node sets of a partition with the leaves that name them."""
+    """Return the node sets in a partition, with the leaves that name them."""
     found: dict[str, tuple[Leaf, ...]] = {}
     for name, leaves in partition.nodes:
         if name.upper() == ALL:
-            found.update({each: (*found.get(each, ()), *leaves) for each in node_sets})
+            found.update({name: (*found.get(name, ()), *leaves) for name in node_sets})
         elif name in node_sets:
             found[name] = (*found.get(name, ()), *leaves)
         else:
-            work.cannot(leaves, f'the input has no node set "{name}"; single nodes are in no partition of ours')
+            work.cannot(leaves, f'the input has no node set "{name}"; partitions here contain whole node sets only')
     return found
 
 
@@ -184,7 +184,7 @@ def _partition(work: Conversion, found: list[tuple[Setting, Leaf]]) -> Partition
             if not names:
                 work.needless([part], "empty")
         elif setting.key == "text":
-            work.cannot([part], "no setting of Slurm: it has no '='")
+            work.cannot([part], "not a Slurm setting: it has no '='")
         else:
             partition.options.append((setting.key, setting.value, (part,)))
     return partition
@@ -192,26 +192,26 @@ def _partition(work: Conversion, found: list[tuple[Setting, Leaf]]) -> Partition
 
 def _put(work: Conversion, setting: Setting, part: Leaf) -> None:
     if setting.key == "text":
-        work.cannot([part], "no setting of Slurm: it has no '='")
+        work.cannot([part], "not a Slurm setting: it has no '='")
     else:
         put_parameter(work, setting.key, setting.value, (part,))
 
 
 def _shown(first: Setting, setting: Setting) -> str:
-    """Return the name of a setting in the report; of a partition's with the partition."""
+    """Return the name of a setting in the report, with the partition if it belongs to one."""
     if first.key.lower() == "partitionname" and setting is not first:
         return f"{first.key}={first.value} {setting.key}"
     return setting.key
 
 
 def _checked(key: str, value: object, table: Mapping[str, Kind], owned: Mapping[str, str]) -> tuple[str, str]:
-    """Return Slurm's spelling of a key, and the reason against the setting; an empty one where there is none."""
+    """Return Slurm's spelling of a key, and the reason against the setting; empty if there is none."""
     found = settings_problems({key: value}, table, owned)
     spelling = next((name for name in table if name.lower() == key.lower()), key)
     return spelling, found[0].text.removesuffix(" Remove it.") if found else ""
 
 
 def _listed(place: Section) -> object:
-    """Return a value, or a list of values as Slurm writes it."""
+    """Return a value; a list in the form that Slurm writes."""
     value = place.plain()
     return ",".join(map(str, value)) if isinstance(value, list) else value

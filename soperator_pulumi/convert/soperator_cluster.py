@@ -1,4 +1,4 @@
-"""The cluster of soperator: common keys of its chart's values and of a SlurmCluster's spec."""
+"""The cluster of soperator: keys that its chart's values and a SlurmCluster's spec share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,12 +43,12 @@ _DEFAULT_PARTITIONS = {
         "OverSubscribe": "YES",
     },
 }
-"""Partitions that soperator makes with the configType "default"."""
+"""Partitions that soperator creates with the configType "default"."""
 
 _SCRIPTS = {"prolog", "epilog", "taskProlog"}
 
 _JAIL = (
-    "a new claim is made: this volume holds one root filesystem, and that of ours holds several trees. To keep the "
+    "a new claim is created: this volume holds one root filesystem, and the jail here holds several trees. To keep the "
     "homes, mount them as a submount: {path: /home, existing_claim: ..., sub_path: home}"
 )
 
@@ -70,8 +70,8 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     _put_controller(work, cluster.at("slurmNodes", "controller"), filters, volumes)
     _put_login(work, cluster.at("slurmNodes", "login"), filters, volumes, submounts)
     _place_role(work, work.mapping("jail", "populate"), cluster.at("populateJail"), filters)
-    items = {each.name.text(): convert_node_set(work, each, submounts) for each in node_sets}
-    put_shared_memory(work, [each.spec for each in node_sets], submounts)
+    items = {node_set.name.text(): convert_node_set(work, node_set, submounts) for node_set in node_sets}
+    put_shared_memory(work, [node_set.spec for node_set in node_sets], submounts)
     _put_partitions(work, cluster, items)
     _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
     _put_services(work, cluster)
@@ -80,11 +80,11 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     require_images(work)
     require_jail_image(work)
     if not items:
-        work.require(work.stack, "node_sets", "soperator keeps node sets apart: give the file that has them as well")
+        work.require(work.stack, "node_sets", "soperator describes node sets in another file: give that file as well")
 
 
 def _put_services(work: Conversion, cluster: Section) -> None:
-    """Write accounting and the REST API, both off by default, and metrics, which are on."""
+    """Write accounting and the REST API, which are off by default, and metrics, which are on."""
     if not cluster:
         return
     accounting, rest = cluster.at("slurmNodes", "accounting"), cluster.at("slurmNodes", "rest")
@@ -120,7 +120,7 @@ def _put_database(work: Conversion, accounting: Section) -> None:
 
 
 def _named(places: Section) -> dict[str, Section]:
-    return {each.at("name").text(): each for each in places.items() if each.at("name").text()}
+    return {place.at("name").text(): place for place in places.items() if place.at("name").text()}
 
 
 def _put_parameters(work: Conversion, cluster: Section) -> None:
@@ -129,31 +129,31 @@ def _put_parameters(work: Conversion, cluster: Section) -> None:
         if not value or value.text() == "":
             work.needless(value, "empty")
         elif key in _SCRIPTS:
-            work.cannot(value, f"{parameter} is a script of soperator's, which images of ours do not have")
+            work.cannot(value, f"{parameter} is a script of soperator that images here do not have")
         elif parameter == "TopologyParam":
             work.cannot(value, "Slurm's topology is not supported yet")
         elif parameter == "DefCpuPerGPU":
-            work.cannot(value, "partitions of ours have it by the CPUs of their nodes; else set it in their options")
+            work.cannot(value, "partitions here derive it from the CPUs of their nodes; or set it in their options")
         else:
             put_parameter(work, parameter, value.plain(), value)
     for partition in read_parameters(work, cluster.at("customSlurmConfig")):
-        leaves = [*partition.origins, *(leaf for _, _, each in partition.options for leaf in each)]
+        leaves = [*partition.origins, *(leaf for _, _, leaves in partition.options for leaf in leaves)]
         work.cannot(
-            [*leaves, *(leaf for _, each in partition.nodes for leaf in each)],
-            "a partition beside partitionConfiguration; write it there",
+            [*leaves, *(leaf for _, leaves in partition.nodes for leaf in leaves)],
+            "a partition outside partitionConfiguration; write it there",
         )
 
 
 def _place_role(work: Conversion, role: dict[str, Any], place: Section, filters: dict[str, Section]) -> None:
-    """Write placement and priority of a role's pods, which soperator keeps in filters with names."""
+    """Write the placement and priority of a role's pods, which soperator keeps in named filters."""
     reference = place.at("k8sNodeFilterName")
     found = filters.get(reference.text())
     if found is None:
         work.cannot(reference, "k8sNodeFilters has no entry of this name")
     else:
-        beside = (*reference.leaves(), *found.at("name").leaves())
-        place_pods(work, role, found, beside, f'placement of k8sNodeFilters "{reference.text()}"')
-        work.needless(beside, "the filter selects every machine")
+        further = (*reference.leaves(), *found.at("name").leaves())
+        place_pods(work, role, found, further, f'placement of k8sNodeFilters "{reference.text()}"')
+        work.needless(further, "the filter selects every machine")
     if place.at("priorityClass").text():
         work.put(role, "priority_class", place.at("priorityClass").text(), place.at("priorityClass"))
 
@@ -185,7 +185,7 @@ def _put_jail_volume(work: Conversion, reference: Section, volumes: dict[str, Se
 
 
 def _put_claim(work: Conversion, volume: dict[str, Any], source: Section, reference: Section, why: str) -> None:
-    """Write size and class of a claim, and account for its name: a claim of ours is a new one."""
+    """Write size and class of a claim, and account for its name: a claim here is always new."""
     if source.at("createPVC").is_on():
         _put_size(work, volume, source.at("size"), source.at("storageClassName"))
     work.cannot([*source.leaves(), *reference.leaves()], why)
@@ -223,8 +223,8 @@ def _put_login(
         work.put(role, "service", service.text(), service)
     for key, value in place.at("sshdServiceAnnotations").entries():
         work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
-    for each in place.at("sshdServiceLoadBalancerSourceRanges").items():
-        work.add(work.listed("allowed_sources", of=role), each.text(), each)
+    for block in place.at("sshdServiceLoadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), block.text(), block)
     if service.text() in {"LoadBalancer", "NodePort"}:
         require_allowed_sources(work, role)
     for mount in place.at("volumes", "jailSubMounts").items():
@@ -240,11 +240,11 @@ def _put_login(
                 roles=("login",),
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
-                beside=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),
+                further=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),
             )
         )
         if source.at("createPVC").is_on():
-            work.cannot(source, "a submount names a claim that exists: make it beside the cluster")
+            work.cannot(source, "a submount names an existing claim: create it outside the cluster")
 
 
 def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[str, Any]]) -> None:
@@ -255,11 +255,11 @@ def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[st
         case "custom":
             work.needless(kind, "partitions are always listed")
             lines = [read_partition_line(work, leaf) for leaf in configuration.at("rawConfig").leaves() if leaf.value]
-            partitions = [each for each in lines if each is not None]
+            partitions = [line for line in lines if line is not None]
             work.needless(configuration.at("partitions"), 'partitionConfiguration.configType is "custom"')
         case "structured":
             work.needless(kind, "partitions are always listed")
-            partitions = [_structured(work, each) for each in configuration.at("partitions").items()]
+            partitions = [_structured(work, partition) for partition in configuration.at("partitions").items()]
             work.needless(configuration.at("rawConfig"), 'partitionConfiguration.configType is "structured"')
         case _:
             leaves = tuple(kind.leaves())
@@ -281,7 +281,7 @@ def _structured(work: Conversion, place: Section) -> Partition:
         work.needless(place.at("nodeSetRefs"), "isAll is true")
     else:
         work.needless(place.at("isAll"), "the node sets are named")
-        partition.nodes += [(each.text(), tuple(each.leaves())) for each in place.at("nodeSetRefs").items()]
+        partition.nodes += [(name.text(), tuple(name.leaves())) for name in place.at("nodeSetRefs").items()]
     partition.options = read_partition_options(work, place.at("config"))
     return partition
 
@@ -289,4 +289,4 @@ def _structured(work: Conversion, place: Section) -> Partition:
 def _put_host_keys(work: Conversion, name: Section) -> None:
     if name.text():
         key = work.mapping("secrets", "ssh_host_key")
-        work.put(key, "secret", name.text(), name, "its ed25519 key alone")
+        work.put(key, "secret", name.text(), name, "only its ed25519 key")

@@ -15,11 +15,11 @@ from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
 
 _COUNTS = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore")
-"""Parts of a node's CPUs, multiplied by Slurm."""
+"""Factors of a node's number of CPUs."""
 
 _CPUS = "CPUs"
 
-NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim, or scratch"
+NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim or scratch"
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
 
 
 def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
-    """Write CPUs and memory that Slurm schedules, and those of the pod where they differ."""
+    """Write the CPUs and memory that Slurm schedules, and those of the pod if they differ."""
     resources = spec.at("slurmd", "resources")
     pod_cpus, memory = resources.at("cpu"), resources.at("memory")
     counted = _counted(work, item, spec.at("nodeConfig", "static"))
     found = quantity(pod_cpus.plain())
     if counted is not None:
         product, parts = counted
-        work.put(item, "cpus", product, parts, "CPUs that Slurm schedules: product of nodeConfig.static")
+        work.put(item, "cpus", product, parts, "CPUs that Slurm schedules: a product of values in nodeConfig.static")
     elif found is not None:
         whole = max(1, math.floor(found))
         how = "" if pod_cpus.plain() == whole else "whole CPUs"
@@ -80,11 +80,11 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
 
 
 def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[int, list[Leaf]] | None:
-    """Return the CPUs that a node's static configuration gives, with its parts; None where it gives none."""
+    """Return the CPUs that a node's static configuration gives, with its parts; None if it gives none."""
     if not static or not isinstance(static.tree, Leaf):
         return None
-    pairs = [each for line in lines(static.text()) for each in settings(line)]
-    parts = work.split(static.tree, [each.key for each in pairs])
+    pairs = [setting for line in lines(static.text()) for setting in settings(line)]
+    parts = work.split(static.tree, [pair.key for pair in pairs])
     numbers: dict[str, tuple[int, Leaf]] = {}
     for pair, part in zip(pairs, parts, strict=True):
         if pair.key in {_CPUS, *_COUNTS} and pair.value.isdecimal():
@@ -104,7 +104,7 @@ def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[i
 def _static_reason(key: str) -> str:
     if key in {"Feature", "State", "RealMemory"}:
         return "written by soperator itself, from other fields"
-    return "a node of ours has CPUs, memory and features, and no further configuration"
+    return "a node here has CPUs, memory and features, and no other configuration"
 
 
 def _put_app_armor(work: Conversion, place: Section) -> None:
@@ -124,14 +124,14 @@ def _put_volumes(volumes: Section, submounts: Submounts) -> None:
                 roles=("worker",),
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
-                beside=tuple(mount.at("name").leaves()),
+                further=tuple(mount.at("name").leaves()),
                 how="for the workers of all node sets",
             )
         )
 
 
 def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Submounts) -> None:
-    """Write the size of /dev/shm, where all node sets have the same."""
+    """Write the size of /dev/shm if it is the same in all node sets."""
     sizes = [spec.at("slurmd", "volumes", "sharedMemorySize") for spec in node_sets]
     given = [size for size in sizes if size and not size.leaves()[0].is_default]
     if not given:
@@ -158,7 +158,7 @@ _DIRECTORIES = "users come from `users`; directories such as LDAP are not suppor
 NODE_SET_RULES: tuple[Rule, ...] = (
     *empty("nodeConfig.features", "priorityClass", "nodeSelector", "affinity", "tolerations"),
     *empty("slurmd.volumes.jailSubMounts", "imagePullSecrets", "*.image.imagePullSecrets", "*.image.pullPolicy"),
-    *needless("GPUs of ours are those of gpus.count", "gpu.enabled"),
+    *needless("gpus.count sets the GPUs", "gpu.enabled"),
     *cannot(
         "gdrdrv is a device: declare its resource in extra_resources", "gpu.**", switch="gpu.nvidia.gdrCopyEnabled"
     ),
@@ -172,12 +172,12 @@ NODE_SET_RULES: tuple[Rule, ...] = (
         switch="ephemeralNodes",
     ),
     *cannot("Slurm's topology is not supported yet", "topology.**"),
-    *cannot("nodes of ours register without a text of their own", "nodeConfig.dynamic"),
-    *cannot("a node of ours has CPUs, memory and features, and no further configuration", "nodeConfig.static"),
+    *cannot("nodes here register without additional settings", "nodeConfig.dynamic"),
+    *cannot("a node here has CPUs, memory and features, and no other configuration", "nodeConfig.static"),
     *cannot(WHY, "*.image.**"),
-    *cannot("daemons of ours take no environment from the spec", "slurmd.customEnv.**"),
+    *cannot("daemons take no environment from the spec", "slurmd.customEnv.**"),
     *cannot(
-        "the volume is mounted beside the jail, where no job sees it; jail.submounts mounts into the jail",
+        "the volume is mounted outside the jail, where no job sees it; jail.submounts mounts into the jail",
         "slurmd.volumes.customVolumeMounts.**",
     ),
     *needless("slurmd's spool is a directory of the pod", "slurmd.volumes.spool.emptyDir.**"),
@@ -188,29 +188,27 @@ NODE_SET_RULES: tuple[Rule, ...] = (
         "slurmd.volumes.persistentVolumeClaimRetentionPolicy.**",
     ),
     *needless("the jail is one volume of the cluster: jail.storage", "slurmd.volumes.jail.**"),
-    *needless(
-        "it is soperator's default; /dev/shm of ours is half of a pod's memory", "slurmd.volumes.sharedMemorySize"
-    ),
+    *needless("it is soperator's default; /dev/shm here is half of a pod's memory", "slurmd.volumes.sharedMemorySize"),
     *cannot("limits of users' processes are max_processes and lock_memory", "*.security.limitsConfig"),
     *cannot("slurmd and sshd run unconfined or under the runtime's profile", "slurmd.security.**"),
     *needless("the container has the runtime's profile", "munge.security.**"),
-    *needless("munged beside each daemon has small resources of its own", "munge.resources.**"),
-    *needless("probes and ports of ours are fixed", "*.livenessProbe.**", "*.readinessProbe.**", "slurmd.port"),
+    *needless("the munged of a daemon has its own small resources", "munge.resources.**"),
+    *needless("probes and ports are fixed", "*.livenessProbe.**", "*.readinessProbe.**", "slurmd.port"),
     *cannot(_DIRECTORIES, "sssd.**", switch="sssd.enabled"),
     *cannot(_DIRECTORIES, "sssdConfSecretRefName", "sssdLdapCAConfigMapRefName"),
-    *needless("it goes with sssd", "sssdDebugLevel"),
-    *cannot("daemons of ours have their own configuration", "configMapRefSupervisord", "configMapRefSshd"),
-    *needless("pods of ours share the user namespace of the machine", "enableHostUserNamespace"),
-    *cannot("workers of ours start at once", "workerInitRandomDelaySeconds"),
-    *needless("a node of ours is always drained before its pod is recreated", "updateStrategy"),
-    *needless("nodes of ours are never suspended", "nodeConfig.autoResume"),
-    *cannot("annotations of ours are those of all objects (annotations)", "workerAnnotations.**", "annotations.**"),
-    *cannot("labels of ours are those of all objects (labels)", "labels.**"),
-    *cannot("pods of ours take no further containers", "customInitContainers.**"),
+    *needless("it belongs to sssd", "sssdDebugLevel"),
+    *cannot("daemons have their own configuration here", "configMapRefSupervisord", "configMapRefSshd"),
+    *needless("pods here share the user namespace of the machine", "enableHostUserNamespace"),
+    *cannot("workers start at once", "workerInitRandomDelaySeconds"),
+    *needless("a node is always drained before its pod is recreated", "updateStrategy"),
+    *needless("nodes are never suspended", "nodeConfig.autoResume"),
+    *cannot("annotations are set for all objects together (annotations)", "workerAnnotations.**", "annotations.**"),
+    *cannot("labels are set for all objects together (labels)", "labels.**"),
+    *cannot("pods here take no additional containers", "customInitContainers.**"),
     *cannot("metrics are not supported yet", "nodeExporter.**", switch="nodeExporter.enabled"),
-    *needless("node sets of ours stand in their cluster", "clusterName"),
+    *needless("node sets are part of their cluster", "clusterName"),
 )
-"""Accounts of what `convert_node_set` leaves."""
+"""Accounts of values that `convert_node_set` does not convert."""
 
 NODE_SET_DEFAULTS = {"replicas": 1, "maxUnavailable": 500, "docker": {"enabled": True}}
-"""Defaults of the custom resource (5.0.0) that differ from ours."""
+"""Defaults of the custom resource (5.0.0) that differ from those here."""

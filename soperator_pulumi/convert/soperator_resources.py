@@ -22,24 +22,24 @@ _CLUSTER_RULES: tuple[Rule, ...] = (
 )
 
 _NODE_SET_RULES: tuple[Rule, ...] = (
-    *cannot("resources of ours are CPU and memory", "slurmd.resources.ephemeral-storage"),
+    *cannot("resources here are CPU and memory", "slurmd.resources.ephemeral-storage"),
     *NODE_SET_RULES,
 )
 
 _OTHER_KINDS = {
     "ActiveCheck": "active health checks are not supported yet",
     "JailedConfig": "files of the jail come with its image; slurm.conf is rendered",
-    "NodeConfigurator": "configuration of machines is not part of a cluster of ours",
+    "NodeConfigurator": "configuration of machines is not part of a cluster here",
     "NodeSetPowerState": "nodes that Slurm starts and stops are not supported yet",
 }
 
 
 def convert_soperator_resources(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster of custom resources.
+    """Write the cluster that custom resources describe.
 
     Args:
         work: The conversion.
-        sources: The resources, among them others of Kubernetes.
+        sources: The resources, which may include other Kubernetes objects.
 
     Raises:
         ConversionError: There are two clusters.
@@ -49,16 +49,18 @@ def convert_soperator_resources(work: Conversion, sources: Sequence[Source]) -> 
     node_sets = [source.root for source in own if source.resource == _NODE_SET]
     given = cluster.root if cluster is not None else Section(None)
     spec = _over(given, CLUSTER_DEFAULTS)
-    items = [SourceNodeSet(each.at("metadata", "name"), _over(each, NODE_SET_DEFAULTS)) for each in node_sets]
+    items = [
+        SourceNodeSet(node_set.at("metadata", "name"), _over(node_set, NODE_SET_DEFAULTS)) for node_set in node_sets
+    ]
     convert_cluster(work, spec, given.at("metadata", "name"), items)
-    _put_pull_settings(work, spec, [each.spec for each in items])
+    _put_pull_settings(work, spec, [item.spec for item in items])
     if cluster is None:
-        work.require(work.stack, "name", "the input has no SlurmCluster, whose name it would be")
+        work.require(work.stack, "name", "the input has no SlurmCluster to take it from")
     rules.apply(work, spec, [*given.at("spec").leaves(), *spec.leaves()], 1, _CLUSTER_RULES)
-    for item, each in zip(items, node_sets, strict=True):
-        rules.apply(work, item.spec, [*each.at("spec").leaves(), *item.spec.leaves()], 1, _NODE_SET_RULES)
-    for each in (given, *node_sets):
-        rules.apply(work, each, each.leaves(), 0, OBJECT_RULES)
+    for item, node_set in zip(items, node_sets, strict=True):
+        rules.apply(work, item.spec, [*node_set.at("spec").leaves(), *item.spec.leaves()], 1, _NODE_SET_RULES)
+    for tree in (given, *node_sets):
+        rules.apply(work, tree, tree.leaves(), 0, OBJECT_RULES)
     account_for_others(work, sources, _OTHER_KINDS)
 
 
@@ -71,9 +73,9 @@ def _put_pull_settings(work: Conversion, cluster: Section, node_sets: Sequence[S
     nodes = cluster.at("slurmNodes")
     containers = [nodes.at(*keys) for keys in (("controller", "slurmctld"), ("login", "sshd"), ("controller", "munge"))]
     containers += [nodes.at("login", "munge"), cluster.at("populateJail")]
-    images = [each.at(name, "image") for each in node_sets for name in ("slurmd", "munge")]
+    images = [node_set.at(name, "image") for node_set in node_sets for name in ("slurmd", "munge")]
     pull_settings(
         work,
-        [*(each.at("imagePullPolicy") for each in containers), *(each.at("pullPolicy") for each in images)],
-        [each.at("imagePullSecrets") for each in [*containers, *node_sets]],
+        [*(container.at("imagePullPolicy") for container in containers), *(image.at("pullPolicy") for image in images)],
+        [container.at("imagePullSecrets") for container in [*containers, *node_sets]],
     )

@@ -28,10 +28,10 @@ _CHART_DEFAULTS = {
         "controller": {"slurmctld": {"resources": {"cpu": "1000m", "memory": "3Gi"}}},
     },
 }
-"""Defaults of the chart slurm-cluster (5.0.0) that differ from ours."""
+"""Defaults of the chart slurm-cluster (5.0.0) that differ from those here."""
 
 _CHART_RULES = (
-    *cannot("a tree of ours is filled from an image of your own: images.jail or jail.source", "cudaVersion"),
+    *cannot("a tree here is filled from your own image: images.jail or jail.source", "cudaVersion"),
     *cannot(WHY, "images.**"),
     *cannot(SCRIPTS, "slurmScripts.**"),
     *cannot(MACHINES, "nodeExporter.**"),
@@ -39,24 +39,24 @@ _CHART_RULES = (
 )
 
 _ITEM_RULES = (
-    *cannot("resources of ours are CPU and memory", "slurmd.resources.ephemeralStorage"),
+    *cannot("resources here are CPU and memory", "slurmd.resources.ephemeralStorage"),
     *NODE_SET_RULES,
 )
 
 _NODE_SETS_RULES = (
     *empty("nodesets", "imagePullPolicy", "imagePullSecrets"),
     *cannot(WHY, "images.**"),
-    *cannot("make the PriorityClasses beside the cluster, or in a program of yours", "priorityClasses.**"),
+    *cannot("create the PriorityClasses outside the cluster, such as in your own program", "priorityClasses.**"),
     *cannot(MACHINES, "nodeExporter.**"),
-    *needless("node sets of ours stand in their cluster", "clusterName"),
+    *needless("node sets are part of their cluster", "clusterName"),
     *needless("names of the release", "nameOverride", "fullnameOverride"),
 )
 
-_RELEASE_ITSELF = "settings of the Helm release, which `up` has no need of"
+_RELEASE_ITSELF = "settings of the Helm release that `up` does not need"
 
 _FLUX_RULES: tuple[Rule, ...] = (
     *cannot(
-        "the chart slurm-cluster-storage makes volumes of machines: make PersistentVolumes, and name them by "
+        "the chart slurm-cluster-storage makes volumes of machines: create PersistentVolumes, and name them in "
         "jail.storage.static_volume or in jail.submounts",
         "slurmCluster.slurmClusterStorage.overrideValues.**",
         "slurmCluster.slurmClusterStorage.values.**",
@@ -69,18 +69,18 @@ _FLUX_RULES: tuple[Rule, ...] = (
         switch="securityProfilesOperator.enabled",
     ),
     *cannot(
-        "a store of metrics is not part of a cluster of ours: platform.kube_prometheus_stack, with metrics.alerts and "
+        "a store of metrics is not part of a cluster here: platform.kube_prometheus_stack, with metrics.alerts and "
         "metrics.dashboards of the cluster",
         "observability.**",
         switch="observability.enabled",
     ),
-    *cannot("backups are not part of a cluster of ours", "backup.**", switch="backup.enabled"),
-    *cannot("notifications are not part of a cluster of ours", "notifier.**", switch="notifier.enabled"),
-    *cannot("a file server is not part of a cluster of ours", "nfsServer.**", switch="nfsServer.enabled"),
-    *cannot("drivers of storage are not part of a cluster of ours", "csiDriverNfs.**", switch="csiDriverNfs.enabled"),
-    *cannot("make StorageClasses beside the cluster", "storageClasses.**", switch="storageClasses.enabled"),
+    *cannot("backups are not part of a cluster here", "backup.**", switch="backup.enabled"),
+    *cannot("notifications are not part of a cluster here", "notifier.**", switch="notifier.enabled"),
+    *cannot("a file server is not part of a cluster here", "nfsServer.**", switch="nfsServer.enabled"),
+    *cannot("storage drivers are not part of a cluster here", "csiDriverNfs.**", switch="csiDriverNfs.enabled"),
+    *cannot("create StorageClasses outside the cluster", "storageClasses.**", switch="storageClasses.enabled"),
     *cannot("files of the jail come with its image", "customConfigmaps.**", switch="customConfigmaps.enabled"),
-    *cannot("access by Tailscale is not part of a cluster of ours", "tailscale.**", switch="tailscale.enabled"),
+    *cannot("access by Tailscale is not part of a cluster here", "tailscale.**", switch="tailscale.enabled"),
     *needless(CONTROLLERS, "soperator.**", "certManager.**"),
     *needless(_RELEASE_ITSELF, "helmRepository.**", "ns.**"),
 )
@@ -89,15 +89,15 @@ _FLUX_RULES: tuple[Rule, ...] = (
 _CLUSTER_RELEASE = ("slurmCluster", "overrideValues")
 _ACTIVE_CHECKS = "soperatorActiveChecks"
 _RELEASED_NAME = "soperator"
-"""Name of a cluster that soperator-fluxcd gives no values."""
+"""Name of a cluster to which the values of soperator-fluxcd give none."""
 
 
 def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster of values.
+    """Write the cluster that values describe.
 
     Args:
         work: The conversion.
-        sources: Values of the three charts, at most one of each.
+        sources: Values of the three charts, at most one file per chart.
     """
     cluster, node_sets = _Part(), _Part()
     for source in sources:
@@ -113,7 +113,7 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
     chart = defaults({**_CHART_DEFAULTS, **named}, cluster.keys, cluster.given.path)
     values = cluster.over(overlaid(defaults({**CLUSTER_DEFAULTS}, cluster.keys, cluster.given.path), chart))
     places = node_sets.given.at("nodesets").items()
-    items = [_node_set(each, (*node_sets.keys, "nodesets", index)) for index, each in enumerate(places)]
+    items = [_node_set(place, (*node_sets.keys, "nodesets", index)) for index, place in enumerate(places)]
     convert_cluster(work, values, values.at("clusterName"), items)
     _put_rest(work, values, node_sets.given)
     rules.apply(work, values, [*cluster.given.leaves(), *values.leaves()], len(cluster.keys), _CHART_RULES)
@@ -126,7 +126,7 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
             given = source.root.at(_ACTIVE_CHECKS).leaves()
             rules.apply(work, checks, given, 1, ACTIVE_CHECK_RULES)
             charts = [part.keys for part in (cluster, node_sets) if part.keys and part.given]
-            rules.apply(work, source.root, source.root.leaves(), 0, _FLUX_RULES, beside=charts)
+            rules.apply(work, source.root, source.root.leaves(), 0, _FLUX_RULES, elsewhere=charts)
 
 
 @dataclass(frozen=True)
@@ -135,15 +135,15 @@ class _Part:
 
     given: Section = field(default_factory=lambda: Section(None))
     keys: tuple[str, ...] = ()
-    """Keys from the file's document."""
+    """Keys from the file's document down to the values."""
 
     def over(self, chart: Tree | None) -> Section:
-        """Return the values over defaults of the chart."""
+        """Return the values laid over defaults of the chart."""
         return Section(overlaid(chart, self.given.tree) if self.given else chart, self.given.path)
 
 
 def _released_node_sets(work: Conversion, root: Section) -> _Part:
-    """Return the values of the release of node sets; none where it is off."""
+    """Return the values of the node sets' release; empty if it is off."""
     release = root.at("nodesets")
     if release.at("enabled").plain() is False:
         work.needless(release, "nodesets.enabled is off")
@@ -158,7 +158,7 @@ def _node_set(place: Section, keys: tuple[str | int, ...]) -> SourceNodeSet:
 
 
 def _put_rest(work: Conversion, values: Section, node_sets: Section) -> None:
-    """Write what stands outside of the custom resources."""
+    """Write what the custom resources do not hold."""
     for key, value in values.at("annotations").entries():
         work.put(work.mapping("annotations"), key, value.text(), value, "annotation of all objects")
     containers = [
@@ -167,7 +167,7 @@ def _put_rest(work: Conversion, values: Section, node_sets: Section) -> None:
         values.at("slurmNodes", "controller", "munge"),
         values.at("slurmNodes", "login", "munge"),
         values.at("populateJail"),
-        *(each.at(name, "image") for each in node_sets.at("nodesets").items() for name in ("slurmd", "munge")),
+        *(node_set.at(name, "image") for node_set in node_sets.at("nodesets").items() for name in ("slurmd", "munge")),
     ]
     pull_settings(
         work,

@@ -1,4 +1,4 @@
-"""Kinds of files that are converted, and the kind of a given file."""
+"""Kinds of files that can be converted, and detection of a file's kind."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from soperator_pulumi.errors import ConversionError
 
 
 class SourceKind(StrEnum):
-    """Kind of a document."""
+    """Kind of a document in the input."""
 
     SOPERATOR_CLUSTER_VALUES = "values of soperator's Helm chart slurm-cluster"
     SOPERATOR_NODE_SETS_VALUES = "values of soperator's Helm chart nodesets"
@@ -42,7 +42,7 @@ _COMMON = {
     "imagePullSecrets", "images", "nameOverride", "namespaceOverride", "nodeExporter", "nodesets", "priorityClasses",
     "secrets", "topology",
 }  # fmt: skip
-"""Keys by which no chart is known."""
+"""Keys that do not tell the charts apart."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Source:
     kind: SourceKind
     tree: Mapping[str, Tree]
     path: str = ""
-    """Beginning of the paths of its values."""
+    """Prefix of the paths of its values."""
 
     @property
     def root(self) -> Section:
-        """The document's root."""
+        """Root of the document."""
         return Section(self.tree, self.path)
 
     @property
@@ -69,7 +69,7 @@ def read_sources(files: list[Path]) -> list[Source]:
     """Return the documents of the files, with their kinds.
 
     Raises:
-        ConversionError: A file cannot be read, is no YAML, or is of no kind that is converted.
+        ConversionError: A file cannot be read, is not YAML, or is of no known kind.
     """
     found: list[Source] = []
     for file in files:
@@ -86,20 +86,20 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ConversionError(f"{file.name}: no text in UTF-8. {_allowed()}") from None
+        raise ConversionError(f"{file.name}: not UTF-8 text. {_allowed()}") from None
     except OSError as error:
-        raise ConversionError(f"{file}: {error.strerror}. Name a file that can be read.") from None
+        raise ConversionError(f"{file}: {error.strerror}. Give a file that can be read.") from None
 
 
 def _sources(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[Source]:
     if not isinstance(tree, Mapping):
-        raise ConversionError(f"{name}: holds no mapping of keys to values. {_allowed()}")
+        raise ConversionError(f"{name}: is not a mapping of keys to values. {_allowed()}")
     root = Section(tree)
     if not (root.at("apiVersion") and root.at("kind")):
         return [Source(_values_kind(root, name), tree, prefix)]
     if root.at("kind").text().endswith("List") and root.at("items").items():
-        items = [each.tree for each in root.at("items").items() if each.tree is not None]
-        return [source for each in items for source in _sources(each, prefix, name, depth + 2)]
+        items = [item.tree for item in root.at("items").items() if item.tree is not None]
+        return [source for tree in items for source in _sources(tree, prefix, name, depth + 2)]
     path = f"{prefix}{root.at('kind').text()}/{root.at('metadata', 'name').text()}: "
     labelled = relabelled(tree, path, depth)
     assert isinstance(labelled, Mapping)  # noqa: S101 - as the tree is
@@ -113,7 +113,7 @@ def _resource_kind(root: Section, name: str) -> SourceKind:
     if group == SLINKY_GROUP:
         if version in _OLD_SLINKY:
             raise ConversionError(
-                f"{name}: {root.at('kind').text()} of {group}/{version} is of Slinky 0.x. Slinky 1.x with "
+                f"{name}: {root.at('kind').text()} of {group}/{version} belongs to Slinky 0.x. Slinky 1.x with "
                 f"{group}/{SLINKY_VERSION} is converted: upgrade first, or give the Helm values."
             )
         return SourceKind.SLINKY_RESOURCE
@@ -131,11 +131,11 @@ def _values_kind(root: Section, name: str) -> SourceKind:
         SourceKind.SOPERATOR_NODE_SETS_VALUES: {"nodesets"} if isinstance(node_sets, list) else set(),
         SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
     }
-    kind, own = max(kinds.items(), key=lambda each: len(keys & each[1]))
+    kind, own = max(kinds.items(), key=lambda candidate: len(keys & candidate[1]))
     if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys):
         return kind
     shown = ", ".join(sorted(keys)[:8])
-    raise ConversionError(f"{name}: of no kind that is known, by its keys {shown}. {_allowed()}")
+    raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
 
 
 def _allowed() -> str:

@@ -1,4 +1,4 @@
-"""Text of a stack file with comments: the changes, and the values that the user has to add."""
+"""Text of a stack file, with comments about changed values and those that the user has to add."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from soperator_pulumi.spec.validation.partial import model_in
 
 _WIDTH = 118
 _INDENT = "  "
-_OWN_DEFAULTS = "soperator:defaults: {} # all of the cluster is here: nothing comes from the project's defaults"
+_OWN_DEFAULTS = "soperator:defaults: {} # the whole cluster is here: nothing comes from the project's defaults"
 
 
 def stack_text(work: Conversion, title: str) -> str:
@@ -31,7 +31,7 @@ def stack_text(work: Conversion, title: str) -> str:
 
 
 def _mapping(tree: Mapping[str, Any], model: type[BaseModel] | None, indent: str) -> Iterator[str]:
-    """Yield the lines of a mapping, the name first, then the keys in the order of the spec."""
+    """Yield the lines of a mapping: the name first, then the other keys in the order of the spec."""
     fields = [*model.model_fields] if model is not None else []
     for key in sorted(tree, key=lambda key: (key != "name", fields.index(key) if key in fields else len(fields))):
         value = tree[key]
@@ -80,6 +80,6 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _scalar(value: object) -> str:
-    """Return a value as YAML on one line."""
+    """Return a value as a single line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
     return str(text).removesuffix("\n").removesuffix("\n...")

@@ -1,4 +1,4 @@
-"""YAML as trees of values that know their places, so that a report can account for each value of a file."""
+"""YAML as trees of values that know their place, so that a report can account for every value of a file."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ import yaml
 from soperator_pulumi.errors import ConversionError
 
 MAX_LEAVES = 100_000
-"""Values of a file, aliases expanded. A description of the largest cluster has a few thousand."""
+"""Largest number of values in a file, with aliases expanded. The largest clusters need a few thousand."""
 
 MAX_DEPTH = 64
 
-_NEEDED = "Give a plain YAML file: templates and encrypted values must be rendered before."
+_NEEDED = "Give a plain YAML file: render templates and decrypt encrypted values before."
 
 _NUMBERS = (
     ("int", r"[-+]?(0|[1-9][0-9_]*)|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?0b[01_]+", "-+0123456789"),
@@ -43,30 +43,30 @@ class Leaf:
     """A value of the input: text, a number, true, false, null, or an empty mapping or list."""
 
     path: str
-    """Place for a reader: `nodesets[0].slurmd.resources.cpu`."""
+    """Place as a reader sees it: `nodesets[0].slurmd.resources.cpu`."""
     keys: tuple[str | int, ...]
     """Keys from the document's root."""
     value: object
     line: int = 0
-    """Line in the file; 0 for a default that the file leaves out."""
+    """Line in the file; 0 for a default that is not in the file."""
 
     @property
     def is_default(self) -> bool:
-        """True for a default of a chart, which no file holds."""
+        """True for a chart's default, which is in no file."""
         return self.line == 0
 
     @property
     def is_empty(self) -> bool:
-        """True for null and for empty texts, mappings and lists, by which charts write nothing."""
+        """True for null and for empty texts, mappings and lists, for which charts write nothing."""
         return self.value is None or (isinstance(self.value, (str, list, dict)) and not self.value)
 
 
 Tree = Leaf | Mapping[str, Any] | list[Any]
-"""A leaf, or mappings and lists of leaves."""
+"""A leaf, or nested mappings and lists of leaves."""
 
 
 class Section:
-    """A place in a tree, with or without anything there."""
+    """A place in a tree, whether or not it has a value."""
 
     def __init__(self, tree: Tree | None, path: str = "") -> None:
         self.tree = tree
@@ -76,7 +76,7 @@ class Section:
         return self.tree is not None and not (isinstance(self.tree, Leaf) and self.tree.value is None)
 
     def at(self, *keys: str | int) -> "Section":
-        """Return the place below; an empty one where a mapping lacks a key."""
+        """Return the place below; an empty place if a key is missing."""
         tree, path = self.tree, self.path
         for key in keys:
             path = joined(path, key)
@@ -89,19 +89,19 @@ class Section:
         return Section(tree, path)
 
     def entries(self) -> list[tuple[str, "Section"]]:
-        """Return the keys of a mapping with their places; none for anything else."""
+        """Return the keys of a mapping with their places; empty for anything else."""
         return [(key, self.at(key)) for key in self.tree] if isinstance(self.tree, Mapping) else []
 
     def parts(self) -> list[tuple[str, "Section"]]:
-        """Return the keys of a mapping whose values are mappings, or nothing; other values are in no known form."""
-        return [(key, each) for key, each in self.entries() if isinstance(each.plain(), Mapping | None)]
+        """Return the keys of a mapping whose values are mappings or null; values of other types are left out."""
+        return [(key, entry) for key, entry in self.entries() if isinstance(entry.plain(), Mapping | None)]
 
     def items(self) -> list["Section"]:
-        """Return the places of a list; none for anything else."""
+        """Return the places of a list; empty for anything else."""
         return [self.at(index) for index in range(len(self.tree))] if isinstance(self.tree, list) else []
 
     def leaves(self) -> list[Leaf]:
-        """Return all values here and below, in their order."""
+        """Return all values here and below, in document order."""
         return list(leaves_of(self.tree))
 
     def plain(self) -> object:
@@ -109,14 +109,14 @@ class Section:
         return plain(self.tree)
 
     def text(self) -> str:
-        """Return a scalar as text; the empty text for anything else."""
+        """Return a scalar as text; empty for anything else."""
         value = self.plain()
         if isinstance(value, bool):
             return str(value).lower()
         return str(value) if isinstance(value, (str, int, float)) else ""
 
     def is_on(self) -> bool:
-        """Return True where the value is true."""
+        """Return True if the value is true."""
         return self.plain() is True
 
 
@@ -130,26 +130,26 @@ def joined(path: str, key: str | int) -> str:
 
 
 def relabelled(tree: Tree, path: str, depth: int) -> Tree:
-    """Return a tree as a document of its own: with paths after `path`, and keys without the first `depth`."""
+    """Return a tree as its own document: paths start with `path`, and keys lose the first `depth`."""
     match tree:
         case Leaf():
             return Leaf(path, tree.keys[depth:], tree.value, tree.line)
         case list():
-            return [relabelled(each, joined(path, index), depth) for index, each in enumerate(tree)]
-    return {key: relabelled(each, joined(path, key), depth) for key, each in tree.items()}
+            return [relabelled(item, joined(path, index), depth) for index, item in enumerate(tree)]
+    return {key: relabelled(item, joined(path, key), depth) for key, item in tree.items()}
 
 
 def leaves_of(tree: Tree | None) -> Iterator[Leaf]:
-    """Yield the leaves of a tree in their order."""
+    """Yield the leaves of a tree in document order."""
     match tree:
         case Leaf():
             yield tree
         case list():
-            for each in tree:
-                yield from leaves_of(each)
+            for item in tree:
+                yield from leaves_of(item)
         case Mapping():
-            for each in tree.values():
-                yield from leaves_of(each)
+            for item in tree.values():
+                yield from leaves_of(item)
 
 
 def plain(tree: Tree | None) -> object:
@@ -160,26 +160,26 @@ def plain(tree: Tree | None) -> object:
         case Leaf():
             return tree.value
         case list():
-            return [plain(each) for each in tree]
-    return {key: plain(each) for key, each in tree.items()}
+            return [plain(item) for item in tree]
+    return {key: plain(item) for key, item in tree.items()}
 
 
 def defaults(data: object, keys: tuple[str | int, ...] = (), path: str = "") -> Tree:
-    """Return a tree of defaults that a chart has for values which a file leaves out."""
+    """Return a tree of the defaults that a chart has for values missing from a file."""
     if isinstance(data, Mapping) and data:
-        return {key: defaults(each, (*keys, key), joined(path, key)) for key, each in data.items()}
+        return {key: defaults(item, (*keys, key), joined(path, key)) for key, item in data.items()}
     if isinstance(data, list) and data:
-        return [defaults(each, (*keys, index), joined(path, index)) for index, each in enumerate(data)]
+        return [defaults(item, (*keys, index), joined(path, index)) for index, item in enumerate(data)]
     return Leaf(path, keys, data)
 
 
 def overlaid(below: Tree | None, above: Tree | None) -> Tree | None:
-    """Return a tree laid over another one, as Helm lays a file over a chart's defaults: mappings are merged."""
+    """Return a tree laid over another, as Helm lays a file over a chart's defaults: mappings are merged."""
     if above is None:
         return below
     if isinstance(below, Mapping) and isinstance(above, Mapping):
-        merged = {key: overlaid(each, above.get(key)) for key, each in below.items()}
-        return {**merged, **{key: each for key, each in above.items() if key not in below}}
+        merged = {key: overlaid(item, above.get(key)) for key, item in below.items()}
+        return {**merged, **{key: item for key, item in above.items() if key not in below}}
     return above if not isinstance(below, Mapping) or not _is_empty_mapping(above) else below
 
 
@@ -188,15 +188,15 @@ def _is_empty_mapping(tree: Tree) -> bool:
 
 
 def read(text: str, name: str, prefix: str = "") -> list[Tree]:
-    """Return the documents of a YAML text that are not empty.
+    """Return the documents of a YAML text, without empty ones.
 
     Args:
         text: The text.
         name: Name of the file in errors.
-        prefix: Beginning of the paths of its values.
+        prefix: Prefix of the paths of its values.
 
     Raises:
-        ConversionError: It is no YAML, or YAML that holds a key twice, a tag, or too much.
+        ConversionError: The text is not YAML, or has a repeated key, a tag, or too many values or levels.
     """
     try:
         documents = _documents(text, name, prefix)
@@ -206,8 +206,8 @@ def read(text: str, name: str, prefix: str = "") -> list[Tree]:
         raise ConversionError(f"{place}: {error.problem or error.context}. {_NEEDED}") from None
     except (yaml.YAMLError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deep"
-        raise ConversionError(f"{name}: no YAML: {reason}. {_NEEDED}") from None
-    return [each for each in documents if not (isinstance(each, Leaf) and each.value is None)]
+        raise ConversionError(f"{name}: not valid YAML: {reason}. {_NEEDED}") from None
+    return [document for document in documents if not (isinstance(document, Leaf) and document.value is None)]
 
 
 def _documents(text: str, name: str, prefix: str) -> list[Tree]:
@@ -221,7 +221,7 @@ def _documents(text: str, name: str, prefix: str) -> list[Tree]:
 
 
 class _Builder:
-    """Trees of the nodes of one file."""
+    """Builds trees from the YAML nodes of one file."""
 
     def __init__(self, loader: _Loader, name: str) -> None:
         self._loader = loader
@@ -235,20 +235,20 @@ class _Builder:
         if isinstance(node, yaml.MappingNode) and node.value:
             return {key: self.tree(value, (*keys, key), joined(path, key)) for key, value in self._pairs(node).items()}
         if isinstance(node, yaml.SequenceNode) and node.value:
-            return [self.tree(each, (*keys, index), joined(path, index)) for index, each in enumerate(node.value)]
+            return [self.tree(item, (*keys, index), joined(path, index)) for index, item in enumerate(node.value)]
         self._count += 1
         if self._count > MAX_LEAVES:
             raise self._error(node, f"more than {MAX_LEAVES} values, aliases expanded")
         return Leaf(path, keys, self._loader.construct_object(node, deep=True), node.start_mark.line + 1)
 
     def _pairs(self, node: yaml.MappingNode) -> dict[str, yaml.Node]:
-        """Return keys and nodes, those of `<<` below the others."""
+        """Return the keys with their nodes; keys from `<<` have lower priority."""
         own: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(key, "a key that is no text")
+                raise self._error(key, "a key that is not text")
             if key.value in own and key.tag != "tag:yaml.org,2002:merge":
-                raise self._error(key, f'the key "{key.value}" twice in one mapping; one of the two would be lost')
+                raise self._error(key, f'the key "{key.value}" twice in one mapping, where one value would be lost')
             own.add(key.value)
         self._loader.flatten_mapping(node)
         return {key.value: value for key, value in node.value}

@@ -48,9 +48,9 @@ def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys:
     ("text", "words"),
     [
         ("", ["input.yaml: empty", "Give values of"]),
-        ("- a\n- b\n", ["holds no mapping", "Give values of"]),
-        ("a: 1\nb: 2\n", ["of no kind that is known, by its keys a, b", "Give values of"]),
-        ("controller: {}\ndefaultBackend: {}\ntcp: {}\n", ["of no kind that is known, by its keys controller, "]),
+        ("- a\n- b\n", ["is not a mapping", "Give values of"]),
+        ("a: 1\nb: 2\n", ["unrecognized file; found keys: a, b", "Give values of"]),
+        ("controller: {}\ndefaultBackend: {}\ntcp: {}\n", ["unrecognized file; found keys: controller, "]),
         ("a: [1\n", ["input.yaml, line 2", "Give a plain YAML file"]),
         ("a: {{ .Values.x }}\n", ["input.yaml, line 1", "templates"]),
         ("slurmNodes: !vault x\n", ["input.yaml, line 1", "!vault", "encrypted"]),
@@ -60,12 +60,12 @@ def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys:
         (SECRET, ["No custom resource", "Secret", "kubectl get"]),
         (
             SLURM_CLUSTER % "a" + SLURM_CLUSTER % "b",
-            ["2 resources of the kind SlurmCluster: a, b", "a file of its own"],
+            ["2 resources of the kind SlurmCluster: a, b", "convert them one by one"],
         ),
         (SLURM_CLUSTER % "a" + "---\nslurmKey: {}\n", ["do not describe one cluster together", "of one project"]),
         (
             "apiVersion: slinky.slurm.net/v1alpha1\nkind: Cluster\nmetadata: {name: a}\n",
-            ["of Slinky 0.x", "upgrade first"],
+            ["belongs to Slinky 0.x", "upgrade first"],
         ),
     ],
 )
@@ -90,9 +90,9 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: 
     assert main([FILE, "--output", str(tmp_path / "no" / "Pulumi.x.yaml")]) == 1
 
     missing, binary, folder = capsys.readouterr().err.splitlines()
-    assert "missing.yaml: No such file or directory. Name a file that can be read." in missing
-    assert "binary: no text in UTF-8" in binary
-    assert "Name a file that can be written." in folder
+    assert "missing.yaml: No such file or directory. Give a file that can be read." in missing
+    assert "binary: not UTF-8 text" in binary
+    assert "Give a file that can be written." in folder
 
 
 def test_two_files_of_one_chart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
