@@ -1,4 +1,4 @@
-"""`python -m soperator_pulumi.monitoring`: rules and dashboards as files, where no operator brings them."""
+"""`python -m soperator_pulumi.monitoring`: rules and dashboards as files, for clusters without an operator for them."""
 
 import argparse
 import sys
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rules = commands.add_parser("rules", help="print the rules of one cluster, for `rule_files` of Prometheus")
     rules.add_argument("namespace", help="namespace of the cluster")
     rules.add_argument("--runbooks", metavar="ADDRESS", help="address of your copy of docs/runbooks.md, for links")
-    dashboards = commands.add_parser("dashboards", help="write the dashboards, a file of JSON each")
+    dashboards = commands.add_parser("dashboards", help="write the dashboards, one JSON file per dashboard")
     dashboards.add_argument("folder", type=Path, help="folder for the files")
     given = parser.parse_args(arguments)
     if given.command == "rules":
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, text in dashboard_files(DASHBOARDS).items():
             (given.folder / name).write_text(text)
     except OSError as error:
-        parser.error(f"{error.filename}: {error.strerror}. Name a folder that can be written.")
+        parser.error(f"{error.filename}: {error.strerror}. Give a folder that can be written.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Dashboards in Grafana's JSON (schema 39, Grafana 10 and later), and marks of their ConfigMaps for its sidecar."""
+"""Dashboards in Grafana's JSON (schema 39, Grafana 10 and later), and labels of their ConfigMaps for its sidecar."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from soperator_pulumi.monitoring.panels import COLUMNS, HERE, Dashboard, Panel, PanelKind, Query, Row, Unit, Variable
 
 LABELS: Mapping[str, str] = {"grafana_dashboard": "1"}
-"""Labels of ConfigMaps that the chart's sidecar brings into Grafana (`grafana.sidecar.dashboards`)."""
+"""Labels of ConfigMaps that the chart's sidecar loads into Grafana (`grafana.sidecar.dashboards`)."""
 
 FOLDER: Mapping[str, str] = {"grafana_folder": "Slurm"}
 """Annotation with the folder (`grafana.sidecar.dashboards.folderAnnotation`)."""
@@ -19,8 +19,8 @@ _GREEN, _YELLOW, _RED = "green", "yellow", "red"
 
 
 def dashboard_files(dashboards: Iterable[Dashboard]) -> dict[str, str]:
-    """Return the texts of dashboards by the names of their files."""
-    return {f"{each.uid}.json": dashboard_text(each) for each in dashboards}
+    """Return the JSON of dashboards by file name."""
+    return {f"{dashboard.uid}.json": dashboard_text(dashboard) for dashboard in dashboards}
 
 
 def dashboard_text(dashboard: Dashboard) -> str:
@@ -29,7 +29,7 @@ def dashboard_text(dashboard: Dashboard) -> str:
 
 
 def dashboard_json(dashboard: Dashboard) -> dict[str, Any]:
-    """Return a dashboard as Grafana takes it."""
+    """Return a dashboard as a mapping in Grafana's schema."""
     return {
         "uid": dashboard.uid,
         "title": dashboard.title,
@@ -38,7 +38,7 @@ def dashboard_json(dashboard: Dashboard) -> dict[str, Any]:
         "schemaVersion": _SCHEMA,
         "version": 1,
         "editable": False,
-        "graphTooltip": 1,  # a crosshair in all panels at the same time
+        "graphTooltip": 1,  # one crosshair for all panels
         "refresh": "1m",
         "time": {"from": "now-6h", "to": "now"},
         "timezone": "browser",
@@ -54,12 +54,12 @@ def _link_to_the_others() -> dict[str, Any]:
 
 
 def _choices(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
-    """Yield the choices: where samples are, the cluster (empty in most Prometheus servers), the namespace, its own."""
+    """Yield the variables: data source, cluster (empty in most servers), namespace, and the dashboard's own."""
     yield {"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus"}
     yield {**_choice("cluster", "Cluster", "label_values(slurm_nodes, cluster)"), **_ALL_AT_FIRST, "multi": True}
     yield _choice("namespace", "Namespace", 'label_values(slurm_nodes{cluster=~"$cluster"}, namespace)')
-    for each in dashboard.variables:
-        yield _own_choice(each)
+    for variable in dashboard.variables:
+        yield _own_choice(variable)
 
 
 _ALL_AT_FIRST = {"includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}}
@@ -73,7 +73,7 @@ def _choice(name: str, label: str, query: str) -> dict[str, Any]:
         "datasource": _DATASOURCE,
         "definition": query,
         "query": {"query": query, "refId": f"values-of-{name}"},
-        "refresh": 2,  # with each change of the time range
+        "refresh": 2,  # whenever the time range changes
         "sort": 1,
     }
 
@@ -85,7 +85,7 @@ def _own_choice(variable: Variable) -> dict[str, Any]:
 
 
 def _placed(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the panels with their places: from left to right, and a line further where a panel does not fit."""
+    """Yield the panels with their positions: from left to right, starting a new line if a panel does not fit."""
     number, top = 1, 0
     for row in rows:
         yield {
@@ -129,7 +129,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
         "title": panel.title,
         "description": panel.about,
         "datasource": _DATASOURCE,
-        "targets": [_target(index, each, panel) for index, each in enumerate(panel.queries)],
+        "targets": [_target(index, query, panel) for index, query in enumerate(panel.queries)],
         "fieldConfig": {"defaults": defaults, "overrides": [*_units_of_columns(panel)]},
         "options": _options(panel),
         "transformations": _columns(panel) if panel.kind is PanelKind.TABLE else [],
@@ -192,11 +192,11 @@ def _options(panel: Panel) -> dict[str, Any]:
 
 
 def _columns(panel: Panel) -> list[dict[str, Any]]:
-    """Return the steps that make one table of the answers, with its columns alone and in their order."""
+    """Return the transformations that join the answers into one table with only the panel's columns, in order."""
     one = len(panel.queries) == 1
     values = ["Value"] if one else [f"Value #{chr(ord('A') + index)}" for index in range(len(panel.queries))]
     order = [*panel.labels, *values]
-    named = dict(zip(values, (each.legend or "value" for each in panel.queries), strict=True))
+    named = dict(zip(values, (query.legend or "value" for query in panel.queries), strict=True))
     return [
         {"id": "merge", "options": {}},
         {"id": "filterFieldsByName", "options": {"include": {"names": order}}},

@@ -1,4 +1,4 @@
-"""Metrics of other projects' exporters that rules and dashboards read, by what brings them into Prometheus."""
+"""Metrics that rules and dashboards read from other projects' exporters, by the chart that installs the exporter."""
 
 from collections.abc import Mapping
 

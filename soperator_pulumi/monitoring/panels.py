@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 HERE = "$here"
-"""Placeholder in every query for the labels that select one cluster: `slurm_nodes{$here}`."""
+"""Placeholder in queries for the labels that select one cluster: `slurm_nodes{$here}`."""
 
 COLUMNS = 24
 """Width of a dashboard in Grafana's units."""
@@ -15,19 +15,19 @@ class PanelKind(StrEnum):
     """Form of a panel."""
 
     LINES = "lines"
-    """A line for each series, over time."""
+    """One line per series, over time."""
     STACK = "stack"
-    """Areas on each other, over time."""
+    """Stacked areas over time."""
     NUMBER = "number"
-    """The present value of each series as a number."""
+    """Current value of every series as a number."""
     BARS = "bars"
-    """The present value of each series as a bar, the largest first."""
+    """Current value of every series as a bar, sorted from the largest."""
     TABLE = "table"
-    """A row for each series: its labels, then the values."""
+    """One row per series: its labels, then the values."""
 
 
 class Unit(StrEnum):
-    """Unit of a panel's values, by Grafana's names."""
+    """Unit of a panel's values, under Grafana's name."""
 
     COUNT = "short"
     RATIO = "percentunit"
@@ -49,7 +49,7 @@ class Query:
     legend: str = ""
     """Name of a series, with labels in double braces: `{{node}}`. In a table, the name of the column of values."""
     unit: Unit | None = None
-    """Unit of a table's column, where it is not the panel's."""
+    """Unit of the table's column, if it is not the panel's."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ class Panel:
     queries: tuple[Query, ...]
     unit: Unit = Unit.COUNT
     about: str = ""
-    """Explanation, for a person who sees the panel for the first time."""
+    """Explanation for a reader who sees the panel for the first time."""
     width: int = 8
     height: int = 8
     warn: float | None = None
-    """Value from which on it is shown as a warning."""
+    """Value from which on the panel shows a warning."""
     bad: float | None = None
-    """Value from which on it is shown as bad."""
+    """Value from which on the panel shows an error."""
     labels: tuple[str, ...] = ()
-    """Columns of a table, in this order. Other labels are left out."""
+    """Columns of a table, in this order. Other labels are not shown."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels below one heading."""
+    """Panels under one heading."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -82,16 +82,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """A choice at the top of a dashboard: a label of a metric, whose values people choose from."""
+    """A selector at the top of a dashboard: a label of a metric, whose values users choose from."""
 
     name: str
     label: str
     metric: str
-    """Metric whose label has the values, with its selector."""
+    """Metric, with its selector, whose label has the values."""
     of: str
     """Label of the metric."""
     several: bool = False
-    """More than one value may be chosen, and all are at first."""
+    """Several values can be chosen, and all are at first."""
 
 
 @dataclass(frozen=True)
@@ -99,22 +99,22 @@ class Dashboard:
     """A page of panels."""
 
     uid: str
-    """Last part of its address in Grafana, which stays."""
+    """Last part of the dashboard's address in Grafana. Do not change it."""
     title: str
     about: str
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...] = ()
-    """Choices besides cluster and namespace."""
+    """Selectors besides cluster and namespace."""
 
     @property
     def panels(self) -> Iterator[Panel]:
-        """All panels, from the top."""
+        """All panels, from top to bottom."""
         for row in self.rows:
             yield from row.panels
 
 
 def number(title: str, expr: str, *, unit: Unit = Unit.COUNT, warn: float | None = None, **more: str | float) -> Panel:
-    """Return a small panel with one number."""
+    """Return a small panel with a single number."""
     about, bad = str(more.get("about", "")), more.get("bad")
     limit = None if bad is None else float(bad)
     return Panel(title, PanelKind.NUMBER, (Query(expr),), unit, about, width=4, height=4, warn=warn, bad=limit)
@@ -126,15 +126,15 @@ def lines(title: str, *queries: Query, unit: Unit = Unit.COUNT, about: str = "",
 
 
 def stack(title: str, *queries: Query, unit: Unit = Unit.COUNT, about: str = "", width: int = 8) -> Panel:
-    """Return a panel of areas on each other over time."""
+    """Return a panel of stacked areas over time."""
     return Panel(title, PanelKind.STACK, queries, unit, about, width)
 
 
 def bars(title: str, expr: str, legend: str, *, unit: Unit = Unit.COUNT, about: str = "", width: int = 8) -> Panel:
-    """Return a panel of bars, the largest first."""
+    """Return a panel of bars, sorted from the largest."""
     return Panel(title, PanelKind.BARS, (Query(expr, legend),), unit, about, width)
 
 
 def table(title: str, labels: tuple[str, ...], *queries: Query, about: str = "", width: int = COLUMNS) -> Panel:
-    """Return a table with columns of labels, and one of values for each query."""
+    """Return a table with a column per label and a column of values per query."""
     return Panel(title, PanelKind.TABLE, queries, Unit.COUNT, about, width, labels=labels)

@@ -1,4 +1,4 @@
-"""Rules of Prometheus as data, and their resource: alerts, and series that are recorded for other rules and panels."""
+"""Prometheus rules as data: alerts, and recorded series that other rules and panels read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from soperator_pulumi.monitoring.panels import HERE
 from soperator_pulumi.spec.types.duration import duration_text
 
 API_VERSION, KIND = "monitoring.coreos.com/v1", "PrometheusRule"
-"""Resource that Prometheus' operator turns into a file of rules."""
+"""Resource that Prometheus' operator converts to a file of rules."""
 
 RUNBOOKS = "docs/runbooks.md"
-"""Page with a section for each alert, in this source tree."""
+"""Page with a section for every alert, in this source tree."""
 
 _INTERVAL = "1m"
 """Time between two evaluations."""
@@ -25,38 +25,38 @@ class AlertSeverity(StrEnum):
     """Urgency of an alert."""
 
     CRITICAL = "critical"
-    """Jobs or data are lost, or no job can start: somebody looks now."""
+    """Jobs or data are lost, or no job can start: act now."""
     WARNING = "warning"
-    """A part is out of service, or soon will be: somebody looks today."""
+    """A part is out of service, or soon will be: act today."""
     INFO = "info"
-    """For a report: nothing breaks."""
+    """For reports: nothing breaks."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A series that Prometheus computes and keeps."""
+    """A series that Prometheus computes and stores."""
 
     record: str
     expr: str
     """PromQL with the placeholder `$here`."""
     about: str
-    """Meaning, with the labels and the unit."""
+    """Meaning of the series, with its labels and unit."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A condition that somebody has to know of."""
+    """A condition that operators of the cluster must know about."""
 
     name: str
     expr: str
-    """PromQL with the placeholder `$here`. It has no value as long as all is well."""
+    """PromQL with the placeholder `$here`. It returns nothing as long as all is well."""
     lasting: timedelta
-    """Time for which the condition holds before the alert fires."""
+    """Time for which the condition must hold before the alert fires."""
     severity: AlertSeverity
     summary: str
-    """One line, with labels of the series in it: `{{ $labels.node }}`."""
+    """One line, which may contain labels of the series: `{{ $labels.node }}`."""
     description: str
-    """Consequence, and the limit that was passed."""
+    """Consequence, and the limit that was exceeded."""
 
     @property
     def runbook(self) -> str:
@@ -69,23 +69,23 @@ def rule_groups(
 ) -> list[dict[str, Any]]:
     """Return the groups of rules for one cluster.
 
-    Rules of several clusters stand in one Prometheus: each selects its own cluster's namespace, so that no series is
-    computed twice and no alert fires twice.
+    Rules of several clusters share one Prometheus. Every rule selects the namespace of its cluster, so that no series
+    is computed twice and no alert fires twice.
 
     Args:
         namespace: Namespace of the cluster.
         recordings: Series to record.
         alerts: Alerts.
-        runbooks: Address of a copy of docs/runbooks.md, for links that people can follow.
+        runbooks: Address of a copy of docs/runbooks.md that readers of alerts can open.
     """
-    recorded = [{"record": each.record, "expr": _in(namespace, each.expr)} for each in recordings]
-    alerting = [_alert(namespace, each, runbooks) for each in alerts]
+    recorded = [{"record": recording.record, "expr": _in(namespace, recording.expr)} for recording in recordings]
+    alerting = [_alert(namespace, alert, runbooks) for alert in alerts]
     named = {f"{namespace}-slurm-series": recorded, f"{namespace}-slurm-alerts": alerting}
     return [{"name": name, "interval": _INTERVAL, "rules": rules} for name, rules in named.items() if rules]
 
 
 def rules_yaml(groups: list[dict[str, Any]]) -> str:
-    """Return a file of rules for a Prometheus without an operator (`rule_files`)."""
+    """Return a file of rules in YAML, for a Prometheus without an operator (`rule_files`)."""
     return yaml.safe_dump({"groups": groups}, sort_keys=False, width=120)
 
 

@@ -1,12 +1,12 @@
-"""Series that join views of machines and GPUs with Slurm's nodes, jobs and users.
+"""Series that join metrics of machines and GPUs with Slurm's nodes, jobs and users.
 
 | from | joined by |
 |---|---|
-| Slurm node | label `node`: the name of the worker's pod, too |
+| Slurm node | label `node`, which is also the name of the worker's pod |
 | machine of a node | `kube_pod_info` of kube-state-metrics: `pod` is the Slurm node, `node` the machine |
-| GPU | labels of its pod: `exported_namespace` and `exported_pod`, or `namespace` and `pod` where labels are honoured |
-| job of a GPU | dcgm-exporter's `hpc_job` where a prolog writes it, else every job with GPUs on the node |
-| machine | `namespace` and `pod` of node-exporter's own pod, which `kube_pod_info` brings to the machine |
+| GPU | labels of its pod: `exported_namespace` and `exported_pod`, or `namespace` and `pod` if labels are honoured |
+| job of a GPU | dcgm-exporter's `hpc_job` if a prolog writes it, otherwise every job with GPUs on the node |
+| machine | `namespace` and `pod` of node-exporter's own pod, which `kube_pod_info` maps to the machine |
 """
 
 from soperator_pulumi.monitoring.prometheus_rules import Recording
@@ -45,12 +45,12 @@ _NODES = (
         "slurm_node:machine:info",
         'max by (namespace, node, machine) (label_replace(label_replace(kube_pod_info{$here}, "machine", "$1", "node", '
         f'"(.+)"), "node", "$1", "pod", "(.+)") and {_OF_NODE} slurm_node_cpus{{$here}})',
-        "1 for each Slurm node, with the label `machine`: the Kubernetes node that its pod runs on.",
+        "1 for every Slurm node, with the label `machine`: the Kubernetes node that its pod runs on.",
     ),
     _of_machines(
         "slurm_node:machine_cpu_busy:ratio",
         '1 - avg by (namespace, pod) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
-        "Busy share of the machine's CPUs, of everything on the machine.",
+        "Busy share of the machine's CPUs, counting everything that runs on the machine.",
     ),
     _of_machines(
         "slurm_node:machine_memory_used:ratio",
@@ -60,27 +60,27 @@ _NODES = (
     _of_machines(
         "slurm_node:machine_load:ratio",
         'node_load5 / on (namespace, pod) count by (namespace, pod) (node_cpu_seconds_total{mode="idle"})',
-        "Load of five minutes a CPU of the machine.",
+        "Five-minute load per CPU of the machine.",
     ),
     _of_machines(
         "slurm_node:machine_oom_kills:increase15m",
         "increase(node_vmstat_oom_kill[15m])",
-        "Processes on the machine that the kernel killed for memory in 15 minutes.",
+        "Processes on the machine that the kernel's OOM killer ended in 15 minutes.",
     ),
     _of_machines(
         "slurm_node:infiniband_received:bytes_rate5m",
         _sum("node_infiniband_port_data_received_bytes_total", "5m", "rate"),
-        "Bytes a second that all InfiniBand and RoCE ports of the machine receive.",
+        "Bytes per second that all InfiniBand and RoCE ports of the machine receive.",
     ),
     _of_machines(
         "slurm_node:infiniband_sent:bytes_rate5m",
         _sum("node_infiniband_port_data_transmitted_bytes_total", "5m", "rate"),
-        "Bytes a second that all InfiniBand and RoCE ports of the machine send.",
+        "Bytes per second that all InfiniBand and RoCE ports of the machine send.",
     ),
     _of_machines(
         "slurm_node:infiniband_link_downed:increase1h",
         _sum("node_infiniband_link_downed_total", "1h", "increase"),
-        "Times that links of the machine's ports went down in an hour.",
+        "Number of times in an hour that links of the machine's ports went down.",
     ),
     _of_machines(
         "slurm_node:infiniband_symbol_errors:increase1h",
@@ -90,7 +90,7 @@ _NODES = (
     _of_machines(
         "slurm_node:nfs_retransmissions:rate5m",
         "rate(node_nfs_rpc_retransmissions_total[5m])",
-        "NFS requests a second that the machine sends again: the server is slow.",
+        "NFS requests per second that the machine repeats because the server is slow.",
     ),
 )
 
@@ -98,13 +98,13 @@ _GPUS = (
     _of_gpus(
         "slurm_node:gpu_utilization:ratio",
         "DCGM_FI_DEV_GPU_UTIL",
-        "Time share in which a GPU runs anything.",
+        "Share of time in which a GPU runs anything.",
         factor=" / 100",
     ),
     _of_gpus(
         "slurm_node:gpu_tensor_active:ratio",
         "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-        "Time share in which tensor cores work.",
+        "Share of time in which tensor cores are active.",
     ),
     _of_gpus("slurm_node:gpu_memory_used:bytes", "DCGM_FI_DEV_FB_USED", "Used memory of a GPU.", factor=" * 1048576"),
     _of_gpus("slurm_node:gpu_memory_free:bytes", "DCGM_FI_DEV_FB_FREE", "Free memory of a GPU.", factor=" * 1048576"),
@@ -116,12 +116,12 @@ _GPUS = (
         "Last XID of a GPU, which stays until the driver is loaded again.",
     ),
     _of_gpus(
-        "slurm_node:gpu_row_remap_failure:count", "DCGM_FI_DEV_ROW_REMAP_FAILURE", "1 where memory cannot be repaired."
+        "slurm_node:gpu_row_remap_failure:count", "DCGM_FI_DEV_ROW_REMAP_FAILURE", "1 if memory cannot be repaired."
     ),
     _of_gpus(
         "slurm_node:gpu_uncorrectable_rows:count",
         "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
-        "Rows of a GPU's memory that were replaced for uncorrectable errors.",
+        "Rows of a GPU's memory that were replaced because of uncorrectable errors.",
     ),
 )
 

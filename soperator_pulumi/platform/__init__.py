@@ -1,4 +1,4 @@
-"""The platform that Slurm stands on: components over charts of other projects."""
+"""The platform below Slurm: components over charts of other projects."""
 
 from soperator_pulumi.platform.cert_manager import CertManager
 from soperator_pulumi.platform.chart_component import ChartComponent

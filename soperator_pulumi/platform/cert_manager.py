@@ -7,7 +7,7 @@ from soperator_pulumi.spec.platform.cert_manager import CertManagerSpec
 
 
 class CertManager(ChartComponent):
-    """cert-manager. Its definitions, and with them all certificates, stay when it leaves."""
+    """cert-manager. Its definitions, and with them all certificates, stay when the component is removed."""
 
     PART: ClassVar[str] = "cert_manager"
 
@@ -16,8 +16,8 @@ class CertManager(ChartComponent):
 
 
 def cert_manager_values(spec: CertManagerSpec) -> dict[str, Any]:
-    """Return our values for the chart."""
+    """Return the default values for the chart."""
     values: dict[str, Any] = {"crds": {"enabled": True, "keep": True}}
-    if spec.highly_available:  # replicas as in cert-manager's page on best practice
+    if spec.highly_available:  # replicas as recommended on cert-manager's page on best practice
         values |= {"replicaCount": 2, "webhook": {"replicaCount": 3}, "cainjector": {"replicaCount": 2}}
     return values

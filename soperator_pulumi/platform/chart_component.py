@@ -1,4 +1,4 @@
-"""Base of the components of a platform: a namespace, the release of a chart, and their order."""
+"""Base class of the platform's components: a namespace, the release of a chart, and their order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
 
 REASON = "soperator-pulumi/privileged-because"
-"""Annotation of a namespace: the reason of the level `privileged`, which a policy asks for."""
+"""Annotation of a namespace with the reason for the level `privileged`, which a policy requires."""
 
 PART_OF = {"app.kubernetes.io/part-of": "soperator-platform"}
 """Label of the platform's own objects."""
@@ -34,7 +34,7 @@ PART_OF = {"app.kubernetes.io/part-of": "soperator-platform"}
 
 @dataclass(frozen=True)
 class PartScope:
-    """Options of a part's children: parent, provider, and the resources before them."""
+    """Options of a part's children: parent, provider, and the resources that come first."""
 
     parent: pulumi.Resource
     provider: pulumi.ProviderResource | None = None
@@ -65,19 +65,19 @@ class PartScope:
 
 
 class ChartComponent(pulumi.ComponentResource):
-    """A part of a platform. `exists: true` installs nothing, and checks what is there."""
+    """A part of a platform. With `exists: true` it installs nothing, and checks the existing installation."""
 
     PART: ClassVar[str]
     """Name of the part in the spec of a platform."""
 
     namespace: Namespace | None
-    """The namespace. None where it existed before."""
+    """The namespace; None if it existed before."""
 
     release: Release | None
-    """Helm's release. None where somebody else installed the chart."""
+    """Helm's release; None if the chart was installed outside this platform."""
 
     installed: InstalledParts | None
-    """Check of an installation of somebody else's. None where the part is our own, or the platform checks it."""
+    """Check of an existing installation; None if the component installs the part, or the platform does the check."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class ChartComponent(pulumi.ComponentResource):
 
         Args:
             resource_name: Name of the component.
-            args: Description of the part, as in a stack's `soperator:platform`.
+            args: Description of the part, as in `soperator:platform` of a stack.
             opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
-            scope: Scope of the platform that the part belongs to; None for a part by itself.
+            scope: Scope of the platform that the part belongs to; None for a part without a platform.
 
         Raises:
-            InvalidPlatformError: The description has problems. All of them are in one message.
+            InvalidPlatformError: The description has problems; the message lists all of them.
         """
         type_ = f"soperator-pulumi:index:{type(self).__name__}"
         whole = parse_part(self.PART, args, f"{type(self).__name__} {resource_name!r}")
@@ -116,19 +116,19 @@ class ChartComponent(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _install(self, spec: Any, scope: PartScope) -> None:  # noqa: ANN401 - the spec of the part
-        """Create the children of a part that is our own."""
+        """Create the children of a part that does not exist yet."""
         raise NotImplementedError
 
     def _namespaced(
         self, spec: ChartPart, scope: PartScope, privileged_because: str = "", *, keep: bool = False
     ) -> PartScope:
-        """Create the namespace, unless it exists, and return the scope of what comes into it.
+        """Create the namespace, unless it exists, and return the scope of its contents.
 
         Args:
             spec: Spec of the part.
             scope: Scope of the namespace.
-            privileged_because: Reason of privileged pods; empty for the level `baseline`.
-            keep: Keep the namespace, with the data in it, in a destroy.
+            privileged_because: Reason for privileged pods; empty for the level `baseline`.
+            keep: Keep the namespace, and the data in it, during a destroy.
         """
         if not spec.create_namespace or self._namespace_of(spec) == "kube-system":
             return scope
@@ -160,14 +160,14 @@ class ChartComponent(pulumi.ComponentResource):
         definitions_version: str | None = None,
         extra: pulumi.ResourceOptions | None = None,
     ) -> Release:
-        """Create the release of the part's chart, or of the chart with its definitions.
+        """Create the release of the part's chart, or of the chart that holds its definitions.
 
         Args:
             spec: Spec of the part.
             scope: Scope of the release.
-            values: Our values. Those of the spec are merged over them, unless the release is that of `definitions`.
-            definitions: Chart of the definitions; None for the part's own chart.
-            definitions_version: Version of that chart; None for the tested one.
+            values: Default values. Those of the spec are merged over them, unless `definitions` is given.
+            definitions: Chart that holds the definitions; None for the part's own chart.
+            definitions_version: Version of that chart; None for the tested version.
             extra: Further options.
         """
         chart = definitions or self._chart
@@ -179,36 +179,37 @@ class ChartComponent(pulumi.ComponentResource):
             namespace=self._namespace_of(spec),
             values=reduce(merged_values, of_user, values),
             timeout=int(spec.timeout.total_seconds()),
-            cleanup_on_fail=True,  # Helm else leaves new objects of a failed upgrade behind
-            max_history=10,  # a release with large definitions is a Secret of up to a MiB each
+            cleanup_on_fail=True,  # otherwise Helm leaves new objects of a failed upgrade behind
+            max_history=10,  # a revision with large definitions is a Secret of up to a MiB
             opts=scope.options(pulumi.ResourceOptions.merge(_LEAVES_FIRST, extra)),
             **release_source(chart, spec.source, version),
         )
 
 
 _LEAVES_FIRST = pulumi.ResourceOptions(delete_before_replace=True)
-"""Options of a release: in another namespace, a second one of its name would meet the first's cluster-wide objects."""
+"""Options of a release: a second one of this name in another namespace would clash with cluster-wide objects."""
 
 
 def check_installed(component: str, scope: PartScope, spec: PlatformSpec) -> InstalledParts | None:
-    """Create the check of all parts of a platform that somebody else installed; None for a platform without parts.
+    """Create the check of all parts that exist outside the platform; None for a platform without parts.
 
-    It also records the parts of our own, so that exists: true does not remove one of them unnoticed.
+    The check also records the installed parts, so that exists: true does not remove one of them unnoticed.
 
     Raises:
-        InvalidPlatformError: The check would read another Kubernetes than the provider's.
+        InvalidPlatformError: The check would read another Kubernetes than the provider uses.
     """
     foreign = scope.parent.get_provider("kubernetes:core/v1:Pod") is not None and not scope.access
     needs = [*requirements(spec), *(() if foreign else namespace_requirements(spec))]
-    asked: Sequence[Mapping[str, Any]] = [each.model_dump() for each in needs]
+    asked: Sequence[Mapping[str, Any]] = [need.model_dump() for need in needs]
     own = {key: part.keep for key in PARTS if (part := spec.part(key)) is not None and not part.exists}
     if not asked and not own:
         return None
     if asked and foreign:
-        by_itself = "Declare the part in a Platform with the same kubeconfig (and context), or give it no provider."
-        whole = "Give Platform the same kubeconfig (and context), or no provider at all."
+        by_itself = "Declare the part in a Platform with the same kubeconfig (and context), or remove its provider."
+        whole = "Give Platform the same kubeconfig (and context), or remove its provider."
         text = (
-            "missing beside an explicit Kubernetes provider, whose credentials the check of existing parts cannot "
+            "missing, while an explicit Kubernetes provider is given, whose credentials the check of existing parts "
+            "cannot "
             "read: it might read another Kubernetes. "
             f"{by_itself if isinstance(scope.parent, ChartComponent) else whole}"
         )

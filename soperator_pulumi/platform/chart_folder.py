@@ -1,4 +1,4 @@
-"""Charts in a folder: packed as `helm pull` saves them, or unpacked by their names."""
+"""Charts in a folder: packed files as `helm pull` saves them, or unpacked folders of their name."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
 def chart_in_folder(folder: str, chart: Chart, version: str) -> str:
     """Return the path of a chart in a folder.
 
-    It begins with `./` or `/`: Helm reads `a/b` as the chart b of an added repository a, where there is no such file.
+    The path starts with `./` or `/`: without such a file, Helm reads `a/b` as the chart b of the repository a.
     """
     unpacked = Path(folder) / chart.name
     path = str(unpacked if unpacked.exists() else Path(folder) / f"{chart.name}-{version}.tgz")
@@ -24,7 +24,7 @@ def chart_in_folder(folder: str, chart: Chart, version: str) -> str:
 
 
 def folder_problems(spec: PlatformSpec) -> Iterator[Problem]:
-    """Yield a problem for each chart that is not in its folder, with the command that fetches it."""
+    """Yield a problem for every chart that is missing from its folder, with the command that fetches it."""
     for name in PARTS:
         part = spec.part(name)
         if part is None or part.exists or part.source is None or part.source.folder is None:
@@ -45,14 +45,14 @@ def _charts_of(name: str, part: ChartPart) -> Iterator[tuple[Chart, str]]:
 
 
 def _problem(folder: str, chart: Chart, version: str) -> str:
-    """Return the fault of a chart in a folder; empty for none."""
+    """Return what is wrong with a chart in a folder; empty if nothing is."""
     path = Path(chart_in_folder(folder, chart, version))
     if path.is_dir():
         there = _version_of(path / "Chart.yaml")
         if there.removeprefix("v") == version.removeprefix("v"):
             return ""
         found = there or "without a version"
-        return f"has {chart.name} {found}, needs {version}. Unpack that one: {_pull(chart, version)}"
+        return f"has {chart.name} {found}, needs {version}. Unpack that version: {_pull(chart, version)}"
     return "" if path.exists() else f"has no chart {chart.name} {version}. Fetch it: {_pull(chart, version)}"
 
 

@@ -1,7 +1,7 @@
-"""Values of charts: merged over ours, with every key known to the chart.
+"""Values of charts: merged over the defaults here, with keys that the chart knows.
 
-Charts accept unknown keys silently: `driver.enbled: false` would install a driver. Lists of known keys stand in
-`keys/`, one file a chart: a key a line, a space deeper for each level, and a `*` where any key below is accepted.
+Charts accept unknown keys silently: `driver.enbled: false` would install a driver. Lists of known keys are in
+`keys/`, one file per chart: one key per line, indented by its level, and `*` where any key below is accepted.
 `tools/chart_keys.py` writes them from the default values and the templates of a chart.
 """
 
@@ -23,9 +23,9 @@ class KnownKeys:
     """Known keys at one level of a chart's values."""
 
     free: bool = False
-    """True where any key is accepted, as in node selectors and annotations."""
+    """True if any key is accepted, as in node selectors and annotations."""
     below: dict[str, "KnownKeys"] = field(default_factory=dict)
-    """Known keys, each with those below it. Without any, the value is a list or has no parts."""
+    """Known keys with the keys below them. If empty, the value is a list or has no parts."""
 
     def paths(self, above: str = "") -> Iterator[str]:
         """Yield the paths of all known keys."""
@@ -42,7 +42,7 @@ def known_keys(name: str) -> KnownKeys:
 
 
 def parse_keys(text: str) -> KnownKeys:
-    """Return the keys of a list."""
+    """Return the known keys listed in a text."""
     levels = [KnownKeys()]
     for line in text.splitlines():
         name = line.lstrip(" ")
@@ -55,13 +55,13 @@ def parse_keys(text: str) -> KnownKeys:
 
 
 def unknown_keys(values: Mapping[str, Any], known: KnownKeys, chart: str, path: str = "") -> Iterator[Problem]:
-    """Yield a problem for each key that a chart does not know, with the nearest one that it knows.
+    """Yield a problem for every key that a chart does not know, with the closest key that it knows.
 
     Args:
         values: Values for the chart.
-        known: Keys that it knows.
+        known: Keys that the chart knows.
         chart: Name and version of the chart, for messages.
-        path: Path of the values in those of the chart.
+        path: Path of the values within those of the chart.
     """
     for key, value in values.items():
         here = f"{path}.{key}" if path else str(key)
@@ -76,7 +76,7 @@ def unknown_keys(values: Mapping[str, Any], known: KnownKeys, chart: str, path: 
 
 
 def merged_values(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `given` over `ours`: mappings key by key, all else as a whole; null removes a key of ours."""
+    """Return `given` merged over `ours`: mappings by key, everything else as a whole; null removes a key."""
     found = dict(ours)
     for key, value in given.items():
         if value is None:
@@ -90,14 +90,14 @@ def merged_values(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 
 def _unknown(key: str, known: KnownKeys, chart: str, path: str) -> str:
-    """Return the sentence about an unknown key: the nearest one beside it, or else anywhere in the chart."""
-    beside = get_close_matches(key, known.below, n=1)
-    if beside:
-        meant = f"{path}.{beside[0]}" if path else beside[0]
-        return f'no key of the chart {chart}. Did you mean "{meant}"?'
+    """Return the sentence about an unknown key, with the closest known key next to it or anywhere in the chart."""
+    near = get_close_matches(key, known.below, n=1)
+    if near:
+        meant = f"{path}.{near[0]}" if path else near[0]
+        return f'the chart {chart} has no such key. Did you mean "{meant}"?'
     if not known.below:
-        return f'no key of the chart {chart}: "{path}" takes no mapping.'
-    return f"no key of the chart {chart}. Allowed here: {_some(known)}."
+        return f'the chart {chart} has no such key: "{path}" takes no mapping.'
+    return f"the chart {chart} has no such key. Allowed here: {_some(known)}."
 
 
 _MANY = 12
@@ -110,5 +110,5 @@ def _some(keys: KnownKeys) -> str:
 
 
 def _is_plain(value: object) -> bool:
-    """Return True for a value that is known and no mapping: an Output may be anything."""
+    """Return True for a known value that is not a mapping: an Output may be anything."""
     return isinstance(value, (bool, int, float, str, list, tuple))

@@ -1,24 +1,24 @@
-"""Table of the charts that a platform consists of: places, tested versions, and owners of their definitions."""
+"""Table of the platform's charts: repositories, tested versions, and the origin of their definitions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Definitions(StrEnum):
-    """Origin of a chart's CustomResourceDefinitions (CRDs), and their fate in an upgrade and after a removal."""
+    """Origin of a chart's CustomResourceDefinitions (CRDs), and how upgrades and removals treat them."""
 
     NONE = "none"
     """The chart has none."""
     FOLDER = "folder"
-    """Helm creates those of the folder `crds/` at the installation alone, and never removes them. A hook Job of the
+    """Helm creates the CRDs in the folder `crds/` only at the installation, and never removes them. A hook Job of the
     chart applies newer ones before an upgrade."""
     OWN_RELEASE = "own release"
-    """A chart of its own, which an upgrade applies. A removal keeps them: with them Kubernetes would delete every
-    object of their kinds."""
+    """A separate chart, which upgrades apply. A removal keeps the CRDs: deleting them would make Kubernetes delete
+    every object of their kinds."""
     KEPT = "kept"
-    """Templates of the chart, upgraded with it, and kept in a removal by `helm.sh/resource-policy: keep`."""
+    """Templates of the chart, upgraded with it. `helm.sh/resource-policy: keep` keeps them after a removal."""
     OPERATOR = "operator"
-    """The operator creates and upgrades them when it runs. They stay after a removal."""
+    """The operator creates and upgrades the CRDs when it runs. They stay after a removal."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,19 @@ class Chart:
     name: str
     """Name of the chart."""
     version: str
-    """Tested version. `keys/` has the keys of its values."""
+    """Tested version. `keys/` lists the keys of its values."""
     repository: str
     """Address of the project's own repository, `https://` or `oci://`."""
     namespace: str
     """Usual namespace."""
     release: str
-    """Name of Helm's release. It is fixed: Helm takes definitions over by the names of release and namespace."""
+    """Name of Helm's release. It is fixed: Helm identifies the owner of definitions by release name and namespace."""
     definitions: Definitions
-    """Origin of its definitions."""
+    """Origin of the CRDs."""
 
     @property
     def known_keys(self) -> str:
-        """Name of the list of keys of the tested version."""
+        """Name of the list of keys for the tested version."""
         return f"{self.name}-{self.version.removeprefix('v')}"
 
 
@@ -133,4 +133,4 @@ CHART_OF_PART = {
     "gpu_operator": GPU_OPERATOR,
     "network_operator": NETWORK_OPERATOR,
 }
-"""Chart of each part of the spec: the one that takes its `values` and its `version`."""
+"""Main chart of every part of the spec, to which its `values` and `version` apply."""

@@ -1,4 +1,4 @@
-"""Cilium: values of each mode, and the release."""
+"""Cilium: the values of its modes, and the release."""
 
 from typing import Any, ClassVar
 
@@ -8,9 +8,9 @@ from soperator_pulumi.spec.platform.cilium import CiliumMode, CiliumSpec
 
 
 class Cilium(ChartComponent):
-    """Cilium, as the pod network or for policies on another one.
+    """Cilium, as the pod network, or for network policies on top of another pod network.
 
-    Traffic of pods with `hostNetwork`, and RDMA, pass beside Cilium: no policy holds for them.
+    Traffic of pods with `hostNetwork`, and RDMA, bypass Cilium: no policy applies to them.
     """
 
     PART: ClassVar[str] = "cilium"
@@ -23,7 +23,7 @@ _BECAUSE = "cilium-agent configures the machine's network and loads BPF programs
 
 
 def cilium_values(spec: CiliumSpec) -> dict[str, Any]:
-    """Return our values for the chart."""
+    """Return the default values for the chart."""
     values = merged_values(_OF_ALL, _network(spec))
     if spec.kube_proxy_replacement is not None:
         server = spec.kube_proxy_replacement
@@ -35,11 +35,11 @@ def cilium_values(spec: CiliumSpec) -> dict[str, Any]:
 
 
 _OF_ALL: dict[str, Any] = {
-    "cni": {"exclusive": False},  # true renames the configuration of Multus, and secondary networks end
+    "cni": {"exclusive": False},  # true renames the configuration of Multus, which breaks secondary networks
     "hubble": {
         "enabled": True,
         "relay": {"enabled": True},
-        # With the default method "helm" every rendering has other certificates: a difference in each preview.
+        # With the default method "helm", every rendering creates new certificates: a difference in every preview.
         "tls": {"auto": {"enabled": True, "method": "cronJob"}},
     },
 }
@@ -52,7 +52,7 @@ _MONITORS: dict[str, Any] = {
 
 
 def _network(spec: CiliumSpec) -> dict[str, Any]:
-    """Return the values of a mode, after Cilium's pages on installation and on chaining."""
+    """Return the values of a mode, according to Cilium's pages on installation and chaining."""
     native: dict[str, Any] = {"routingMode": "native"}
     match spec.mode:
         case CiliumMode.CHAINED:

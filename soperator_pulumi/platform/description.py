@@ -1,4 +1,4 @@
-"""From a user's description of a platform, or of one part, to a checked spec, or to all of its problems at once."""
+"""Parsing of a platform's description: it becomes a checked spec, or an error with all problems at once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,11 +19,11 @@ WHERE = "soperator:platform"
 
 
 class InvalidPlatformError(SpecError, pulumi.RunError):
-    """Problems of a platform's description, in one message. Pulumi prints it without a traceback."""
+    """Problems of a platform's description, in one message that Pulumi prints without a traceback."""
 
 
 def parse_platform(data: object, where: str = WHERE) -> PlatformSpec:
-    """Return the spec of a platform, with the defaults that depend on its Kubernetes and its parts.
+    """Return the spec of a platform, with defaults that depend on its Kubernetes and its parts.
 
     Example::
 
@@ -36,11 +36,11 @@ def parse_platform(data: object, where: str = WHERE) -> PlatformSpec:
             problems = [str(problem) for problem in error.problems]
 
     Args:
-        data: A mapping as from a stack's configuration, or a checked spec.
+        data: A mapping as in a stack's configuration, or a checked spec.
         where: Origin of the data in an error: a configuration key, or a component.
 
     Raises:
-        SpecError: All problems at once.
+        SpecError: The data has problems; all of them at once.
     """
     try:
         spec = parse(PlatformSpec, data, where, "a platform", _rules)
@@ -52,7 +52,7 @@ def parse_platform(data: object, where: str = WHERE) -> PlatformSpec:
 
 
 def parse_part(name: str, data: object, component: str) -> PlatformSpec:
-    """Return the spec of a platform that consists of one part.
+    """Return the spec of a platform with a single part.
 
     Args:
         name: Name of the part in the spec of a platform: `gpu_operator`.
@@ -60,19 +60,19 @@ def parse_part(name: str, data: object, component: str) -> PlatformSpec:
         component: Name of the component, for messages.
 
     Raises:
-        SpecError: All problems at once.
+        SpecError: The data has problems; all of them at once.
     """
     given = {} if data is None else data
     try:
         return parse_platform({name: given}, component)
     except SpecError as error:
         prefix = f"{name}."
-        found = [Problem(each.path.removeprefix(prefix), each.text) for each in error.problems]
+        found = [Problem(problem.path.removeprefix(prefix), problem.text) for problem in error.problems]
         raise InvalidPlatformError(component, found) from None
 
 
 def value_problems(spec: PlatformSpec) -> Iterator[Problem]:
-    """Yield the keys of values that the charts do not know."""
+    """Yield the keys in `values` that the charts do not know."""
     for name in PARTS:
         part = spec.part(name)
         if not known(part) or part is None:
@@ -90,22 +90,25 @@ def _rules(spec: PlatformSpec) -> Iterator[Problem]:
 
 
 def require_charts(spec: PlatformSpec, where: str, part: str = "") -> None:
-    """Check that the folders of a spec have the charts of all parts, before anything is created.
+    """Check that the folders of a spec hold the charts of all parts, before anything is created.
 
     Args:
         spec: Spec of a platform.
         where: Name of the component, for messages.
-        part: Part that the spec consists of, whose name no path has; empty for a whole platform.
+        part: The only part of the spec, whose name is left out of paths; empty for a whole platform.
 
     Raises:
-        InvalidPlatformError: Charts are missing, or of other versions. All of them are in one message.
+        InvalidPlatformError: Charts are missing, or have another version; the message lists all of them.
     """
-    if found := [Problem(each.path.removeprefix(f"{part}."), each.text) for each in folder_problems(spec)]:
+    if found := [
+        Problem(folder_problem.path.removeprefix(f"{part}."), folder_problem.text)
+        for folder_problem in folder_problems(spec)
+    ]:
         raise InvalidPlatformError(where, found)
 
 
 def release_source(chart: Chart, source: ChartSource | None, version: str) -> dict[str, Any]:
-    """Return the inputs of a Release that name its chart: by a repository, a registry or a file."""
+    """Return the inputs of a Release that identify its chart: in a repository, a registry or a file."""
     if source is not None and source.folder is not None:
         return {"chart": chart_in_folder(source.folder, chart, version)}
     place = chart.repository if source is None else source.oci or source.repository or chart.repository

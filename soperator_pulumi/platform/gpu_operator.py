@@ -1,4 +1,4 @@
-"""NVIDIA's GPU Operator: its values, which keep it from ending jobs, and the release."""
+"""NVIDIA's GPU Operator: the release, with values that prevent it from ending jobs."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from soperator_pulumi.spec.platform.gpu_operator import DriverSource, GpuOperato
 
 
 class GpuOperator(ChartComponent):
-    """NVIDIA's GPU Operator. It never changes a driver below running jobs: that is a procedure of docs/platform.md."""
+    """NVIDIA's GPU Operator. It never replaces a driver under running jobs: docs/platform.md describes how."""
 
     PART: ClassVar[str] = "gpu_operator"
 
@@ -20,8 +20,8 @@ _BECAUSE = "driver, toolkit and device plugin load kernel modules and mount the 
 
 
 def gpu_operator_values(spec: GpuOperatorSpec) -> dict[str, Any]:
-    """Return our values for the chart."""
-    # Lists replace those of the chart, so the chart's own taint stands in both.
+    """Return the default values for the chart."""
+    # A list replaces the chart's list, so both lists repeat the chart's own taint.
     tolerations = [GPU_TAINT, *written(spec.tolerations)]
     return {
         "operator": {"runtimeClass": spec.runtime_class},
@@ -48,7 +48,7 @@ def _places(directory: str | None) -> dict[str, Any]:
 
 
 def _driver(spec: GpuOperatorSpec) -> dict[str, Any]:
-    """Return the values of the driver. The chart's `autoUpgrade: true` evicts pods with GPUs, such as slurmd's."""
+    """Return the values of the driver. The chart's default `autoUpgrade: true` would evict pods with GPUs."""
     return {
         "enabled": spec.driver is DriverSource.OPERATOR,
         "upgradePolicy": {"autoUpgrade": False},

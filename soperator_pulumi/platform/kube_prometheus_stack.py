@@ -19,7 +19,7 @@ _PASSWORD_LENGTH = 32
 
 
 class PrometheusDefinitions(ChartComponent):
-    """Definitions of Prometheus' operator, and the namespace of the monitoring. Both stay in a destroy."""
+    """Definitions of Prometheus' operator, and the namespace of the monitoring. A destroy keeps both."""
 
     PART: ClassVar[str] = "kube_prometheus_stack"
 
@@ -35,12 +35,12 @@ class PrometheusDefinitions(ChartComponent):
 
 
 class KubePrometheusStack(ChartComponent):
-    """Prometheus and what belongs to it. Namespace and samples stay in a destroy."""
+    """Prometheus with its operator, Grafana and exporters. A destroy keeps the namespace and the samples."""
 
     PART: ClassVar[str] = "kube_prometheus_stack"
 
     definitions: PrometheusDefinitions | None
-    """Definitions of the operator. None where the stack exists."""
+    """Definitions of the operator; None if the stack exists already."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class KubePrometheusStack(ChartComponent):
             resource_name: Name of the component.
             args: Description of the part.
             opts: Options of the component.
-            scope: Scope of the platform that the part belongs to; None for a part by itself.
-            definitions: Definitions that the platform has created; None to create them.
+            scope: Scope of the platform that the part belongs to; None for a part without a platform.
+            definitions: Definitions that the platform has created; None to create them here.
         """
         self.definitions = definitions
         super().__init__(resource_name, args, opts, scope=scope)
@@ -73,9 +73,9 @@ class KubePrometheusStack(ChartComponent):
         self.release = self._release(spec, scope.following(*before), kube_prometheus_stack_values(spec))
 
     def _admin(self, spec: KubePrometheusStackSpec, scope: PartScope) -> list[Secret]:
-        """Create Grafana's administrator, unless the spec names a Secret.
+        """Create Grafana's administrator, unless the spec names a Secret for it.
 
-        The chart would invent another password at each rendering: a difference in every preview.
+        The chart would generate a new password at every rendering, which is a difference in every preview.
         """
         if not spec.grafana.enabled or spec.grafana.admin_secret is not None:
             return []
@@ -99,7 +99,7 @@ KEPT_DEFINITIONS = {"crds": {"annotations": {"helm.sh/resource-policy": "keep"}}
 
 
 def kube_prometheus_stack_values(spec: KubePrometheusStackSpec) -> dict[str, Any]:
-    """Return our values for the chart."""
+    """Return the default values for the chart."""
     managed = bool(spec.managed_control_plane)
     return {
         "crds": {"enabled": False},
@@ -107,7 +107,7 @@ def kube_prometheus_stack_values(spec: KubePrometheusStackSpec) -> dict[str, Any
         "kubeProxy": {"enabled": bool(spec.kube_proxy)},
         "prometheus": {
             "prometheusSpec": {
-                # true finds only the monitors with the label of this release, and those of Slurm are left out silently.
+                # true selects only monitors with this release's label, and silently ignores those of Slurm.
                 **{f"{kind}SelectorNilUsesHelmValues": False for kind in _SELECTORS},
                 "retention": _prometheus_time(spec),
                 **_volume(spec),
@@ -125,7 +125,7 @@ def _prometheus_time(spec: KubePrometheusStackSpec) -> str:
 
 
 def _volume(spec: KubePrometheusStackSpec) -> dict[str, Any]:
-    """Return the values of Prometheus' volume. The size at which it drops samples leaves room for its log of writes."""
+    """Return the values of Prometheus' volume. Samples are dropped before its write-ahead log runs out of space."""
     volume = spec.volume
     if volume is None:
         return {}

@@ -10,30 +10,30 @@ from soperator_pulumi.spec.platform.mariadb_operator import MariadbOperatorSpec
 
 
 class MariadbOperator(ChartComponent):
-    """MariaDB's operator. Its definitions stay when it leaves: with them Kubernetes would delete every database."""
+    """MariaDB's operator. Its definitions stay after a removal: without them Kubernetes would delete every database."""
 
     PART: ClassVar[str] = "mariadb_operator"
 
     def _install(self, spec: MariadbOperatorSpec, scope: PartScope) -> None:
         scope = self._namespaced(spec, scope)
-        # The chart of the definitions has no value that keeps them, so Helm never removes its release. With the
-        # namespace Helm's record of it goes; the next installation takes the definitions over by their labels.
+        # The chart of the definitions has no value that keeps them, so Helm never removes its release. Deleting the
+        # namespace deletes Helm's record of it; the next installation adopts the definitions by their labels.
         definitions = self._release(
             spec,
             scope,
             {},
             definitions=MARIADB_OPERATOR_CRDS,
-            definitions_version=spec.version,  # both charts are released together
+            definitions_version=spec.version,  # both charts have the same releases
             extra=pulumi.ResourceOptions(retain_on_delete=True),
         )
         self.release = self._release(spec, scope.following(definitions), mariadb_operator_values(spec))
 
 
 def mariadb_operator_values(spec: MariadbOperatorSpec) -> dict[str, Any]:
-    """Return our values for the chart."""
+    """Return the default values for the chart."""
     return {
         "crds": {"enabled": False},
         "ha": {"enabled": spec.highly_available},
         "metrics": {"enabled": bool(spec.monitors)},
-        "webhook": {"cert": {"certManager": {"enabled": False}}},  # its own cert-controller needs nothing else
+        "webhook": {"cert": {"certManager": {"enabled": False}}},  # its own cert-controller suffices
     }

@@ -17,19 +17,19 @@ from soperator_pulumi.spec.platform.network_operator import (
 )
 
 POLICY_NAME = "nic-cluster-policy"
-"""Name of the only NicClusterPolicy that the operator obeys."""
+"""Name of the only NicClusterPolicy that the operator reads."""
 
 MELLANOX_V1 = "mellanox.com/v1alpha1"
 IPAM_V1 = "nv-ipam.nvidia.com/v1alpha1"
 
 
 class NetworkOperator(ChartComponent):
-    """NVIDIA's Network Operator. RDMA passes beside the pod network: no network policy holds for it."""
+    """NVIDIA's Network Operator. RDMA bypasses the pod network: no network policy applies to it."""
 
     PART: ClassVar[str] = "network_operator"
 
     policy: CustomResource | None
-    """The NicClusterPolicy. None where the operator exists."""
+    """The NicClusterPolicy; None if the operator exists already."""
 
     networks: tuple[CustomResource, ...]
     """Secondary networks."""
@@ -47,8 +47,8 @@ class NetworkOperator(ChartComponent):
             opts=after.options(),
         )
         behind = after.following(self.policy)
-        pools = [self._pool(each, self._namespace_of(spec), behind) for each in spec.ip_pools]
-        self.networks = tuple(self._network(each, behind.following(*pools)) for each in spec.networks)
+        pools = [self._pool(ip_pool, self._namespace_of(spec), behind) for ip_pool in spec.ip_pools]
+        self.networks = tuple(self._network(network, behind.following(*pools)) for network in spec.networks)
 
     def _pool(self, pool: IpPool, namespace: str, scope: PartScope) -> CustomResource:
         return CustomResource(
@@ -72,7 +72,7 @@ class NetworkOperator(ChartComponent):
             kind=kind,
             metadata=ObjectMetaArgs(name=network.name, labels=PART_OF),
             spec=spec,
-            # A pod that starts while its network is being replaced stays without it.
+            # A pod that starts while its network is being replaced would not get the network.
             opts=scope.options(pulumi.ResourceOptions(delete_before_replace=True)),
         )
 
@@ -81,9 +81,9 @@ _BECAUSE = "drivers and device plugins load kernel modules and mount the machine
 
 
 def network_operator_values(spec: NetworkOperatorSpec) -> dict[str, Any]:
-    """Return our values for the chart, which makes no NicClusterPolicy itself."""
+    """Return the default values for the chart. The chart itself creates no NicClusterPolicy."""
     return {
-        # One Node Feature Discovery a Kubernetes: that of the GPU Operator, where there is one.
+        # A Kubernetes needs only one Node Feature Discovery: the GPU Operator's if it is there.
         "nfd": {"enabled": bool(spec.node_feature_discovery), "deployNodeFeatureRules": True},
         "sriovNetworkOperator": {"enabled": False},
         "operator": {"tolerations": [*_OF_CONTROL_PLANE, GPU_TAINT, *written(spec.tolerations)]},
@@ -94,7 +94,7 @@ _OF_CONTROL_PLANE = [{"key": "node-role.kubernetes.io/control-plane", "operator"
 
 
 def network_object(network: SecondaryNetwork) -> tuple[str, dict[str, Any]]:
-    """Return kind and specification of the object by which the operator makes a NetworkAttachmentDefinition."""
+    """Return kind and specification of the object from which the operator makes a NetworkAttachmentDefinition."""
     ipam = "" if network.ip_pool is None else f'{{"type": "nv-ipam", "poolName": "{network.ip_pool}"}}'
     common: dict[str, Any] = {"networkNamespace": network.namespace, **({"ipam": ipam} if ipam else {})}
     match network.kind:

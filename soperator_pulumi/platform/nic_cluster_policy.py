@@ -9,9 +9,9 @@ from soperator_pulumi.spec.platform.network_operator import NetworkKind, Network
 
 
 def nic_cluster_policy(spec: NetworkOperatorSpec) -> dict[str, Any]:
-    """Return the specification. Versions of its parts have no default in the operator.
+    """Return the specification. The operator has no default versions for its parts.
 
-    The parts of one release of the operator have one tag: that of the chart's version.
+    All parts of a release of the operator have the same tag: the chart's version.
     """
     tag = f"network-operator-v{(spec.version or NETWORK_OPERATOR.version).removeprefix('v')}"
     parts: dict[str, Any] = {}
@@ -20,18 +20,23 @@ def nic_cluster_policy(spec: NetworkOperatorSpec) -> dict[str, Any]:
         return {"image": name, "repository": spec.images, "version": version}
 
     if spec.ofed_driver is not None:
-        # A new driver restarts the network of running jobs, so that none comes by itself.
+        # A new driver restarts the network of running jobs, so upgrades are never automatic.
         driver = image("doca-driver", spec.ofed_driver)
         parts["ofedDriver"] = {**driver, "upgradePolicy": {"autoUpgrade": False}}
     if spec.shared_rdma:
-        config = {"configList": [_shared(each.name, each.pods, each.devices) for each in spec.shared_rdma]}
+        config = {"configList": [_shared(pool.name, pool.pods, pool.devices) for pool in spec.shared_rdma]}
         parts["rdmaSharedDevicePlugin"] = {**image("k8s-rdma-shared-dev-plugin"), "config": _text(config)}
     if spec.host_devices:
-        config = {"resourceList": [_whole(each.name, each.devices, rdma=each.rdma) for each in spec.host_devices]}
+        config = {
+            "resourceList": [
+                _whole(host_device.name, host_device.devices, rdma=host_device.rdma)
+                for host_device in spec.host_devices
+            ]
+        }
         parts["sriovDevicePlugin"] = {**image("sriov-network-device-plugin"), "config": _text(config)}
     if spec.networks:
         network = {"multus": image("multus-cni"), "cniPlugins": image("plugins")}
-        ipoib = any(each.kind is NetworkKind.IPOIB for each in spec.networks)
+        ipoib = any(network.kind is NetworkKind.IPOIB for network in spec.networks)
         parts["secondaryNetwork"] = {**network, **({"ipoib": image("ipoib-cni")} if ipoib else {})}
     if spec.ip_pools:
         parts["nvIpam"] = image("nvidia-k8s-ipam")
@@ -52,7 +57,7 @@ def _whole(name: str, devices: SelectedDevices, *, rdma: bool) -> dict[str, Any]
 
 
 def _selectors(devices: SelectedDevices, interfaces: str, ids: str = "deviceIDs") -> dict[str, list[str]]:
-    """Return the selectors. The two device plugins have keys of their own for the same criteria."""
+    """Return the selectors. The two device plugins use different keys for the same criteria."""
     found = {"vendors": [*devices.vendors], ids: [*devices.device_ids], interfaces: [*devices.interfaces]}
     return {key: value for key, value in found.items() if value}
 

@@ -1,4 +1,4 @@
-"""Offers of a platform to clusters: names of resources and classes, as its spec has them."""
+"""Names of resources and classes that a platform offers to clusters."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 
 
 def provided_by(spec: PlatformSpec) -> ProvidedSpec:
-    """Return the offers of a platform to clusters."""
+    """Return what a platform offers to clusters."""
     gpus, network = spec.gpu_operator, spec.network_operator
     return ProvidedSpec(
         gpu_resource=None if gpus is None else gpus.resource,
@@ -20,7 +20,7 @@ def provided_by(spec: PlatformSpec) -> ProvidedSpec:
 
 
 def _volume_of(spec: PlatformSpec) -> dict[str, Any]:
-    """Return the names of the shared volume, which are plain: the order of resources is that of the components."""
+    """Return the names of the shared volume as plain strings: components already order the resources."""
     storage = spec.shared_storage
     if storage is None:
         return {"storage_class": spec.storage_class}

@@ -1,4 +1,4 @@
-"""Platform: everything that Slurm stands on, in one component."""
+"""Platform: everything below Slurm, in one component."""
 
 from collections.abc import Mapping
 from typing import Any, Unpack
@@ -27,7 +27,7 @@ COMPONENTS: Mapping[str, type[ChartComponent]] = {
     component.PART: component
     for component in (CertManager, Cilium, KubePrometheusStack, MariadbOperator, GpuOperator, NetworkOperator)
 }
-"""Component of each part."""
+"""Components of the parts."""
 
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "cilium": (),
@@ -37,16 +37,16 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
     "gpu_operator": ("cilium", "kube_prometheus_stack"),
     "network_operator": ("cilium", "gpu_operator"),
 }
-"""Parts before each part, in the order of their creation: the network before all pods, the monitoring before what it
-scrapes, and Node Feature Discovery of the GPU Operator before the rules of the Network Operator."""
+"""Parts that must come first, by part: the network before all pods, the monitoring before everything that it scrapes,
+and the GPU Operator's Node Feature Discovery before the rules of the Network Operator."""
 
 
 class SlurmPlatformArgs(PlatformArgs, AccessArgs, total=False):
-    """Description of the platform, and the Kubernetes that it goes to."""
+    """Description of the platform, and access to its Kubernetes."""
 
 
 class Platform(pulumi.ComponentResource):
-    """The platform of one Kubernetes: charts of other projects, with settings that keep jobs alive.
+    """The platform of one Kubernetes: charts of other projects, with settings that keep jobs running.
 
     Example::
 
@@ -62,27 +62,27 @@ class Platform(pulumi.ComponentResource):
             node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
         )
 
-    A part with `exists: true` is checked and not touched. The cluster is created after the platform, and destroyed
+    A part with `exists: true` is checked and not changed. A cluster is created after its platform, and destroyed
     before it.
     """
 
     kubernetes_provider: kubernetes.Provider | None
-    """Provider of all children, made of `kubeconfig` and `context`. None without them, or with a provider of yours."""
+    """Provider of all children, made from `kubeconfig` and `context`; None without them, or if you give a provider."""
 
     installed: InstalledParts | None
-    """Check of the parts that somebody else installed, and record of our own. None for a platform without parts."""
+    """Check of the existing parts, and record of the installed ones; None for a platform without parts."""
 
     definitions: PrometheusDefinitions | None
-    """Definitions of Prometheus' operator. None where the platform installs no kube-prometheus-stack."""
+    """Definitions of Prometheus' operator; None if the platform does not install kube-prometheus-stack."""
 
     parts: Mapping[str, ChartComponent]
-    """Parts of our own, by their keys in the spec: `platform.parts["gpu_operator"].release`."""
+    """Parts that the platform installs, by their keys in the spec: `platform.parts["gpu_operator"].release`."""
 
     shared_storage: SharedStorage | None
-    """Shared volume of jails. None where clusters name theirs."""
+    """Shared volume for jails; None if clusters name their own."""
 
     access: KubernetesAccess
-    """Access to the Kubernetes, as the program gives it."""
+    """Access to the Kubernetes, as given by the program."""
 
     provided: ProvidedSpec
     """Names of resources and classes that a SlurmCluster takes as defaults."""
@@ -100,10 +100,10 @@ class Platform(pulumi.ComponentResource):
             resource_name: Name of the component.
             args: The platform's description, as in a stack's configuration.
             opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
-            kwargs: The same keys as `args`; these win.
+            kwargs: The same keys as in `args`, with priority over them.
 
         Raises:
-            InvalidPlatformError: The description has problems. All of them are in one message.
+            InvalidPlatformError: The description has problems; the message lists all of them.
         """
         name = resource_name
         spec, access = _understood(name, args, kwargs)
@@ -121,7 +121,7 @@ class Platform(pulumi.ComponentResource):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """Outputs of the component for programs in other languages, by their names there."""
+        """Outputs for programs in other languages, under their names there."""
         return {
             "gpuResource": self.provided.gpu_resource,
             "rdmaResources": [*self.provided.rdma_resources],
@@ -135,7 +135,7 @@ class Platform(pulumi.ComponentResource):
         }
 
     def _create_scope(self, name: str, access: KubernetesAccess, opts: pulumi.ResourceOptions | None) -> PartScope:
-        """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
+        """Return the scope of all children; a kubeconfig given to the component gets its own provider."""
         self.kubernetes_provider = None
         provider = self.get_provider("kubernetes:core/v1:Pod")
         depends_on = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
@@ -146,9 +146,9 @@ class Platform(pulumi.ComponentResource):
             f"{name}-kubernetes",
             kubeconfig=access.secret_kubeconfig(),
             context=access.context,
-            # Without it, another address or CA of the same Kubernetes would install everything again.
+            # Otherwise, a changed address or CA of the same Kubernetes would install everything again.
             cluster_identifier=f"{pulumi.get_project()}.{pulumi.get_stack()}.{name}",
-            enable_secret_mutable=True,  # a changed Secret is changed in place
+            enable_secret_mutable=True,  # a changed Secret is updated in place
             opts=scope.options(),
         )
         return PartScope(self, self.kubernetes_provider, access, depends_on)
@@ -159,13 +159,13 @@ class Platform(pulumi.ComponentResource):
         return SharedStorage(f"{name}-shared-storage", spec.shared_storage, scope.options(), scope=scope)
 
     def _create_parts(self, name: str, scope: PartScope, spec: PlatformSpec) -> dict[str, ChartComponent]:
-        """Create the parts of our own in their order."""
+        """Create the parts that do not exist yet, in their order."""
         created: dict[str, ChartComponent] = {}
-        ours = {each: part for each in BEFORE if (part := spec.part(each)) is not None and not part.exists}
+        ours = {key: part for key in BEFORE if (part := spec.part(key)) is not None and not part.exists}
         self.definitions = self._create_definitions(name, scope, spec.kube_prometheus_stack)
         first = scope if self.definitions is None else scope.following(self.definitions)
         for key, part in ours.items():
-            after = first.following(*(created[each] for each in BEFORE[key] if each in created))
+            after = first.following(*(created[earlier] for earlier in BEFORE[key] if earlier in created))
             resource_name = f"{name}-{key.replace('_', '-')}"
             if isinstance(part, KubePrometheusStackSpec):
                 created[key] = KubePrometheusStack(
@@ -178,21 +178,21 @@ class Platform(pulumi.ComponentResource):
     def _create_definitions(
         self, name: str, scope: PartScope, stack: KubePrometheusStackSpec | None
     ) -> PrometheusDefinitions | None:
-        """Create the definitions of monitors, which Cilium has before there is a network for Prometheus' pods."""
+        """Create the definitions of monitors: Cilium needs them before there is a network for Prometheus' pods."""
         if stack is None or stack.exists:
             return None
         return PrometheusDefinitions(f"{name}-prometheus-definitions", stack, scope.options(), scope=scope)
 
 
 def _understood(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple[PlatformSpec, KubernetesAccess]:
-    """Return the checked spec, and the access to its Kubernetes."""
+    """Return the checked spec and the access to its Kubernetes."""
     described = dict(args) if isinstance(args, Mapping) else {}
     given = {**described, **kwargs}
     access = KubernetesAccess(kubeconfig=given.pop("kubeconfig", None), context=given.pop("context", None))
     where = f"Platform {component!r}"
     if isinstance(args, PlatformSpec):
         if given:
-            problems = [Problem(key, "given beside a PlatformSpec. Put it there.") for key in sorted(given)]
+            problems = [Problem(key, "given together with a PlatformSpec. Move it there.") for key in sorted(given)]
             raise InvalidPlatformError(where, problems)
         return parse_platform(args, where), access
     return parse_platform(given if args is None or isinstance(args, Mapping) else args, where), access

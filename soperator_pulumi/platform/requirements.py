@@ -1,4 +1,4 @@
-"""Needs of ours of parts that somebody else installed: versions, definitions, and settings on which jobs depend."""
+"""Requirements on parts that exist already: versions, definitions, and settings that jobs depend on."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,31 +7,31 @@ from soperator_pulumi.platform.charts import CHART_OF_PART
 from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
-"""Label of a namespace: the level of pod security that Kubernetes enforces."""
+"""Label of a namespace that sets the level of pod security that Kubernetes enforces."""
 
 _OPERATOR_VERSION = "operator.prometheus.io/version"
 
 
 def requirements(spec: PlatformSpec) -> Iterator[Requirement]:
-    """Yield the requirements of the parts of a platform that exist."""
+    """Yield the requirements on the parts of a platform that exist already."""
     for name in PARTS:
         part = spec.part(name)
         if part is not None and part.exists:
             yield _OF_PART[name](spec)
-    if isinstance(spec.storage_class, str):  # an Output names a class that another resource creates
+    if isinstance(spec.storage_class, str):  # an Output is the name of a class that another resource creates
         yield _storage_class(spec.storage_class)
     if spec.shared_storage is not None and spec.shared_storage.existing_class is not None:
         yield _storage_class(spec.shared_storage.existing_class)
 
 
 PRIVILEGED_PARTS = ("cilium", "gpu_operator", "kube_prometheus_stack", "network_operator")
-"""Parts whose pods need a namespace with the level `privileged` of pod security."""
+"""Parts whose pods need a namespace with the pod security level `privileged`."""
 
 
 def namespace_requirements(spec: PlatformSpec) -> Iterator[Requirement]:
-    """Yield the requirements of namespaces of yours (`create_namespace: false`), where they are there already.
+    """Yield the requirements on existing namespaces (`create_namespace: false`).
 
-    Without the label the API server's own default counts, which nobody can read.
+    Without the label, the API server's default applies, which no client can read.
     """
     for name in PRIVILEGED_PARTS:
         part = spec.part(name)
@@ -57,7 +57,7 @@ def _storage_class(name: str) -> Requirement:
         path=f"/apis/storage.k8s.io/v1/storageclasses/{name}",
         collection=False,
         called=f'StorageClass "{name}"',
-        cure="Give the name of one that exists (kubectl get storageclasses), or have one created: shared_storage.",
+        cure="Give the name of an existing class (kubectl get storageclasses), or create one with shared_storage.",
     )
     return Requirement(part="storage_class", title="the StorageClass", minimum="0.0.0", rules=(rule,))
 
@@ -83,8 +83,9 @@ def _cilium(spec: PlatformSpec) -> Requirement:
         collection=False,
         called="ConfigMap",
         allowed={"data.cni-exclusive": ("false",)},
-        cure="Set the value cni.exclusive=false of Cilium's chart: else Cilium renames the configuration of Multus, "
-        "and secondary networks end.",
+        cure="Set the value cni.exclusive=false of Cilium's chart: otherwise Cilium renames the configuration of "
+        "Multus, "
+        "which breaks secondary networks.",
     )
     multus = spec.network_operator is not None and bool(spec.network_operator.networks)
     return Requirement(
@@ -121,7 +122,7 @@ def _kube_prometheus_stack(_spec: PlatformSpec) -> Requirement:
                 called="Prometheus",
                 allowed=everything,
                 every=False,
-                cure="Without it the monitors of Slurm are silently left out. With kube-prometheus-stack set "
+                cure="Without it, Slurm's monitors are silently ignored. In kube-prometheus-stack, set "
                 "serviceMonitorSelectorNilUsesHelmValues, podMonitorSelectorNilUsesHelmValues and "
                 "ruleSelectorNilUsesHelmValues of prometheus.prometheusSpec to false.",
             ),
@@ -161,21 +162,22 @@ def _gpu_operator(spec: PlatformSpec) -> Requirement:
                 path=policies,
                 called="ClusterPolicy",
                 allowed={"status.state": ("ready",)},
-                cure="See why: kubectl describe clusterpolicies.nvidia.com",
+                cure="To see why, run: kubectl describe clusterpolicies.nvidia.com",
             ),
             ObjectRule(
                 path=policies,
                 called="ClusterPolicy",
                 allowed={"spec.driver.upgradePolicy.autoUpgrade": ("false", "unset")},
                 unless={"spec.driver.enabled": ("false",)},
-                cure="Set the value driver.upgradePolicy.autoUpgrade=false of its chart: else an upgrade evicts slurmd "
-                "under running jobs.",
+                cure="Set the value driver.upgradePolicy.autoUpgrade=false of its chart: otherwise an upgrade evicts "
+                "slurmd "
+                "while jobs run.",
             ),
             ObjectRule(
                 path=f"/apis/node.k8s.io/v1/runtimeclasses/{runtime_class}",
                 collection=False,
                 called=f'RuntimeClass "{runtime_class}"',
-                cure="Give the name of the one that exists: gpu_operator.runtime_class.",
+                cure="Give the name of the existing one: gpu_operator.runtime_class.",
             ),
         ),
     )
@@ -196,13 +198,13 @@ def _network_operator(_spec: PlatformSpec) -> Requirement:
                 path=policies,
                 called="NicClusterPolicy",
                 allowed={"status.state": ("ready",)},
-                cure="See why: kubectl describe nicclusterpolicies.mellanox.com",
+                cure="To see why, run: kubectl describe nicclusterpolicies.mellanox.com",
             ),
             ObjectRule(
                 path=policies,
                 called="NicClusterPolicy",
                 allowed={"spec.ofedDriver.upgradePolicy.autoUpgrade": ("false", "unset")},
-                cure="Set it to false: else a new driver restarts the network under running jobs.",
+                cure="Set it to false: otherwise a new driver restarts the network while jobs run.",
             ),
         ),
     )

@@ -38,11 +38,11 @@ from soperator_pulumi.spec.platform.storage_systems import SYSTEMS, StorageSyste
 from soperator_pulumi.spec.validation.parse import parse
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-"""Annotation of volumes and claims for which Pulumi does not wait: they are bound when the first pod needs them."""
+"""Annotation of volumes and claims for which Pulumi does not wait: they bind when the first pod uses them."""
 
 
 class SharedStorage(pulumi.ComponentResource):
-    """Storage that many pods write to: a class, a volume or a claim, created or named.
+    """Storage that many pods can write to: a class, a volume or a claim, created or existing.
 
     Example::
 
@@ -58,11 +58,11 @@ class SharedStorage(pulumi.ComponentResource):
             node_sets=[{"name": "cpu", "replicas": 4, "cpus": 16, "memory_gib": 64}],
         )
 
-    Kubernetes never deletes the data (reclaim policy Retain). The cluster probes the storage before it fills the jail.
+    Kubernetes never deletes the data (reclaim policy Retain). The cluster tests the storage before it fills the jail.
     """
 
     created: StorageClass | PersistentVolume | None
-    """Object that was created; None for storage that exists."""
+    """Object that was created; None for existing storage."""
 
     created_claim: PersistentVolumeClaim | None
     """Claim for submounts; None without `claim`."""
@@ -91,12 +91,12 @@ class SharedStorage(pulumi.ComponentResource):
 
         Args:
             resource_name: Name of the component.
-            args: Description of the storage, as in a stack's `soperator:platform`, key `shared_storage`.
+            args: Description of the storage, as in `soperator:platform` of a stack, key `shared_storage`.
             opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
-            scope: Scope of the platform that the storage belongs to; None for storage by itself.
+            scope: Scope of the platform that the storage belongs to; None for storage without a platform.
 
         Raises:
-            InvalidPlatformError: The description has problems. All of them are in one message.
+            InvalidPlatformError: The description has problems; the message lists all of them.
         """
         spec = parse_shared_storage(args, f"SharedStorage {resource_name!r}")
         super().__init__("soperator-pulumi:index:SharedStorage", resource_name, {}, opts)
@@ -127,9 +127,9 @@ class SharedStorage(pulumi.ComponentResource):
         return PersistentVolume(name, PersistentVolumeInitArgs(metadata=metadata, spec=source), self._options(spec))
 
     def _name_it(self, spec: SharedStorageSpec) -> None:
-        """Set the names that a cluster takes.
+        """Set the names that clusters use.
 
-        Those of created objects are known once they exist: a preview looks for the objects of names that it knows.
+        Names of created objects are outputs: a preview looks up objects whose names it knows.
         """
         self.storage_class = self.static_volume = self.existing_claim = None
         if isinstance(self.created, StorageClass):
@@ -171,7 +171,7 @@ def parse_shared_storage(data: object, where: str) -> SharedStorageSpec:
     """Return the checked spec of shared storage.
 
     Raises:
-        InvalidPlatformError: All problems at once.
+        InvalidPlatformError: The data has problems; all of them at once.
     """
     try:
         return parse(SharedStorageSpec, data, where, "shared storage", problems)
@@ -196,7 +196,7 @@ def class_arguments(spec: SharedStorageSpec) -> StorageClassInitArgs:
 
 
 def volume_source(spec: SharedStorageSpec) -> PersistentVolumeSpecArgs | None:
-    """Return the spec of the PersistentVolume; None where none is created."""
+    """Return the spec of the PersistentVolume; None if none is created."""
     options: Sequence[str] = ()
     source: dict[str, Any]
     if spec.volume is not None:
@@ -211,7 +211,7 @@ def volume_source(spec: SharedStorageSpec) -> PersistentVolumeSpecArgs | None:
         access_modes=["ReadWriteMany"],
         capacity={"storage": f"{spec.size_gib}Gi"},
         persistent_volume_reclaim_policy="Retain",
-        storage_class_name="",  # else a class by default would be the volume's
+        storage_class_name="",  # otherwise a default class would be applied to the volume
         mount_options=[*options] or None,
         **source,
     )
@@ -232,7 +232,7 @@ def _secret(reference: ObjectReference | None) -> SecretReferenceArgs | None:
 
 
 def _nfs(volume: NfsVolume, name: str) -> dict[str, Any]:
-    """Return the source of a volume of NFS, whose handle no other volume has (csi-driver-nfs, static provisioning)."""
+    """Return the source of an NFS volume, with a unique handle (csi-driver-nfs, static provisioning)."""
     if not volume.csi:
         return {"nfs": NFSVolumeSourceArgs(server=volume.server, path=volume.path)}
     return {

@@ -1,4 +1,4 @@
-"""Tolerations as objects of Kubernetes have them."""
+"""Tolerations in Kubernetes' form."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 from soperator_pulumi.spec.scheduling import Toleration
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-"""Usual taint of machines with GPUs, which the charts of NVIDIA tolerate."""
+"""Usual taint of machines with GPUs, which NVIDIA's charts tolerate."""
 
 
 def written(tolerations: Sequence[Toleration]) -> list[dict[str, Any]]:
-    """Return tolerations with the keys of Kubernetes."""
+    """Return tolerations under the keys that Kubernetes uses."""
     return [
         {
-            "operator": each.operator.value,
-            **({} if each.key is None else {"key": each.key}),
-            **({} if each.value is None else {"value": each.value}),
-            **({} if each.effect is None else {"effect": each.effect.value}),
-            **({} if each.toleration_seconds is None else {"tolerationSeconds": each.toleration_seconds}),
+            "operator": toleration.operator.value,
+            **({} if toleration.key is None else {"key": toleration.key}),
+            **({} if toleration.value is None else {"value": toleration.value}),
+            **({} if toleration.effect is None else {"effect": toleration.effect.value}),
+            **({} if toleration.toleration_seconds is None else {"tolerationSeconds": toleration.toleration_seconds}),
         }
-        for each in tolerations
+        for toleration in tolerations
     ]

@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_words(
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit):
         main(["dashboards", str(tmp_path / "file")])
-    assert "file: File exists. Name a folder that can be written." in capsys.readouterr().err
+    assert "file: File exists. Give a folder that can be written." in capsys.readouterr().err
 
 
 def test_the_settings_of_make_dashboard_are_those_of_the_makefile() -> None:

@@ -23,7 +23,7 @@ CONTROLLER_ALERTS = (
         timedelta(minutes=3),
         AlertSeverity.CRITICAL,
         "slurmctld does not answer",
-        "No job is started and none can be submitted. Running jobs go on for now.",
+        "No job is started and none can be submitted. Running jobs continue for now.",
     ),
     Alert(
         "SlurmMetricsStale",
@@ -32,7 +32,8 @@ CONTROLLER_ALERTS = (
         timedelta(minutes=5),
         AlertSeverity.WARNING,
         "The metrics of {{ $labels.source }} are old",
-        "slurmctld answers, but has not answered this question for {{ $value | humanizeDuration }}, over 10 minutes.",
+        "slurmctld answers, but this part of its metrics has not been updated for {{ $value | humanizeDuration }}, "
+        "over 10 minutes.",
     ),
     Alert(
         "SlurmPodNotReady",
@@ -66,7 +67,7 @@ CONTROLLER_ALERTS = (
         timedelta(minutes=10),
         AlertSeverity.WARNING,
         "{{ $value }} messages of slurmctld wait for nodes",
-        "slurmctld cannot send its messages to nodes as fast as it makes them: jobs start and end late.",
+        "slurmctld cannot send its messages to nodes as fast as it creates them: jobs start and end late.",
     ),
     Alert(
         "SlurmAccountingBehind",
@@ -74,7 +75,7 @@ CONTROLLER_ALERTS = (
         timedelta(minutes=10),
         AlertSeverity.WARNING,
         "{{ $value }} records wait for the accounting database",
-        "slurmdbd or its database does not take the records of jobs. slurmctld keeps MaxDBDMsgs of them.",
+        "slurmdbd or its database does not accept the records of jobs. slurmctld keeps up to MaxDBDMsgs of them.",
     ),
     Alert(
         "SlurmVolumeFills",
@@ -98,7 +99,7 @@ CONTROLLER_ALERTS = (
         timedelta(minutes=15),
         AlertSeverity.WARNING,
         "The volume {{ $labels.persistentvolumeclaim }} has few inodes left",
-        "{{ $value | humanizePercentage }} of the inodes are in use. Without one no file can be created.",
+        "{{ $value | humanizePercentage }} of the inodes are in use. With none left, no file can be created.",
     ),
     Alert(
         "SlurmCronJobFails",
@@ -107,7 +108,7 @@ CONTROLLER_ALERTS = (
         timedelta(hours=1),
         AlertSeverity.WARNING,
         "{{ $labels.cronjob }} has not succeeded for {{ $value | humanizeDuration }}",
-        "No run has succeeded in the 36 hours before the latest: dumps or long checks are not made.",
+        "No run has succeeded in the 36 hours before the latest one: dumps or long checks are missing.",
     ),
 )
 """Alerts about daemons, pods and volumes."""

@@ -1,4 +1,4 @@
-"""Alerts about nodes that take no job, and drains that do not end."""
+"""Alerts about nodes that take no jobs, and drains that do not end."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from soperator_pulumi.monitoring.prometheus_rules import Alert, AlertSeverity
 _DAY = 86400
 
 _MEASURED = "slurm_node_info{$here} and on (namespace, node) slurm_long_check_time_seconds{$here}"
-"""Nodes with a result of a long check. Their node sets are those that long checks are for."""
+"""Nodes with a result of a long check. Long checks cover the node sets of these nodes."""
 
 NODE_ALERTS = (
     Alert(
@@ -24,8 +24,8 @@ NODE_ALERTS = (
         "sum by (namespace) (slurm_node_unavailable{$here}) > 2",
         timedelta(minutes=10),
         AlertSeverity.CRITICAL,
-        "{{ $value | humanizePercentage }} of the nodes take no job",
-        "More than a tenth of the nodes, and at least 3, are down or drained: look for one cause.",
+        "{{ $value | humanizePercentage }} of the nodes take no jobs",
+        "More than a tenth of the nodes, and at least 3, are down or drained: look for a common cause.",
     ),
     Alert(
         "SlurmNodeDrainedByHealth",
@@ -33,7 +33,7 @@ NODE_ALERTS = (
         timedelta(minutes=30),
         AlertSeverity.WARNING,
         "The node {{ $labels.node }} is drained by the check {{ $labels.check }}",
-        "The check has failed for half an hour. The node comes back by itself only when the check passes again.",
+        "The check has failed for half an hour. The node returns to service only when the check passes again.",
     ),
     Alert(
         "SlurmNodeDrainedByHook",
@@ -41,7 +41,7 @@ NODE_ALERTS = (
         timedelta(minutes=10),
         AlertSeverity.WARNING,
         "The node {{ $labels.node }} is drained by the hook {{ $labels.operation }}",
-        "The hook failed before or after a job. No check ends such a drain: a person undrains.",
+        "The hook failed before or after a job. No check ends such a drain: an administrator must undrain the node.",
     ),
     Alert(
         "SlurmHealthFinding",
@@ -56,8 +56,8 @@ NODE_ALERTS = (
         'max by (namespace, node) (slurm_health_finding{$here,check="round"}) == 1',
         timedelta(minutes=10),
         AlertSeverity.WARNING,
-        "The node {{ $labels.node }} checks itself no longer",
-        "A round of the checks has not ended for 5 minutes, or has no settings: faults drain the node no longer.",
+        "The node {{ $labels.node }} no longer checks itself",
+        "A round of the checks has not ended for 5 minutes, or has no settings: faults no longer drain the node.",
     ),
     Alert(
         "SlurmLongCheckMissing",
@@ -66,8 +66,8 @@ NODE_ALERTS = (
         "unless on (namespace, node) slurm_node_unavailable{$here} == 1",
         timedelta(hours=1),
         AlertSeverity.INFO,
-        "The node {{ $labels.node }} has not passed {{ $labels.check }} lately",
-        "The node is in service, and has no result of the long check for 7 days, or a failed one.",
+        "The node {{ $labels.node }} has not passed {{ $labels.check }} recently",
+        "The node is in service, but its last long check failed, or is more than 7 days old.",
     ),
     Alert(
         "SlurmNodeNeverChecked",
@@ -77,7 +77,7 @@ NODE_ALERTS = (
         timedelta(days=1),
         AlertSeverity.INFO,
         "No long check has measured the node {{ $labels.node }}",
-        "Long checks have results of other nodes of its node set, and none of the node for a day.",
+        "Long checks have results for other nodes of its node set, but none for this node for a day.",
     ),
     Alert(
         "SlurmNodeDrainedLong",
@@ -85,7 +85,7 @@ NODE_ALERTS = (
         timedelta(hours=1),
         AlertSeverity.INFO,
         "The node {{ $labels.node }} has been drained for {{ $value | humanizeDuration }}",
-        "Somebody has drained the node, more than 3 days ago.",
+        "An administrator drained the node more than 3 days ago.",
     ),
     Alert(
         "SlurmDrainWaits",
@@ -94,7 +94,7 @@ NODE_ALERTS = (
         timedelta(minutes=10),
         AlertSeverity.WARNING,
         "The drain of {{ $labels.node }} for {{ $labels.operation }} has lasted {{ $value | humanizeDuration }}",
-        "A deployment drained the node more than a day ago. Jobs run there still, or nobody has continued.",
+        "A deployment drained the node more than a day ago. Jobs still run there, or the deployment was not continued.",
     ),
 )
 """Alerts about nodes."""

@@ -1,4 +1,4 @@
-"""Alerts about the queue: jobs that do not start, jobs that fail, GPUs that do nothing."""
+"""Alerts about the queue: jobs that do not start, jobs that fail, idle GPUs."""
 
 from datetime import timedelta
 
@@ -14,8 +14,9 @@ QUEUE_ALERTS = (
         "max by (namespace) (increase(slurm_sdiag_jobs_started{$here}[1h])) == 0",
         timedelta(hours=1),
         AlertSeverity.WARNING,
-        "Jobs wait, nodes are idle, and none has started for an hour",
-        "{{ $value }} jobs wait that nobody holds, often for a limit, a licence or a node that never comes.",
+        "Jobs wait although nodes are idle, and none has started for an hour",
+        "{{ $value }} jobs wait without being held, often for a limit, a license or a node that never becomes "
+        "available.",
     ),
     Alert(
         "SlurmSchedulerSlow",
@@ -31,7 +32,7 @@ QUEUE_ALERTS = (
         timedelta(minutes=30),
         AlertSeverity.INFO,
         "The backfill scheduler takes more than 2 minutes",
-        "A cycle takes {{ $value }} microseconds: small jobs wait longer than they need to.",
+        "A cycle takes {{ $value }} microseconds: small jobs wait longer than necessary.",
     ),
     Alert(
         "SlurmJobsFailTogether",
@@ -41,7 +42,8 @@ QUEUE_ALERTS = (
         timedelta(minutes=5),
         AlertSeverity.WARNING,
         "More than half of the jobs fail",
-        '{{ $value | printf "%.0f" }} jobs have failed in 30 minutes: more than 20, and half of those that started.',
+        '{{ $value | printf "%.0f" }} jobs have failed in 30 minutes: more than 20, and more than half of those that '
+        "started.",
     ),
     Alert(
         "SlurmJobsLostNodes",
@@ -57,7 +59,7 @@ QUEUE_ALERTS = (
         "(time() - slurm_job_start_time_seconds{$here}) > 3600",
         timedelta(hours=2),
         AlertSeverity.INFO,
-        "The GPUs of job {{ $labels.job_id }} do nothing",
+        "The GPUs of job {{ $labels.job_id }} are idle",
         "Utilization has been below 5 % for 2 hours.",
     ),
 )

@@ -7,4 +7,4 @@ from soperator_pulumi.monitoring.dashboards.nodes_health import NODES_HEALTH
 from soperator_pulumi.monitoring.dashboards.queue_and_users import QUEUE_AND_USERS
 
 DASHBOARDS = (CLUSTER_OVERVIEW, NODES_AND_GPUS, QUEUE_AND_USERS, JOB_DETAILS, NODES_HEALTH)
-"""All dashboards, the first one to begin with."""
+"""All dashboards, starting with the one to read first."""

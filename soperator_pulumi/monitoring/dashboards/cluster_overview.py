@@ -11,14 +11,14 @@ _USED = "sum(slurm_node_{0}_alloc{{$here}}) / sum(slurm_node_{0}{{$here}})"
 CLUSTER_OVERVIEW = Dashboard(
     "slurm-cluster",
     "Slurm cluster",
-    "The cluster at a glance. Begin here.",
+    "The cluster at a glance. Start here.",
     (
         Row(
             "Now",
             (
                 number("slurmctld answers", "max(slurm_up{$here})"),
                 number("Nodes", "max(slurm_nodes{$here})"),
-                number("Nodes that take no job", "sum(slurm_node_unavailable{$here})", warn=1),
+                number("Nodes that take no jobs", "sum(slurm_node_unavailable{$here})", warn=1),
                 number("Jobs running", "max(slurm_jobs_running{$here})"),
                 number("Jobs waiting", "max(slurm_jobs_pending{$here})"),
                 number("Alerts", 'count(ALERTS{$here,alertstate="firing"}) or vector(0)', warn=1),
@@ -34,8 +34,8 @@ CLUSTER_OVERVIEW = Dashboard(
                 stack(
                     "Nodes by state",
                     Query(_IN_SERVICE, "{{state}}"),
-                    Query(f"count({_OUT}) or vector(0)", "take no job"),
-                    about="Drained, down, failing or silent nodes take no job, whatever runs on them.",
+                    Query(f"count({_OUT}) or vector(0)", "take no jobs"),
+                    about="Drained, down, failing or silent nodes take no jobs, even if jobs still run on them.",
                 ),
                 stack("Jobs", *(Query(f"max(slurm_jobs_{state}{{$here}})", state) for state in _JOBS)),
                 lines(
@@ -59,7 +59,7 @@ CLUSTER_OVERVIEW = Dashboard(
                 ),
                 lines(
                     "Queues",
-                    Query("max(slurm_server_thread_cnt{$here})", "requests in work"),
+                    Query("max(slurm_server_thread_cnt{$here})", "requests in progress"),
                     Query("max(slurm_agent_queue_size{$here})", "messages to nodes"),
                     Query("max(slurm_slurmdbd_queue_size{$here})", "records to slurmdbd"),
                     about="slurmctld works on 256 requests at a time.",

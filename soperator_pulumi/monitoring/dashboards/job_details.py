@@ -1,4 +1,4 @@
-"""Dashboard of jobs by their ids: what each has, and what it does with it."""
+"""Dashboard of jobs by their ids: resources that they have, and their use of them."""
 
 from soperator_pulumi.monitoring.panels import Dashboard, Panel, Query, Row, Unit, Variable, lines, table
 
@@ -7,7 +7,7 @@ _INFO = ("job_id", "username", "account", "partition", "state")
 
 
 def _of_nodes(title: str, metric: str, unit: Unit) -> Panel:
-    """Return a panel of the nodes of the chosen jobs."""
+    """Return a panel about the nodes of the selected jobs."""
     joined = f"{metric}{{$here}} and on (namespace, node) slurm_job_node{_JOBS}"
     return lines(title, Query(f"max by (node) ({joined})", "{{node}}"), unit=unit, width=6)
 

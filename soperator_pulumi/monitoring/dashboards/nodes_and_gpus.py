@@ -16,7 +16,7 @@ def _by_gpu(title: str, metric: str, unit: Unit, about: str = "") -> Panel:
 NODES_AND_GPUS = Dashboard(
     "slurm-nodes",
     "Slurm nodes and GPUs",
-    "Load of each node and each GPU, beside what Slurm has given to jobs.",
+    "Load of every node and GPU, compared with what Slurm has allocated to jobs.",
     (
         Row(
             "Nodes",
@@ -32,7 +32,7 @@ NODES_AND_GPUS = Dashboard(
                 ),
                 _by_node("CPUs of the machine in use", "slurm_node:machine_cpu_busy:ratio", Unit.RATIO),
                 _by_node("Memory of the machine in use", "slurm_node:machine_memory_used:ratio", Unit.RATIO),
-                _by_node("Load a CPU", "slurm_node:machine_load:ratio", Unit.COUNT),
+                _by_node("Load per CPU", "slurm_node:machine_load:ratio", Unit.COUNT),
                 lines(
                     "CPUs given to jobs",
                     Query(
@@ -50,7 +50,7 @@ NODES_AND_GPUS = Dashboard(
                     ),
                     unit=Unit.RATIO,
                 ),
-                _by_node("Killed for memory in 15 minutes", "slurm_node:machine_oom_kills:increase15m", Unit.COUNT),
+                _by_node("OOM kills in 15 minutes", "slurm_node:machine_oom_kills:increase15m", Unit.COUNT),
             ),
         ),
         Row(
@@ -79,7 +79,7 @@ NODES_AND_GPUS = Dashboard(
                 _by_node("InfiniBand sent", "slurm_node:infiniband_sent:bytes_rate5m", Unit.BYTES_PER_SECOND),
                 _by_node("Links down in an hour", "slurm_node:infiniband_link_downed:increase1h", Unit.COUNT),
                 _by_node("Symbol errors in an hour", "slurm_node:infiniband_symbol_errors:increase1h", Unit.COUNT),
-                _by_node("NFS requests sent again", "slurm_node:nfs_retransmissions:rate5m", Unit.PER_SECOND),
+                _by_node("NFS retransmissions", "slurm_node:nfs_retransmissions:rate5m", Unit.PER_SECOND),
             ),
         ),
     ),

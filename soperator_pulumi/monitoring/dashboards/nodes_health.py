@@ -1,16 +1,16 @@
-"""Dashboard of health: nodes that take no job and why, checks that fail, drains that wait."""
+"""Dashboard of health: nodes that take no jobs, with the reasons, failing checks, waiting drains."""
 
 from soperator_pulumi.monitoring.panels import Dashboard, Query, Row, Unit, bars, number, stack, table
 
 NODES_HEALTH = Dashboard(
     "slurm-health",
     "Slurm health",
-    "Nodes that take no job and why, and what the checks find.",
+    "Nodes that take no jobs, the reasons, and findings of the checks.",
     (
         Row(
             "Now",
             (
-                number("Nodes that take no job", "sum(slurm_node_unavailable{$here})", warn=1),
+                number("Nodes that take no jobs", "sum(slurm_node_unavailable{$here})", warn=1),
                 number(
                     "Drained by checks",
                     'count(slurm_node_drain_since_seconds{$here,source="health"}) or vector(0)',

@@ -1,4 +1,4 @@
-"""Dashboard of the queue: what waits and why, and who has what."""
+"""Dashboard of the queue: waiting jobs with their reasons, and resources by user and account."""
 
 from soperator_pulumi.monitoring.panels import Dashboard, Query, Row, Unit, bars, lines, number, stack
 
@@ -12,7 +12,7 @@ _BAD_ENDS = {
 QUEUE_AND_USERS = Dashboard(
     "slurm-queue",
     "Slurm queue and users",
-    "What waits and why, by partition, user and account.",
+    "Waiting jobs and their reasons, by partition, user and account.",
     (
         Row(
             "Queue",
@@ -40,7 +40,7 @@ QUEUE_AND_USERS = Dashboard(
                 stack(
                     "Jobs that ended badly",
                     *(Query(f"max(slurm_jobs_{state}{{$here}})", words) for state, words in _BAD_ENDS.items()),
-                    about="As long as slurmctld keeps ended jobs (MinJobAge).",
+                    about="Only while slurmctld keeps ended jobs (MinJobAge).",
                 ),
             ),
         ),
@@ -59,7 +59,7 @@ QUEUE_AND_USERS = Dashboard(
                 bars("CPUs now, by account", "max by (account) (slurm_account_jobs_cpus_alloc{$here})", "{{account}}"),
                 bars("GPUs now, by account", "max by (account) (slurm_account_jobs_gpus_alloc{$here})", "{{account}}"),
                 lines(
-                    "Utilization of the GPUs of each user",
+                    "GPU utilization by user",
                     Query("max by (username) (slurm_user:gpu_utilization:ratio{$here})", "{{username}}"),
                     unit=Unit.RATIO,
                 ),
@@ -67,4 +67,4 @@ QUEUE_AND_USERS = Dashboard(
         ),
     ),
 )
-"""The queue, and who has what."""
+"""The queue, and the resources of users and accounts."""

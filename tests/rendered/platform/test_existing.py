@@ -54,7 +54,7 @@ def test_an_explicit_provider_without_a_kubeconfig_could_be_that_of_another_kube
         provider = kubernetes.Provider("other", kubeconfig="apiVersion: v1\n")
         Platform("platform", {"cilium": {"exists": True}}, pulumi.ResourceOptions(provider=provider), **access)
 
-    with pytest.raises(SpecError, match="kubeconfig: missing beside an explicit Kubernetes provider"):
+    with pytest.raises(SpecError, match="kubeconfig: missing, while an explicit Kubernetes provider"):
         deploy(program)
     deployment = deploy(lambda: program(kubeconfig="apiVersion: v1\n"))
     assert deployment.one("platform-installed").inputs["kubeconfig"] == Secret("apiVersion: v1\n")

@@ -139,13 +139,13 @@ def test_a_namespace_of_the_user_must_admit_privileged_pods_once_it_is_there(
 FAULTS: dict[str, tuple[Callable[[Json], None], str, str]] = {
     "not ready": (
         lambda objects: objects[POLICY].update(status={"state": "notReady"}),
-        "gpu_operator: ClusterPolicy cluster-policy: status.state is notReady, needs ready. See why: ",
+        "gpu_operator: ClusterPolicy cluster-policy: status.state is notReady, needs ready. To see why, run: ",
         "kubectl describe clusterpolicies.nvidia.com",
     ),
     "drivers change by themselves": (
         lambda objects: objects[POLICY]["spec"]["driver"]["upgradePolicy"].update(autoUpgrade=True),
         "gpu_operator: ClusterPolicy cluster-policy: spec.driver.upgradePolicy.autoUpgrade is true, ",
-        "evicts slurmd under running jobs.",
+        "evicts slurmd while jobs run.",
     ),
     "no RuntimeClass": (
         lambda objects: objects.pop("/apis/node.k8s.io/v1/runtimeclasses/nvidia"),
@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Callable[[Json], None], str, str]] = {
     "adapters' driver changes by itself": (
         lambda objects: objects[ADAPTERS]["spec"]["ofedDriver"].update(upgradePolicy={"autoUpgrade": True}),
         "network_operator: NicClusterPolicy nic-cluster-policy: spec.ofedDriver.upgradePolicy.autoUpgrade is true, ",
-        "under running jobs.",
+        "while jobs run.",
     ),
     "too old": (
         lambda objects: image(objects, "cert-manager-controller", "quay.example/controller:v1.9.1"),
@@ -212,7 +212,7 @@ def test_one_fault_is_one_problem_with_its_cure(fault: str) -> None:
 def test_a_storage_class_that_is_not_there_is_named() -> None:
     world = a_world()
     (found,) = problems(world, storage_class="shared")
-    assert found.startswith('storage_class: there is no StorageClass "shared". Give the name of one that exists ')
+    assert found.startswith('storage_class: there is no StorageClass "shared". Give the name of an existing class ')
     world.objects["/apis/storage.k8s.io/v1/storageclasses/shared"] = an_object("shared")
     assert problems(world, storage_class="shared") == []
 

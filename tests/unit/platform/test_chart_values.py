@@ -61,7 +61,7 @@ def test_every_misspelt_key_is_refused_with_one_as_near_as_the_right_one(case: t
     if key in level_of(known, path).below:
         return  # the misspelling of a key is another one, such as `extraArg` and `extraArgs`
     (found,) = problems(nested(wrong, 1), known)
-    assert found.startswith(f"{wrong}: no key of the chart chart 1.0. Did you mean ")
+    assert found.startswith(f"{wrong}: the chart chart 1.0 has no such key. Did you mean ")
     (meant,) = re.findall(r'Did you mean "(.*)"', found)
     assert meant.rpartition(".")[0] == above
     right = path.rpartition(".")[2]
@@ -77,14 +77,14 @@ def _likeness(one: str, other: str) -> float:
     [
         (
             {"driver": {"enbled": False}},
-            ['driver.enbled: no key of the chart chart 1.0. Did you mean "driver.enabled"?'],
+            ['driver.enbled: the chart chart 1.0 has no such key. Did you mean "driver.enabled"?'],
         ),
         (
             {"driver": {"version": {"a": 1}}},
-            ['driver.version.a: no key of the chart chart 1.0: "driver.version" takes no mapping.'],
+            ['driver.version.a: the chart chart 1.0 has no such key: "driver.version" takes no mapping.'],
         ),
         ({"toolkit": True}, ["toolkit: got true, needs a mapping with enabled, env, hostNetwork, image, "]),
-        ({"zzzzzz": 1}, ["zzzzzz: no key of the chart chart 1.0. Allowed here: ccManager, cdi, clusterPolicy, "]),
+        ({"zzzzzz": 1}, ["zzzzzz: the chart chart 1.0 has no such key. Allowed here: ccManager, cdi, clusterPolicy, "]),
         ({"daemonsets": {"labels": {"any.thing/x": {"y": 1}}}}, []),
         ({"daemonsets": {"tolerations": [{"anything": 1}]}}, []),
         ({"dcgmExporter": {"hpcJobMapping": {"enabled": True}}}, []),

@@ -15,12 +15,14 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown part": ({"gpu_operatr": {}}, ['gpu_operatr: unknown key. Did you mean "gpu_operator"?']),
     "unknown value": (
         {"gpu_operator": {"values": {"driver": {"enbled": False}}}},
-        ['gpu_operator.values.driver.enbled: no key of the chart gpu-operator v26.7.0. Did you mean "driver.enabled"?'],
+        [
+            'gpu_operator.values.driver.enbled: the chart gpu-operator v26.7.0 has no such key. Did you mean "driver.enabled"?'
+        ],
     ),
     "value and field": (
         {"cilium": {"mode": "own", "values": {"hubbble": 1}}, "network_operator": {"ip_pools": [{"name": "a"}]}},
         [
-            'cilium.values.hubbble: no key of the chart cilium 1.20.2. Did you mean "hubble"?',
+            'cilium.values.hubbble: the chart cilium 1.20.2 has no such key. Did you mean "hubble"?',
             "network_operator.ip_pools[0].subnet: missing. It has no default: give it.",
         ],
     ),
@@ -198,5 +200,5 @@ def test_an_unpacked_chart_of_another_version_is_refused(tmp_path: Path) -> None
         GpuOperator("gpus", {"source": {"folder": str(tmp_path)}})
     (problem,) = caught.value.problems
     assert str(problem).startswith(
-        "source.folder: has gpu-operator v24.6.0, needs v26.7.0. Unpack that one: helm pull "
+        "source.folder: has gpu-operator v24.6.0, needs v26.7.0. Unpack that version: helm pull "
     )

@@ -56,4 +56,4 @@ def test_an_unknown_key_of_a_chart_is_named_in_the_spelling_of_the_language(
     wrong = {"gpuOperator": {"values": {"driver": {"enbled": True}}}}
     with pytest.raises(grpc.RpcError) as caught:
         plugin.Construct(a_cluster(engine, wrong, type=PLATFORM.token, name="base"))
-    assert "gpuOperator.values.driver.enbled: no key of the chart gpu-operator" in str(caught.value.details())
+    assert "gpuOperator.values.driver.enbled: the chart gpu-operator" in str(caught.value.details())
