@@ -17,13 +17,13 @@ from tools import paths
 
 pytestmark = pytest.mark.engine
 
-README = (paths.ROOT / "README.md").read_text()
-(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+PAGE = (paths.ROOT / "docs" / "your-cluster.md").read_text()
+(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
 def folder(new_stack: Callable[..., Stack], tmp_path: Path) -> tuple[Stack, Path]:
-    """The README's cluster, rendered for a namespace that exists, without the kinds of Prometheus' operator.
+    """The example of a cluster, rendered for a namespace that exists, without the kinds of Prometheus' operator.
 
     The API server learns those kinds in the tests of the real chart, which offer the cluster's objects to it.
     """

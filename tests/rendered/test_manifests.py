@@ -19,13 +19,13 @@ from soperator_pulumi.manifests_page import _ACTS
 from soperator_pulumi.testing import Deployment, deploy
 from tools import paths
 
-README = (paths.ROOT / "README.md").read_text()
-(STACK,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+PAGE = (paths.ROOT / "docs" / "your-cluster.md").read_text()
+(STACK,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 CLUSTER: dict[str, Any] = yaml.safe_load(STACK)["config"]["soperator:cluster"]
 
 
 def deployed(served_by: ServedBy = ServedBy.PROGRAM, **changes: Any) -> Deployment:
-    """Deploy the cluster of the README with some changes."""
+    """Deploy the cluster of docs/your-cluster.md with some changes."""
     config = {"soperator:served_by": str(served_by)}
     cluster = {**CLUSTER, **changes}
     return deploy(lambda: SlurmCluster("hpc", cluster), project="soperator", stack_name="prod", config=config)

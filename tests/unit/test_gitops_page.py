@@ -19,7 +19,7 @@ from tools import paths
 PAGE = (paths.ROOT / "docs" / "gitops.md").read_text()
 EXAMPLE = paths.ROOT / "examples" / "gitops"
 SCHEMA = json.loads((Path(__file__).parent / "data" / "pulumi-stack-v1.schema.json").read_text())
-README = (paths.ROOT / "README.md").read_text()
+YOUR_CLUSTER = (paths.ROOT / "docs" / "your-cluster.md").read_text()
 
 
 def objects() -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy(paths.ROOT / name, tmp_path / name)
     for name in ("soperator_pulumi", ".venv"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
-    (example,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (example,) = re.findall(r"```yaml\n(.*?)```", YOUR_CLUSTER, re.DOTALL)
     (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(example)
     return tmp_path
 

@@ -10,7 +10,7 @@ from soperator_pulumi.spec.cluster import parse_cluster
 from tools import paths
 
 PAGE = (paths.ROOT / "docs" / "jail.md").read_text()
-README = (paths.ROOT / "README.md").read_text()
+YOUR_CLUSTER = (paths.ROOT / "docs" / "your-cluster.md").read_text()
 
 
 def examples() -> list[str]:
@@ -20,7 +20,7 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("example", examples())
 def test_every_example_can_stand_in_a_stack(example: str) -> None:
-    stack = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0]
+    stack = re.findall(r"```yaml\n(.*?)```", YOUR_CLUSTER, re.DOTALL)[0]
     cluster = yaml.safe_load(stack)["config"]["soperator:cluster"]
     said = yaml.safe_load(example)["jail"]
     cluster["jail"] = {"source": {"image": "debian:13"}, **said}

@@ -20,7 +20,7 @@ def test_the_pythons_that_are_named_are_those_that_tests_run_on() -> None:
     named = re.findall(r"(?m)^Programming Language :: Python :: (3\.\d+)$", "\n".join(project.classifiers))
     assert named == [project.requires_python.removeprefix(">="), *RELEASES]
     row = f"| Python | {', '.join(named[:-1])} and {named[-1]} were run."
-    assert row in (paths.ROOT / "README.md").read_text()
+    assert row in (paths.ROOT / "docs" / "embedded-kubernetes.md").read_text()
 
 
 def test_the_changelog_begins_with_what_is_unreleased() -> None:

@@ -22,6 +22,7 @@ DOCS = paths.ROOT / "docs"
 PAGE = (DOCS / "scaling.md").read_text()
 CASES = (DOCS / "scaling-cases.md").read_text()
 README = (paths.ROOT / "README.md").read_text()
+YOUR_CLUSTER = (DOCS / "your-cluster.md").read_text()
 
 NOW = datetime(2026, 11, 24, 13, 8, tzinfo=UTC).timestamp()
 RUN = Marker("hpc", Operation.SCALE_DOWN, "1a2b3c")
@@ -126,7 +127,7 @@ def test_the_readme_shows_the_preview_of_a_scale_down() -> None:
 
 def test_every_example_can_stand_in_a_stack() -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    stack = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0]
+    stack = re.findall(r"```yaml\n(.*?)```", YOUR_CLUSTER, re.DOTALL)[0]
     cluster = yaml.safe_load(stack)["config"]["soperator:cluster"]
 
     assert examples

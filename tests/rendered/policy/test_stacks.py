@@ -1,4 +1,4 @@
-"""The stacks of this repository, its recipes and the README's stack violate no policy of their environments."""
+"""Stacks of this repository, its recipes and the example in the pages violate no policy of their environments."""
 
 import functools
 import json
@@ -73,8 +73,8 @@ def test_the_page_has_all_that_a_recipe_needs_to_become_prod(recipe: Path, tmp_p
     assert all(f"(`{policy}`)" in page for policy in NEEDED_IN_PROD)
 
 
-def test_the_stack_in_the_readme_violates_no_policy_of_prod(tmp_path: Path) -> None:
-    (content,) = re.findall(r"```yaml\n(.*?)```", (paths.ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_example_of_a_stack_violates_no_policy_of_prod(tmp_path: Path) -> None:
+    (content,) = re.findall(r"```yaml\n(.*?)```", (paths.ROOT / "docs" / "your-cluster.md").read_text(), re.DOTALL)
 
     found = judged(a_project(tmp_path, "prod", content), "prod")
 

@@ -10,8 +10,8 @@ import yaml
 from tools import paths, render
 from tools.console import UserError, run
 
-README = (paths.ROOT / "README.md").read_text()
-(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+PAGE = (paths.ROOT / "docs" / "your-cluster.md").read_text()
+(EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PROGRAM = "from stacks import program\n\nprogram.run()\n"
 
 
