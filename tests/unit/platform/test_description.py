@@ -16,7 +16,10 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown value": (
         {"gpu_operator": {"values": {"driver": {"enbled": False}}}},
         [
-            'gpu_operator.values.driver.enbled: the chart gpu-operator v26.7.0 has no such key. Did you mean "driver.enabled"?'
+            (
+                "gpu_operator.values.driver.enbled: the chart gpu-operator v26.7.0 has no such key."
+                ' Did you mean "driver.enabled"?'
+            )
         ],
     ),
     "value and field": (
