@@ -4,6 +4,7 @@ import gc
 
 gc.disable()  # it lives for seconds: collections would take a tenth of its imports, and a quarter of 100 node sets
 
-from stacks import program  # noqa: E402 - as above
+from soperator_pulumi.stack import program  # noqa: E402 - as above
+from stacks import this_machine  # noqa: E402
 
-program.run()
+program.run(this_machine.complete)

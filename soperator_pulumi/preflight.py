@@ -23,7 +23,7 @@ from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_report import is_refused, json_error, json_report, text_report
 from soperator_pulumi.operations.preflight.preflight_run import Preflight
 from soperator_pulumi.preflight_options import Options, add_options, options_of
-from soperator_pulumi.preflight_plan import planned_of_file
+from soperator_pulumi.stack.preflight_plan import clusters_of_file
 
 EXIT_REFUSED = 1
 EXIT_NOT_CHECKED = 2
@@ -37,15 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Check a Kubernetes before a cluster is deployed to it.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="description of a cluster, or file of a stack, in YAML")
-    parser.add_argument("--kubeconfig", help="kubeconfig file (default: KUBECONFIG)")
-    parser.add_argument("--context", help="context in it (default: its current one)")
+    parser.add_argument("--kubeconfig", help="kubeconfig file (default: the stack's; KUBECONFIG without one)")
+    parser.add_argument("--context", help="context in it (default: the stack's; the current one without one)")
     add_options(parser)
     given = parser.parse_args(arguments)
     options = options_of(given)
     try:
-        planned = planned_of_file(given.file, options.stack_outputs)
-        kube = Cluster(Access(given.kubeconfig, given.context))
-        return check([(each, kube) for each in planned], options, say)
+        planned = clusters_of_file(given.file, options.stack_outputs, Access(given.kubeconfig, given.context))
+        return check([(each, Cluster(access)) for each, access in planned], options, say)
     except (SoperatorError, pulumi.RunError) as error:
         return not_checked(error, json=given.json)
     except KeyboardInterrupt:

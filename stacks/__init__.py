@@ -1,1 +1,1 @@
-"""Pulumi program and the configuration of each environment."""
+"""Configuration of each environment, and what completes that of a cluster on this machine."""

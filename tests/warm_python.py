@@ -35,7 +35,7 @@ _IMPORTED = (
     "soperator_pulumi.cluster",
     "soperator_pulumi.operations.kube_api",
     "soperator_pulumi.policy.pack",
-    "stacks.program",
+    "soperator_pulumi.stack.program",
 )
 
 # Passes its arguments, environment, folder and standard streams on, and ends as the fork does. Killed, it takes the

@@ -8,15 +8,10 @@ from soperator_pulumi import preflight, preflight_options
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster
-from soperator_pulumi.preflight_plan import access_of, planned_clusters
+from soperator_pulumi.stack.preflight_plan import access_of, no_cluster, planned_clusters
 from tools import chosen_cluster, console, paths
 from tools.console import UserError, say
 from tools.render import rendered_deployment
-
-_NO_CLUSTER = (
-    "stack {stack} has no cluster, and a preflight checks clusters. Add one under soperator:cluster or "
-    "soperator:clusters. Preview and up check the parts of a platform."
-)
 
 
 def main() -> int:
@@ -32,7 +27,7 @@ def main() -> int:
     deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
     every = planned_clusters(deployment)
     if not every:
-        return preflight.not_checked(UserError(_NO_CLUSTER.format(stack=given.stack)), json=given.json)
+        return preflight.not_checked(UserError(no_cluster(given.stack)), json=given.json)
     accesses = access_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
     try:
         clusters = [*zip(every, map(Cluster, accesses), strict=True)]

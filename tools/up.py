@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stacks import stack_config
-from stacks.stack_config import Described
+from soperator_pulumi.stack import stack_config
+from soperator_pulumi.stack.stack_config import Described
 from tools import build, chosen_cluster, console, deployed_clusters, engine, images, paths, ssh
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, say, step

@@ -27,9 +27,10 @@ from soperator_pulumi.operations.preflight import (
 )
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, passed, refused, warned
+from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_report import json_report, text_report
 from soperator_pulumi.preflight_options import Options, add_options, options_of
-from soperator_pulumi.preflight_plan import planned_clusters, planned_of_file
+from soperator_pulumi.stack.preflight_plan import clusters_of_file, planned_clusters
 from soperator_pulumi.testing import deploy
 from tests.fakes.shuffled_loop import shuffle_registrations
 from tests.fakes.small_world import SmallWorld
@@ -48,6 +49,10 @@ def a_file(folder: Path, content: object, name: str = "hpc.yaml") -> Path:
     file = folder / name
     file.write_text(yaml.safe_dump(content))
     return file
+
+
+def planned_of_file(file: Path, outputs: dict[str, dict[str, str]] | None = None) -> list[PlannedCluster]:
+    return [each for each, _ in clusters_of_file(file, outputs)]
 
 
 # Files
@@ -92,7 +97,7 @@ def test_a_stack_is_planned_over_the_defaults_of_its_project(tmp_path: Path) -> 
         ({"config": {"other:key": 1}}, "describes no cluster"),
         ({**HPC, "node_sets": [{**CPU, "cpus": 0}]}, "node_sets[0].cpus"),
         (["a list"], "holds no keys"),
-        ({"config": {"soperator:clusters": ["hpc"]}}, "soperator:clusters: needs a mapping"),
+        ({"config": {"soperator:clusters": ["hpc"]}}, "soperator:clusters: got a list, needs a mapping"),
         ({"config": {"soperator:cluster": None}}, "soperator:cluster"),
         ({"config": {"soperator:cluster": HPC, "soperator:platform": {"gpu": {}}}}, "soperator:platform"),
     ],

@@ -64,7 +64,7 @@ class Choice:
 
 
 CHOICES = (
-    Choice("stacks/program.py", "soperator_pulumi/platform", "platform"),
+    Choice("soperator_pulumi/stack/program.py", "soperator_pulumi/platform", "platform"),
     Choice("soperator_pulumi/cluster/rules_and_dashboards.py", "soperator_pulumi/monitoring", "metrics"),
     Choice("tests/engine/programs/declared/__main__.py", "soperator_pulumi/platform", "KubePrometheusStack"),
 )

@@ -11,7 +11,7 @@ from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
-from stacks import stack_config, stack_outputs
+from soperator_pulumi.stack import stack_config, stack_outputs
 from tools import paths
 from tools.docs.model_schema import DEFINITIONS, Definitions, describe
 

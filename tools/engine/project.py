@@ -1,12 +1,12 @@
 """Project folder in Pulumi's layout: `Pulumi.yaml`, the stack's configuration, program and interpreter."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from soperator_pulumi.stack.stack_file import as_texts, full_key, is_encrypted, with_defaults
 from soperator_pulumi.yaml_reader import read_yaml
 from tools.console import UserError
 from tools.engine.protocol import Target
@@ -92,7 +92,7 @@ def stack_settings(target: Target) -> dict[str, Any]:
         others = f"name one of {', '.join(found)}, or create the file." if found else "create the file."
         raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Next: {others}")
     name = name_of(target)
-    values = {_full(name, key): value for key, value in (settings.get("config") or {}).items()}
+    values = {full_key(name, key): value for key, value in (settings.get("config") or {}).items()}
     return {**settings, "config": {**values, **target.config}}
 
 
@@ -115,16 +115,8 @@ def configuration(target: Target) -> dict[str, Any]:
 
     A value is replaced as a whole, as in Pulumi, also where both are objects.
     """
-    declared = _yaml(target.project / "Pulumi.yaml").get("config") or {}
-    name = name_of(target)
-    defaults = {_full(name, key): _declared(value) for key, value in declared.items()}
-    given = {key: value for key, value in defaults.items() if value is not None}
-    return {**given, **stack_settings(target)["config"]}
-
-
-def _declared(value: object) -> object:
-    """Return the value of a key in the project's file: a plain one, or that of a declaration."""
-    return value.get("value", value.get("default")) if isinstance(value, Mapping) else value
+    project = _yaml(target.project / "Pulumi.yaml")
+    return with_defaults(project, stack_settings(target)["config"], name_of(target))
 
 
 def _config(target: Target) -> dict[str, str]:
@@ -133,22 +125,14 @@ def _config(target: Target) -> dict[str, str]:
         raise UserError(f"{file}: `environment` (Pulumi ESC) is not supported by the local engine")
     values = configuration(target)
     for key, value in values.items():
-        if isinstance(value, Mapping) and value.keys() == {"secure"}:
+        if is_encrypted(value):
             raise UserError(
                 f"{file}: {key} was encrypted by the Pulumi CLI, which the local engine cannot read. "
                 "Take the value from a Kubernetes Secret, or use the CLI."
             )
     if engines := sorted(key for key in values if key.startswith("pulumi:") and key != "pulumi:tags"):
         raise UserError(f"{file}: {', '.join(engines)} is not supported by the local engine")
-    return {key: _text(value) for key, value in values.items()}
-
-
-def _full(project: str, key: str) -> str:
-    return key if ":" in key else f"{project}:{key}"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return as_texts(values)
 
 
 def _yaml(path: Path) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from soperator_pulumi.platform.chart_values import known_keys, unknown_keys
 from soperator_pulumi.platform.charts import CHART_OF_PART, Chart
 from soperator_pulumi.platform.requirements import requirements
 from soperator_pulumi.spec.platform.whole_platform import PARTS
+from soperator_pulumi.stack import program
 from soperator_pulumi.testing import Deployment, deploy
-from stacks import program
 from tests.rendered.cluster.clusters import a_spec
 from tests.strategies import IMAGES, a_cluster
 from tools import paths

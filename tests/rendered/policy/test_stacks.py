@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.policy.recorded import Judgement, judge
+from soperator_pulumi.stack import program
 from soperator_pulumi.testing import Deployment, deploy
-from stacks import program
+from stacks import this_machine
 from tests.rendered.cluster.clusters import IMAGES, provided
 from tools import paths
 from tools.engine import Target, project
@@ -34,7 +35,7 @@ def judged(folder: Path, stack: str, **policy: str) -> Judgement:
 
 @functools.cache
 def deployed(*config: tuple[str, str]) -> Deployment:
-    return deploy(program.run, config=dict(config), outputs=provided)
+    return deploy(lambda: program.run(this_machine.complete), config=dict(config), outputs=provided)
 
 
 def a_project(folder: Path, stack: str, content: str) -> Path:

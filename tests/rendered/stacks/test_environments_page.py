@@ -12,9 +12,9 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from soperator_pulumi.stack import program, stack_config
+from soperator_pulumi.stack.stack_config import StackConfigError
 from soperator_pulumi.testing import Deployment, deploy
-from stacks import program, stack_config
-from stacks.stack_config import StackConfigError
 from tests.strategies import IMAGES, a_cluster
 from tools import paths
 from tools.docs import stack_schema

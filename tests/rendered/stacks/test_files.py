@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from soperator_pulumi.stack import program
 from soperator_pulumi.testing import Deployment, deploy
-from stacks import program
+from stacks import this_machine
 from tools import paths
 from tools.engine import Target, project
 from tools.images import references
@@ -19,7 +20,7 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 @cache
 def deployed(stack: str) -> Deployment:
     target = Target(project=paths.ROOT, stack=stack, state=Path("/nowhere"))
-    return deploy(program.run, config=project.load(target).config)
+    return deploy(lambda: program.run(this_machine.complete), config=project.load(target).config)
 
 
 def images(deployment: Deployment) -> set[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.stack import program
 from soperator_pulumi.testing import Deployment, deploy
-from stacks import program
 from tools import paths
 from tools.engine import Target, project
 

@@ -12,7 +12,7 @@ from tools.console import UserError, run
 
 PAGE = (paths.ROOT / "docs" / "your-cluster.md").read_text()
 (EXAMPLE,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-PROGRAM = "from stacks import program\n\nprogram.run()\n"
+PROGRAM = (paths.ROOT / "__main__.py").read_text()
 
 
 def project(folder: Path, stack: str = EXAMPLE) -> Path:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator_pulumi.spec.merging import merged
-from stacks import stack_config
+from soperator_pulumi.stack import stack_config
 from tests.strategies import a_spec
 
 _SCALARS = st.one_of(st.integers(), st.booleans(), st.text(max_size=3), st.lists(st.integers(), max_size=2))

@@ -14,18 +14,13 @@ from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
-from soperator_pulumi.platform import Platform, parse_platform
-from soperator_pulumi.platform.offers import provided_by
-from soperator_pulumi.preflight_outputs import StackOutputs, with_outputs
 from soperator_pulumi.spec.cluster import parse_cluster
-from soperator_pulumi.spec.merging import merged
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.stack import program
+from soperator_pulumi.stack.stack_config import ONE, SEVERAL, name_in
+from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stack_file
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
-from soperator_pulumi.yaml_reader import read_yaml
 
 _DOMAIN = ".svc."
-_ONE, _SEVERAL, _DEFAULTS = "soperator:cluster", "soperator:clusters", "soperator:defaults"
-_PLATFORM = "soperator:platform"
 _GPUS = ("nvidia.com/gpu*", "nvidia.com/mig-*")
 """Resources that the GPU Operator's device plugin lists."""
 _DEVICE_PLUGINS = {
@@ -34,9 +29,7 @@ _DEVICE_PLUGINS = {
 }
 """Device plugins of a NicClusterPolicy: the list of their resources, and the domain of these."""
 _IN_TREE = "kubernetes.io/"
-_PROJECT = "Pulumi.yaml"
-_UNNAMED = "slurm"
-"""Name of a component whose description gives none, as in a stack."""
+_AMBIENT = Access()
 
 
 def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
@@ -134,89 +127,50 @@ def _revealed(value: object) -> str | None:
     return plain if isinstance(plain, str) and plain else None
 
 
-def planned_of_file(file: Path, stack_outputs: StackOutputs | None = None) -> list[PlannedCluster]:
-    """Return the clusters that a file describes.
+def clusters_of_file(
+    file: Path, stack_outputs: Mapping[str, Mapping[str, str]] | None = None, access: Access = _AMBIENT
+) -> list[tuple[PlannedCluster, Access]]:
+    """Return the clusters that a file describes, each with the Kubernetes that a deployment of the file would use.
+
+    A stack's file is deployed by its program against mocks, so that it is refused here for the same reasons.
 
     Args:
         file: A description of a cluster, or the file of a stack.
-        stack_outputs: Outputs of other stacks, which the file may name. Default: none.
+        stack_outputs: Outputs of other stacks, by stack and name, which the file may name. Default: none.
+        access: Kubernetes in place of the one that the file names. Default: that one; the ambient one if it names none.
 
     Raises:
-        SpecError: the file, or a description in it, has problems.
+        SpecError: The file, or a description in it, has problems, or it describes no cluster.
     """
-    content = _mapping(file)
-    if not isinstance(config := content.get("config"), Mapping):
-        found = _described(str(file), _name_in(content), content, "project", "stack")
-        return [replace(each, owner_known="owner" in content) for each in found]
-    project = _project(file)
-    ours = {key: config[key] for key in (_ONE, _SEVERAL, _PLATFORM) if key in config}
-    named = {_DEFAULTS: config.get(_DEFAULTS, _declared(project, _DEFAULTS)), **ours}
-    config = with_outputs(named, stack_outputs or {}, str(file))
-    defaults = config[_DEFAULTS]
-    one = {_ONE: (_name_in(config[_ONE]), config[_ONE])} if _ONE in config else {}
-    several = config.get(_SEVERAL) or {}
-    if not isinstance(several, Mapping):
-        raise SpecError(str(file), [Problem(_SEVERAL, "needs a mapping: clusters by their names.")])
-    platform = parse_platform(config[_PLATFORM], _PLATFORM) if _PLATFORM in config else None
-    described = one | {f"{_SEVERAL}.{name}": (str(name), own) for name, own in several.items()}
-    if not described:
-        text = f"describes no cluster. Describe one under {_ONE}, or several by their names under {_SEVERAL}."
-        raise SpecError(str(file), [Problem("config", text)])
-    stack = file.name.removeprefix("Pulumi.").rpartition(".")[0]
-    names = (str(project.get("name", "project")), stack)
-    return [
-        each
-        for key, (name, own) in described.items()
-        for each in _described(key, name, merged(defaults, own), *names, platform=platform)
-    ]
+    stack = read_stack_file(file, stack_outputs or {}, access)
+    if stack is None:
+        return [(each, access) for each in _described(file)]
+    deployment = deploy(program.run, config=stack.texts(), project=stack.project, stack_name=stack.stack)
+    every = planned_clusters(deployment)
+    if not every:
+        raise SpecError(str(file), [Problem("", no_cluster(stack.stack))])
+    return [*zip(every, access_of(deployment, _of_providers(stack)), strict=True)]
 
 
-def _described(
-    key: str, name: str, description: object, project: str, stack: str, *, platform: PlatformSpec | None = None
-) -> list[PlannedCluster]:
-    offers = {} if platform is None else {"platform": provided_by(platform)}
-    named = {"name": name, **offers, **description} if isinstance(description, Mapping) else description
-    spec = parse_cluster(named, key)
-
-    def program() -> None:
-        if platform is None:
-            SlurmCluster(name, spec)
-        else:
-            SlurmCluster(name, spec, platform=Platform("platform", platform))
-
-    deployment = deploy(program, project=project, stack_name=stack)
-    return [replace(each, key=key) for each in planned_clusters(deployment)]
+def no_cluster(stack: str) -> str:
+    """Return the message for a stack that has nothing to check."""
+    return (
+        f"stack {stack} has no cluster, and a preflight checks clusters. Add one under {ONE} or {SEVERAL}. Preview and "
+        "up check the parts of a platform."
+    )
 
 
-def _name_in(description: object) -> str:
-    name = description.get("name") if isinstance(description, Mapping) else None
-    return name if isinstance(name, str) and name else _UNNAMED
+def _described(file: Path) -> list[PlannedCluster]:
+    """Return the cluster of a description that stands alone, without a stack."""
+    content = read_mapping(file)
+    name = name_in(content)
+    spec = parse_cluster({"name": name, **content}, str(file))
+    deployment = deploy(lambda: SlurmCluster(name, spec), project="project", stack_name="stack")
+    known = "owner" in content
+    return [replace(each, key=str(file), owner_known=known) for each in planned_clusters(deployment)]
 
 
-def _project(file: Path) -> Mapping[str, Any]:
-    """Return the project of a stack's file, beside it or above it; none where there is none."""
-    folders = (file.resolve().parent, *file.resolve().parents)
-    found = next((each / _PROJECT for each in folders if (each / _PROJECT).exists()), None)
-    return {} if found is None else _mapping(found)
-
-
-def _declared(project: Mapping[str, Any], key: str) -> object:
-    """Return the project's value of a key: a plain one, or that of a declaration."""
-    short = key.removeprefix(f"{project.get('name')}:")
-    config = project.get("config")
-    if not isinstance(config, Mapping):  # the directory of the stacks' files, as Pulumi has it too
-        return {}
-    value = config.get(key, config.get(short, {}))
-    return value.get("value", value.get("default", {})) if isinstance(value, Mapping) else value
-
-
-def _mapping(file: Path) -> dict[str, Any]:
-    try:
-        content = read_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(str(file), [Problem("", f"{error.strerror}. Name a file that can be read.")]) from None
-    except ValueError:
-        raise SpecError(str(file), [Problem("", "is not YAML. Name a description or a stack's file.")]) from None
-    if not isinstance(content, dict):
-        raise SpecError(str(file), [Problem("", "holds no keys. Name a description or a stack's file.")])
-    return content
+def _of_providers(stack: StackFile) -> Access:
+    """Return the access of Pulumi's own Kubernetes resources, which holds if the stack names no other."""
+    values = (stack.config.get(f"kubernetes:{key}") for key in ("kubeconfig", "context"))
+    return Access(*(value if isinstance(value, str) and value else None for value in values))

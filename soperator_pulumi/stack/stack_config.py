@@ -74,7 +74,7 @@ def read(values: Mapping[str, object]) -> tuple[list[Described], list[Problem]]:
         values: Configuration by full key. Other namespaces are ignored.
     """
     defaults, one, several = values.get(DEFAULTS, {}), values.get(ONE), values.get(SEVERAL)
-    found = [(_name_in(one), ONE, one)] if ONE in values else []
+    found = [(name_in(one), ONE, one)] if ONE in values else []
     if isinstance(several, Mapping):
         found += [(str(name), f"{SEVERAL}.{name}", own) for name, own in several.items()]
     return [Described(*each, merged(defaults, each[-1])) for each in found], [*_problems(values)]
@@ -144,7 +144,8 @@ def _meant(key: str) -> str | None:
     return None if near is None else NAMESPACE + near
 
 
-def _name_in(description: object) -> str:
+def name_in(description: object) -> str:
+    """Return the name of a component whose description gives one; the default otherwise."""
     name = description.get("name") if isinstance(description, Mapping) else None
     return name if isinstance(name, str) and name else DEFAULT_NAME
 

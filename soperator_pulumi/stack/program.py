@@ -1,21 +1,24 @@
-"""Program of every stack: the platform and the clusters that the stack's configuration describes."""
+"""The Pulumi program of every stack: it creates the platform and the clusters that the configuration describes."""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pulumi
 
 from soperator_pulumi import ClusterSpec, SlurmCluster, parse_cluster
 from soperator_pulumi.errors import Problem, SpecError
-from stacks import stack_config
-from stacks.stack_config import CONTEXT, KUBECONFIG, LOCAL, PLATFORM, SEVERAL
-from stacks.stack_outputs import StackOutputs, as_text, is_reference
+from soperator_pulumi.stack import stack_config
+from soperator_pulumi.stack.stack_config import CONTEXT, KUBECONFIG, LOCAL, PLATFORM, SEVERAL
+from soperator_pulumi.stack.stack_outputs import LiveStacks, StackOutputs, as_text, is_reference, unread
 
 if TYPE_CHECKING:
     from soperator_pulumi.platform import Platform
     from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+
+Complete: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+"""Returns the description of a cluster on this machine, from what the stack has and its `soperator:local`."""
 
 
 @dataclass
@@ -30,20 +33,26 @@ class Specs:
     """Problems of the whole configuration."""
 
 
-def run() -> None:
+def run(complete: Complete | None = None) -> None:
     """Create the platform and the clusters of a stack, and export how to reach them.
 
     `soperator:platform` describes the platform, `soperator:cluster` or `soperator:clusters` the clusters.
-    `soperator:local`, in the stack of a cluster on this machine, adds the images built here and the key of
-    `make ssh` (`stacks/this_machine.py`). `soperator:kubeconfig` and `soperator:context` choose the Kubernetes;
-    the default is the ambient one, as for every Kubernetes tool.
+    `soperator:kubeconfig` and `soperator:context` choose the Kubernetes; the default is the ambient one, as for every
+    Kubernetes tool. A whole `__main__.py`::
+
+        from soperator_pulumi.stack import program
+
+        program.run()
+
+    Args:
+        complete: Completes the clusters of a stack with `soperator:local`. Default: such a stack is refused.
 
     Raises:
         StackConfigError: The configuration has problems. All of them are in one message.
     """
     gc.freeze()  # modules stay: a last collection of them all, before the end, would take a third of a second
     values = stack_config.in_runtime()
-    specs, kubeconfig = _checked(values)
+    specs, kubeconfig = _checked(values, complete)
     access: Any = {"kubeconfig": kubeconfig, "context": values.get(CONTEXT)}
     platform = _create_platform(specs.platform, access)
     on_platform: Any = access if platform is None else {**access, "platform": platform}
@@ -65,20 +74,20 @@ def _create_platform(spec: "PlatformSpec | None", access: Any) -> "Platform | No
     return platform
 
 
-def _checked(values: Mapping[str, Any]) -> tuple[Specs, pulumi.Output[str] | None]:
+def _checked(values: Mapping[str, Any], complete: Complete | None) -> tuple[Specs, pulumi.Output[str] | None]:
     """Return the specs of the stack, and their kubeconfig.
 
     Other stacks are read for a valid configuration alone, so that their absence hides no problem of it.
     """
-    unread = StackOutputs(read=False)
-    kubeconfig = _kubeconfig(values, unread)
-    specs = _specs(values, unread)
+    unknown = StackOutputs(unread)
+    kubeconfig = _kubeconfig(values, unknown)
+    specs = _specs(values, unknown, complete)
     if specs.problems:
         raise stack_config.error(specs.problems)
-    if unread.found:
-        outputs = StackOutputs(read=True)
+    if unknown.found:
+        outputs = StackOutputs(LiveStacks())
         kubeconfig = _kubeconfig(values, outputs)
-        specs = _specs(values, outputs)
+        specs = _specs(values, outputs, complete)
     return specs, kubeconfig
 
 
@@ -91,13 +100,16 @@ def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Outp
     return pulumi.Config("soperator").get_secret("kubeconfig")
 
 
-def _specs(values: Mapping[str, Any], outputs: StackOutputs) -> Specs:
+def _specs(values: Mapping[str, Any], outputs: StackOutputs, complete: Complete | None) -> Specs:
     """Return the valid specs, and the problems of the whole configuration."""
     described, problems = stack_config.read(values)
     specs = Specs(problems=problems)
+    if LOCAL in values and complete is None:
+        text = "is for a cluster on this machine, which the program of a checkout deploys: make up. Remove it here."
+        problems.append(Problem(LOCAL, text))
     offers = _read_platform(values, outputs, specs)
     for each in described:
-        description = outputs.resolve(_with_local_parts(each.merged, values.get(LOCAL)), each.place)
+        description = outputs.resolve(_completed(each.merged, values.get(LOCAL), complete), each.place)
         named = {"name": each.component, **offers, **description} if isinstance(description, Mapping) else description
         try:
             specs.clusters[each.component] = parse_cluster(named, each.path)
@@ -129,12 +141,10 @@ def _place_in_platform(path: str) -> str:
     return f"{PLATFORM}.{path}" if path else PLATFORM
 
 
-def _with_local_parts(description: object, settings: object) -> object:
-    if not isinstance(description, Mapping) or not isinstance(settings, Mapping) or "user" not in settings:
-        return description
-    from stacks import this_machine  # noqa: PLC0415 - no other stack waits for the tools
-
-    return this_machine.complete(description, settings)
+def _completed(description: object, settings: object, complete: Complete | None) -> object:
+    if complete and isinstance(description, Mapping) and isinstance(settings, Mapping) and "user" in settings:
+        return complete(description, settings)
+    return description
 
 
 def _local_exports(values: Mapping[str, Any]) -> dict[str, str]:

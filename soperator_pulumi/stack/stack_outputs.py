@@ -6,13 +6,13 @@ Any field that takes an Output takes one: storage classes, claims, images, names
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import pulumi
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.validation.messages import shown
-from stacks import stack_config
+from soperator_pulumi.stack import stack_config
 
 STACK = "from_stack"
 OUTPUT = "output"
@@ -21,19 +21,20 @@ STACK_PATTERN = r"[^/\s]+/[^/\s]+/[^/\s]+"
 _WANTED = "<organization>/<project>/<stack>"
 
 
+Reader: TypeAlias = Callable[[str, str, str], object]
+"""Returns the value of an output, from the stack's name, the output's, and the place of the reference in the
+configuration; or the `Problem` with it."""
+
+
 class StackOutputs:
-    """Reads outputs of other stacks, each stack once.
+    """Replaces references by values, and collects the malformed ones."""
 
-    Without `read` their values are unknown: a description can be checked before another stack is asked for anything.
-    """
-
-    def __init__(self, *, read: bool) -> None:
+    def __init__(self, read: Reader) -> None:
         self.problems: list[Problem] = []
         """Malformed references."""
         self.found = False
         """True after the first reference."""
-        self._read_them = read
-        self._stacks: dict[str, pulumi.StackReference] = {}
+        self._read = read
 
     def resolve(self, value: object, place: Callable[[str], str], path: str = "") -> object:
         """Return a value with an Output in place of each reference in it.
@@ -51,8 +52,8 @@ class StackOutputs:
             return [self.resolve(each, place, f"{path}[{index}]") for index, each in enumerate(value)]
         return value
 
-    def output(self, reference: Mapping[str, object], path: str) -> pulumi.Output[Any] | None:
-        """Return the output that a reference at `path` of the configuration names; None if it is malformed."""
+    def output(self, reference: Mapping[str, object], path: str) -> Any:  # noqa: ANN401 - any value
+        """Return the output that a reference at `path` of the configuration names; None if there is a problem."""
         self.found = True
         stack, name = reference[STACK], reference.get(OUTPUT)
         if {*reference} != {STACK, OUTPUT} or not isinstance(stack, str) or not isinstance(name, str):
@@ -63,11 +64,27 @@ class StackOutputs:
                 "In a backend other than Pulumi Cloud, the organization is `organization`."
             )
         else:
-            return self._read(stack, name, path) if self._read_them else pulumi.Output.from_input(pulumi.UNKNOWN)
+            value = self._read(stack, name, path)
+            if not isinstance(value, Problem):
+                return value
+            text = value.text
         self.problems.append(Problem(path, text))
         return None
 
-    def _read(self, stack: str, name: str, path: str) -> pulumi.Output[Any]:
+
+def unread(_stack: str, _name: str, _path: str) -> object:
+    """Return an unknown value: a description can be checked before another stack is asked for anything."""
+    return pulumi.Output.from_input(pulumi.UNKNOWN)
+
+
+class LiveStacks:
+    """Reader that asks Pulumi for each stack once."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[str, pulumi.StackReference] = {}
+
+    def __call__(self, stack: str, name: str, path: str) -> object:
+        """Return the output as the program's engine answers for it."""
         if stack not in self._stacks:
             self._stacks[stack] = pulumi.StackReference(stack)
         reference = self._stacks[stack]
@@ -80,6 +97,18 @@ class StackOutputs:
             return reference.outputs.apply(refuse) if value is None else value
 
         return reference.get_output(name).apply(given)
+
+
+def given_outputs(values: Mapping[str, Mapping[str, str]]) -> Reader:
+    """Return a reader of values by stack and name, such as those of a command line."""
+
+    def read(stack: str, name: str, path: str) -> object:
+        if name in values.get(stack, {}):
+            return values[stack][name]
+        text = f'names the output "{name}" of another stack, which is not read here. Give its value: --stack-output '
+        return Problem(path, f"{text}{stack}:{name}=<value>")
+
+    return read
 
 
 def is_reference(value: object) -> TypeGuard[Mapping[str, object]]:

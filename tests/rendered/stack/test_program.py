@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pulumi import RunError
 
+from soperator_pulumi.stack import program
+from soperator_pulumi.stack.stack_config import StackConfigError
 from soperator_pulumi.testing import Deployment, Secret, deploy
-from stacks import program
-from stacks.stack_config import StackConfigError
+from stacks import this_machine
 from tests.strategies import a_cluster
 
 EXPORTS = {"namespace", "jail_tree", "login_host_key", "login_host_key_fingerprint", "login_endpoint"}
@@ -181,7 +182,13 @@ def test_users_that_are_none_are_refused_on_this_machine_as_anywhere(
     users: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tools.images.references", dict)
-    assert "users" in refusal(cluster=a_cluster(users=users), local={"user": "demo"})
+    config = {"soperator:cluster": json.dumps(a_cluster(users=users)), "soperator:local": '{"user": "demo"}'}
+    with pytest.raises(StackConfigError, match="users"):
+        deploy(lambda: program.run(this_machine.complete), config=config)
+
+
+def test_the_stack_of_this_machine_needs_what_completes_it() -> None:
+    assert "soperator:local: is for a cluster on this machine" in refusal(cluster=a_cluster(), local={"user": "demo"})
 
 
 @pytest.mark.parametrize("name", ["", "a::b", "A b/", "x" * 41])

@@ -1,0 +1,1 @@
+"""The stack file: its keys, references to other stacks, and the program that deploys what it describes."""

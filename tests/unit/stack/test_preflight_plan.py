@@ -1,0 +1,85 @@
+"""Plans of a stack's file: the Kubernetes that the stack names, and the refusals of the program."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.stack.preflight_plan import clusters_of_file
+from tests.strategies import a_cluster
+
+KUBECONFIG = '{"clusters": []}'
+
+
+def a_stack(folder: Path, **values: Any) -> Path:
+    """Write a stack with these values under `soperator:`, and one with `__` in its key under another namespace."""
+    config = {key.replace("__", ":") if "__" in key else f"soperator:{key}": value for key, value in values.items()}
+    file = folder / "Pulumi.prod.yaml"
+    file.write_text(yaml.safe_dump({"config": config}))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("named", "given", "expected"),
+    [
+        ({"context": "prod"}, Access(), Access(None, "prod")),
+        ({"kubeconfig": KUBECONFIG, "context": "prod"}, Access(), Access(KUBECONFIG, "prod")),
+        ({"kubeconfig": KUBECONFIG, "context": "prod"}, Access("file", None), Access("file", "prod")),
+        ({"context": "prod"}, Access(None, "other"), Access(None, "other")),
+        ({"kubernetes__context": "pulumi"}, Access(), Access(None, "pulumi")),
+        ({"kubernetes__context": "pulumi", "context": "prod"}, Access(), Access(None, "prod")),
+        ({}, Access(), Access()),
+    ],
+)
+def test_the_cluster_that_the_stack_names_is_checked(
+    tmp_path: Path, named: dict[str, str], given: Access, expected: Access
+) -> None:
+    ((_, access),) = clusters_of_file(a_stack(tmp_path, cluster=a_cluster(), **named), access=given)
+    assert access == expected
+
+
+def test_a_kubeconfig_is_found_from_the_folder_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: slurm\n")
+    (tmp_path / "stacks").mkdir()
+    file = a_stack(tmp_path / "stacks", cluster=a_cluster(), kubeconfig="prod.kubeconfig")
+    ((_, access),) = clusters_of_file(file)
+    assert access == Access(str(tmp_path / "prod.kubeconfig"), None)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"clusters": {"two": a_cluster(name="two")}}, "soperator:clusters: given together with soperator:cluster"),
+        ({"clustre": {}}, 'soperator:clustre: unknown key. Did you mean "soperator:cluster"?'),
+        ({"local": {"user": "demo"}}, "soperator:local: is for a cluster on this machine"),
+        ({"kubeconfig": {"secure": "v1:x"}}, "soperator:kubeconfig: is encrypted"),
+        ({"kubeconfig": {"from_stack": "a/b/c", "output": "kubeconfig"}}, "--stack-output a/b/c:kubeconfig=<value>"),
+    ],
+)
+def test_a_stack_that_the_program_would_refuse_or_not_reach_is_not_checked(
+    tmp_path: Path, values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(SpecError, match=re.escape(words)):
+        clusters_of_file(a_stack(tmp_path, cluster=a_cluster(), **values))
+
+
+def test_a_kubeconfig_that_is_given_takes_the_place_of_an_encrypted_one(tmp_path: Path) -> None:
+    file = a_stack(tmp_path, cluster=a_cluster(), kubeconfig={"secure": "v1:x"}, aws__key={"secure": "v1:y"})
+    ((_, access),) = clusters_of_file(file, access=Access("prod.kubeconfig", None))
+    assert access == Access("prod.kubeconfig", None)
+
+
+def test_a_stack_of_a_platform_alone_is_not_checked(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="stack prod has no cluster"):
+        clusters_of_file(a_stack(tmp_path, platform={"storage_class": "shared"}))
+
+
+def test_values_of_a_pulumi_environment_are_not_left_out_in_silence(tmp_path: Path) -> None:
+    file = a_stack(tmp_path, cluster=a_cluster())
+    file.write_text(f"environment: [prod]\n{file.read_text()}")
+    with pytest.raises(SpecError, match="environment: comes from Pulumi ESC"):
+        clusters_of_file(file)
