@@ -32,10 +32,12 @@ class Environment:
         (found,) = self.folder.glob("lib/python*/site-packages")
         return found
 
-    def run(self, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-        """Run Python without a variable that would lead it elsewhere, and return what came of it."""
+    def run(
+        self, *arguments: str, cwd: Path | None = None, program: str = "python"
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run Python, or another program of the environment, without a variable that would lead it elsewhere."""
         return subprocess.run(
-            [self.python, *arguments],
+            [self.folder / "bin" / program, *arguments],
             cwd=cwd or self.folder,
             env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder)},
             capture_output=True,

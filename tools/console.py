@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from soperator_pulumi.errors import SoperatorError
+
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
-class UserError(Exception):
+class UserError(SoperatorError):
     """A problem that the user can fix. The message gives the place, the finding and the next step."""
 
 
@@ -48,10 +50,10 @@ def step(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def run(command: Callable[[], int | None]) -> int:
-    """Run a command's body and return its exit code. A UserError and Ctrl-C are printed without a traceback."""
+    """Run a command's body and return its exit code. A user's mistake and Ctrl-C are printed without a traceback."""
     try:
         return command() or 0
-    except UserError as error:
+    except SoperatorError as error:
         say(f"error: {error}")
         return EXIT_USER_ERROR
     except KeyboardInterrupt:

@@ -2,9 +2,9 @@
 
 import sys
 
+from soperator_pulumi.cli.drift import described
 from tools import chosen_cluster, console, up
 from tools.console import say, step
-from tools.engine import ResourceChange
 from tools.leaving_clusters import with_their_jobs
 from tools.preview import deployer_of_a_cluster
 
@@ -29,12 +29,6 @@ def main() -> int:
         "fields from kubectl and others."
     )
     return EXIT_DRIFT
-
-
-def described(change: ResourceChange) -> str:
-    """Return a difference as a line: the step that ends it, the resource, its properties."""
-    paths = f": {', '.join(change.paths)}" if change.paths else ""
-    return f"{change.operation} {change.type} {change.name}{paths}"
 
 
 if __name__ == "__main__":

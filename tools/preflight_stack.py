@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 
-from soperator_pulumi import preflight, preflight_options
+from soperator_pulumi.cli import preflight, preflight_options
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kube_api import Cluster

@@ -1,7 +1,6 @@
 """`make render STACK=prod`: writes the manifests that `pulumi up` would apply, for review and for GitOps."""
 
 import argparse
-import re
 import runpy
 import sys
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pulumi
 
+from soperator_pulumi.cli.render import write
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.manifests import Manifests, manifests_of
 from soperator_pulumi.testing import Deployment, deploy
@@ -18,8 +18,6 @@ from tools.engine import Target
 from tools.engine.project import Project, load
 
 FOLDER = paths.ROOT / "manifests"
-
-_OWN = re.compile(r"\d{3}-.*\.yaml|README\.md|secrets\.md")
 
 
 def main() -> None:
@@ -76,28 +74,6 @@ def rendered_deployment(
             f"{error.args[0]}\nA rendering reads no other stack. Put the value itself in place of `from_stack` in the "
             f"file of stack {stack}; or, in a preflight, give --stack-output <stack>:<output>=<value>."
         ) from None
-
-
-def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write the files into a folder, and remove those of an earlier rendering.
-
-    Raises:
-        UserError: The folder holds files of others, or cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(folder.iterdir())
-        if others := [each.name for each in there if not _OWN.fullmatch(each.name)]:
-            raise UserError(
-                f"{folder} holds other files: {', '.join(others[:3])}. Name an empty folder, or one of an earlier "
-                "rendering: make render STACK=... DIR=..."
-            )
-        for each in there:
-            each.unlink()
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}. Name a folder that can be written: DIR=...") from None
 
 
 def _run(project: Project) -> None:

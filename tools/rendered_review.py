@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from soperator_pulumi.cli import markdown
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.manifests import manifests_of
 from soperator_pulumi.policy.recorded import Violation, judge
-from tools import console, markdown, paths
+from tools import console, paths
 from tools.console import UserError, say, step
 from tools.engine import Target
 from tools.engine.project import load

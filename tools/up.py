@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from soperator_pulumi.cli.ssh import Login, write_config
+from soperator_pulumi.operations.access import Access
 from soperator_pulumi.stack import stack_config
 from soperator_pulumi.stack.stack_config import Described
 from tools import build, chosen_cluster, console, deployed_clusters, engine, images, paths, ssh
@@ -15,7 +17,6 @@ from tools.console import UserError, say, step
 from tools.engine import Deployer, Target, project
 from tools.kube.debs import tool
 from tools.leaving_clusters import with_their_jobs
-from tools.ssh import Login
 
 FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
@@ -114,11 +115,11 @@ def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
     clusters = deployed_clusters.outputs_by_cluster(outputs)
     return [
         Login(
-            each["login_user"],
             each["namespace"],
-            each["login_host_key"],
-            identity=ssh.private_key_file(),
             host=name if len(clusters) > 1 else ssh.HOST,
+            user=each["login_user"],
+            host_key=each["login_host_key"],
+            identity=ssh.private_key_file(),
         )
         for name, each in clusters.items()
         if "login_user" in each
@@ -128,7 +129,7 @@ def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
 def print_next_steps(chosen: ChosenCluster, logins: Sequence[Login]) -> None:
     """Log in once to each cluster, as proof, and print the nodes and the commands to type next."""
     config = ssh.config_file(chosen)
-    ssh.write_config(config, chosen, *logins)
+    write_config(config, Access(str(chosen.kubeconfig), chosen.context), *logins)
     for login in logins:
         with step(f"Logging in to {login.namespace} as a user"):
             nodes = tool("ssh").run(

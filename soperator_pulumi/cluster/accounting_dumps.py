@@ -30,7 +30,7 @@ fi
 
 
 class AccountingDumps(pulumi.ComponentResource):
-    """Dumps of the cluster's own MariaDB. `python -m soperator_pulumi.dumps` lists, makes and restores them."""
+    """Dumps of the cluster's own MariaDB. `soperator dumps` lists, makes and restores them."""
 
     claim: Claim
     """ReadWriteOnce: the dumps."""

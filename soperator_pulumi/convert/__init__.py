@@ -1,6 +1,6 @@
 """Conversion of other projects' Helm values and custom resources into a stack of this project.
 
-`python -m soperator_pulumi.convert FILE` writes a stack file and a report. From Python::
+`soperator convert FILE` writes a stack file and a report. From Python::
 
     from pathlib import Path
 

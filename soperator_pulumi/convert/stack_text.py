@@ -19,7 +19,7 @@ _OWN_DEFAULTS = "soperator:defaults: {} # the whole cluster is here: nothing com
 def stack_text(work: Conversion, title: str) -> str:
     """Return the stack file of a conversion."""
     count = len(work.additions())
-    head = [f"A cluster from {title}, written by `python -m soperator_pulumi.convert`."]
+    head = [f"A cluster from {title}, written by `soperator convert`."]
     if count:
         head.append(f"{count} values are yours to give: each has a comment that begins with ADD.")
     head += work.remarks

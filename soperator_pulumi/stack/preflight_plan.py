@@ -15,7 +15,7 @@ from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
 from soperator_pulumi.spec.cluster import parse_cluster
-from soperator_pulumi.stack import program
+from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_config import ONE, SEVERAL, name_in
 from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stack_file
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
@@ -145,7 +145,7 @@ def clusters_of_file(
     stack = read_stack_file(file, stack_outputs or {}, access)
     if stack is None:
         return [(each, access) for each in _described(file)]
-    deployment = deploy(program.run, config=stack.texts(), project=stack.project, stack_name=stack.stack)
+    deployment = dry_run(stack)
     every = planned_clusters(deployment)
     if not every:
         raise SpecError(str(file), [Problem("", no_cluster(stack.stack))])

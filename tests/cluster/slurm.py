@@ -17,15 +17,15 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from soperator_pulumi.cli.ssh import Login, write_config
+from soperator_pulumi.operations.access import Access
 from tests import left_behind, warm_python
 from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import engine, images, paths, ssh
-from tools.chosen_cluster import ChosenCluster
 from tools.kube.debs import Tool, tool
-from tools.ssh import Login
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 """Resources of a pod in tests: several clusters share a machine of two cores."""
@@ -156,10 +156,11 @@ class Slurm:
         return result
 
     def write_ssh_configs(self, outputs: dict[str, Any]) -> None:
-        target = ChosenCluster(self.kubernetes.kubeconfig, None, None, self.folder)
+        access = Access(str(self.kubernetes.kubeconfig))
         for user in self.cluster["users"]:
-            login = Login(user["name"], self.namespace, outputs["login_host_key"], self._identity(user["name"]))
-            ssh.write_config(self.ssh_config(user["name"]), target, login)
+            identity = self._identity(user["name"])
+            login = Login(self.namespace, ssh.HOST, user["name"], outputs["login_host_key"], identity)
+            write_config(self.ssh_config(user["name"]), access, login)
 
     def ssh(
         self,

@@ -1,7 +1,7 @@
 """A port of this machine behind which sshd of a cluster is, as long as standard input is open; prints its number.
 
-It does for each connection what `tools/ssh_proxy.py` does for one. A test that starts ssh often would start as
-many Pythons otherwise, and each takes a processor for half a second to import the Kubernetes client.
+It does for many connections what `soperator_pulumi/cli/ssh_proxy.py` does for one. A test that starts ssh often would
+start as many Pythons otherwise, and each takes a processor for half a second to import the Kubernetes client.
 """
 
 import socket
@@ -11,9 +11,9 @@ import threading
 
 from kubernetes import client
 
+from soperator_pulumi.cli import ssh_proxy
 from soperator_pulumi.operations.access import Access
 from soperator_pulumi.operations.kubeconfig import client_settings
-from tools import ssh_proxy
 
 
 class Door(socketserver.ThreadingTCPServer):

@@ -2,7 +2,7 @@
 
 import sys
 
-from tools import ssh_proxy
+from soperator_pulumi.cli import ssh_proxy
 
 
 def main() -> int:

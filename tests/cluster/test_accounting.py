@@ -335,7 +335,7 @@ def slurmdbd_is_ready(slurm: Accounted) -> bool:
 def dumps(slurm: Accounted, *command: str) -> tuple[int, str]:
     """Run the command for dumps, and return its exit status and its standard error."""
     kubeconfig = ["--kubeconfig", str(slurm.kubernetes.kubeconfig), "--namespace", slurm.namespace]
-    words = [sys.executable, "-m", "soperator_pulumi.dumps", *command, *kubeconfig]
+    words = [sys.executable, "-m", "soperator_pulumi.cli", "dumps", *command, *kubeconfig]
     done = subprocess.run(words, cwd=paths.ROOT, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 

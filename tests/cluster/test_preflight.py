@@ -99,7 +99,7 @@ class World:
     def command(self, *arguments: str | Path) -> list[str]:
         target = self.kubernetes.target
         context = ["--context", target.context] if target.context else []
-        words = ["-m", "soperator_pulumi.preflight", "--kubeconfig", target.kubeconfig, *context, *arguments]
+        words = ["-m", "soperator_pulumi.cli", "preflight", "--kubeconfig", target.kubeconfig, *context, *arguments]
         return [sys.executable, *map(str, words)]
 
 

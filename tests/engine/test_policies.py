@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.cli.stack_changes import StackChanges, StepOp
 from tests.engine.conftest import Stack
 from tools import paths
-from tools.engine.protocol import HIDDEN, StackChanges, StepOp, Target
+from tools.engine.protocol import HIDDEN, Target
 
 pytestmark = pytest.mark.engine
 

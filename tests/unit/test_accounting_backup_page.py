@@ -7,7 +7,8 @@ import shlex
 import pytest
 import yaml
 
-from soperator_pulumi import dumps
+from soperator_pulumi import cli
+from soperator_pulumi.cli import dumps
 from soperator_pulumi.operations.configuration.concealed import changed_keys
 from soperator_pulumi.operations.database import restore
 from soperator_pulumi.render import layout
@@ -15,7 +16,7 @@ from soperator_pulumi.spec.accounting import AccountingSpec
 from tools import paths
 
 PAGE = (paths.ROOT / "docs" / "accounting-backup.md").read_text()
-COMMANDS = re.findall(r"python -m soperator_pulumi\.dumps [^`\n]+", PAGE)
+COMMANDS = re.findall(r"soperator dumps [^`\n]+", PAGE)
 
 
 def blocks(language: str) -> list[str]:
@@ -40,13 +41,13 @@ def test_the_commands_are_taken(command: str, monkeypatch: pytest.MonkeyPatch) -
         return 0
 
     monkeypatch.setattr(dumps, "Cluster", lambda _access: None)
-    monkeypatch.setattr(dumps, "_carry_out", carry_out)
-    assert dumps.main(shlex.split(command)[3:]) == 0
-    assert carried_out == [command.split()[3]]
+    monkeypatch.setattr(dumps, "carry_out", carry_out)
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert carried_out == [command.split()[2]]
 
 
 def test_every_command_is_on_the_page() -> None:
-    assert {command.split()[3] for command in COMMANDS} == {"list", "make", "restore", "forget"}
+    assert {command.split()[2] for command in COMMANDS} == {"list", "make", "restore", "forget"}
 
 
 def test_the_preview_is_what_is_shown() -> None:

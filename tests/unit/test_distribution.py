@@ -20,6 +20,7 @@ import soperator_pulumi
 from tests import installed
 from tests.examples import PYTHON, Example
 from tests.installed import Environment
+from tests.strategies import a_cluster
 from tools import dist, paths
 
 IMPORT_EVERYTHING = """
@@ -169,6 +170,16 @@ def test_an_installed_package_is_imported_from_its_environment(environment: Envi
     assert version == soperator_pulumi.__version__
     assert Path(file).is_relative_to(environment.site_packages)
     assert not [each for each in path if Path(each).is_relative_to(paths.ROOT)]
+
+
+def test_the_wheel_has_the_command_which_renders_a_stack_file(environment: Environment, tmp_path: Path) -> None:
+    version = environment.run("--version", program="soperator")
+    assert version.stdout == f"soperator {soperator_pulumi.__version__}\n"
+    (tmp_path / "Pulumi.yaml").write_text("name: soperator\nruntime: python\n")
+    (tmp_path / "Pulumi.prod.yaml").write_text(json.dumps({"config": {"soperator:cluster": a_cluster(name="hpc")}}))
+    done = environment.run("render", "Pulumi.prod.yaml", cwd=tmp_path, program="soperator")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "manifests" / "prod" / "001-namespace-hpc.yaml").exists()
 
 
 def test_importing_the_package_loads_neither_pulumi_nor_pydantic(environment: Environment) -> None:

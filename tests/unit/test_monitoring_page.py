@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soperator_pulumi import parse_cluster
-from soperator_pulumi.monitoring.__main__ import main
+from soperator_pulumi import cli, parse_cluster
 from soperator_pulumi.monitoring.alerts import ALERTS
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
 from soperator_pulumi.monitoring.grafana import dashboard_json
@@ -24,7 +23,7 @@ PAGE = monitoring_page.FILE.read_text()
 
 def command(name: str) -> list[str]:
     """Return the arguments of a command of the page."""
-    (words,) = re.findall(rf"(?m)^python -m soperator_pulumi\.monitoring ({name} [^>\n]*)", PAGE)
+    (words,) = re.findall(rf"(?m)^soperator (alerts {name} [^>\n]*)", PAGE)
     return shlex.split(words)
 
 
@@ -58,7 +57,7 @@ def test_settings_of_logs_are_taken_and_refused_as_the_page_says() -> None:
 
 
 def test_rules_are_printed_for_a_prometheus_without_an_operator(capsys: pytest.CaptureFixture[str]) -> None:
-    main(command("rules"))
+    cli.main(command("rules"))
     groups = yaml.safe_load(capsys.readouterr().out)["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert {rule["alert"] for rule in rules if "alert" in rule} == {each.name for each in ALERTS}
@@ -67,7 +66,7 @@ def test_rules_are_printed_for_a_prometheus_without_an_operator(capsys: pytest.C
 
 def test_dashboards_are_written_for_a_grafana_that_reads_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    main(command("dashboards"))
+    cli.main(command("dashboards"))
     found = {file.name: json.loads(file.read_text()) for file in (tmp_path / "folder").iterdir()}
     assert found == {f"{each.uid}.json": dashboard_json(each) for each in DASHBOARDS}
 
@@ -76,8 +75,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SystemExit):
-        main(["dashboards", str(tmp_path / "file")])
+    assert cli.main(["alerts", "dashboards", str(tmp_path / "file")]) == cli.EXIT_WRONG_USE
     assert "file: File exists. Give a folder that can be written." in capsys.readouterr().err
 
 

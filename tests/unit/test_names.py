@@ -20,6 +20,7 @@ SOURCES = (
 IN_EACH_LAYER = {
     "accounting",
     "admin",
+    "alerts",
     "jail",
     "job_hooks",
     "login",
@@ -32,6 +33,9 @@ IN_EACH_LAYER = {
     "users",
 }
 """Modules of one key of the spec, or one pod, in the layers that have a part of it: model, text of files, objects."""
+
+COMMANDS = {"drift", "render", "review", "ssh"}
+"""Modules of one command: of the package, and of the `make` target that adds a checkout's stack and engine."""
 
 PARTS_OF_A_PLATFORM = {
     "cert_manager",
@@ -67,7 +71,7 @@ def test_no_module_name_stands_for_two_things() -> None:
     for path, _ in sources():
         if not path.stem.startswith("__"):
             modules[path.stem].append(path)
-    assert not twice(modules, IN_EACH_LAYER | PARTS_OF_A_PLATFORM | ON_EITHER_SIDE)
+    assert not twice(modules, IN_EACH_LAYER | COMMANDS | PARTS_OF_A_PLATFORM | ON_EITHER_SIDE)
 
 
 def test_no_class_name_stands_for_two_things() -> None:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from soperator_pulumi.cli.stack_changes import Failure, ResourceChange, StackChanges, StepOp
 from tools import console
 from tools.console import UserError
 from tools.engine.cli import automation
@@ -12,17 +13,7 @@ from tools.engine.cli.automation import environment as cli_environment
 from tools.engine.display import Say
 from tools.engine.local import local_engine
 from tools.engine.local.local_engine import LocalDeployer
-from tools.engine.protocol import (
-    Deployer,
-    DeployError,
-    Failure,
-    ResourceChange,
-    ResourceState,
-    Result,
-    StackChanges,
-    StepOp,
-    Target,
-)
+from tools.engine.protocol import Deployer, DeployError, ResourceState, Result, Target
 
 
 def choose(

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tools.engine.protocol import Failure, ResourceChange, StepOp
+from soperator_pulumi.cli.stack_changes import Failure, ResourceChange, StepOp
 
 Say = Callable[[str], None]
 

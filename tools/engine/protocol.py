@@ -1,27 +1,16 @@
 """Interface of both engines: the operations on a stack, and their results."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from soperator_pulumi.cli.stack_changes import Failure, StackChanges
 from tools.console import UserError
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 HIDDEN = "[secret]"
 """Stand-in for the value of a secret."""
-
-
-class StepOp(StrEnum):
-    """Kind of a step on a resource, in Pulumi's words."""
-
-    SAME = "same"
-    CREATE = "create"
-    UPDATE = "update"
-    REPLACE = "replace"
-    DELETE = "delete"
-    READ = "read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,65 +36,6 @@ class Target:
     lock_timeout_seconds: float = 30.0
     python: Path | None = None
     policy_packs: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResourceChange:
-    """Change of one resource, made or foreseen.
-
-    Attributes:
-        urn: Pulumi's unique name of the resource.
-        type: Type token.
-        name: Name in the program.
-        operation: Kind of the step.
-        paths: Properties that differ, as in `spec.replicas`.
-        messages: Messages of the provider during the step.
-    """
-
-    urn: str
-    type: str
-    name: str
-    operation: StepOp
-    paths: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failure:
-    """Failure of a resource or, without a URN, of the program."""
-
-    urn: str
-    message: str
-
-    @property
-    def name(self) -> str:
-        """Name of the resource in the program."""
-        return self.urn.rpartition("::")[2]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackChanges:
-    """Changes of an operation, in order."""
-
-    changes: tuple[ResourceChange, ...]
-    messages: tuple[str, ...] = ()
-
-    def of(self, *operations: StepOp) -> tuple[ResourceChange, ...]:
-        """Return the changes of these kinds."""
-        return tuple(change for change in self.changes if change.operation in operations)
-
-    def names(self, *operations: StepOp) -> set[str]:
-        """Return the names of the resources with changes of these kinds."""
-        return {change.name for change in self.of(*operations)}
-
-    @property
-    def changed(self) -> tuple[ResourceChange, ...]:
-        """Changes without the resources that stay the same."""
-        return tuple(c for c in self.changes if c.operation not in {StepOp.SAME, StepOp.READ})
-
-    def by_name(self) -> Self:
-        """Return the same changes by the names of resources: engines make them in another order each time."""
-        return replace(self, changes=tuple(sorted(self.changes, key=lambda c: (c.name, c.type, c.operation))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class Restore:
         if self._tables(REPLACED):
             raise DatabaseError(
                 f"MariaDB keeps the database {REPLACED} of an earlier restore. Remove it once you miss nothing: "
-                "python -m soperator_pulumi.dumps forget. Nothing was changed."
+                "soperator dumps forget. Nothing was changed."
             )
         self._run(
             f"DROP DATABASE IF EXISTS {RESTORING};\n"

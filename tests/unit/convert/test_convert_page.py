@@ -23,7 +23,7 @@ def test_the_command_writes_stack_and_report(tmp_path: Path) -> None:
     shutil.copy(DATA / "slinky" / "tpu-values.yaml", tmp_path / "values.yaml")
 
     done = subprocess.run(
-        ["bash", "-euc", block.replace("python ", f"{sys.executable} ", 1)],
+        ["bash", "-euc", block.replace("soperator ", f"{sys.executable} -m soperator_pulumi.cli ", 1)],
         cwd=tmp_path,
         env={"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"},
         capture_output=True,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from soperator_pulumi.cli.ssh import Login, write_config
+from soperator_pulumi.operations.access import Access
 from tools import deployed_clusters, paths, ssh, up
-from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError
-from tools.ssh import Login
 
 ONE = {"namespace": "hpc", "login_user": "demo", "login_host_key": "ssh-ed25519 AAAA"}
 TWO = {"clusters": {"blue": {**ONE, "namespace": "n1"}, "green": {**ONE, "namespace": "n2"}}}
@@ -60,16 +60,14 @@ def test_make_passes_the_choice_on(command: str) -> None:
 
 
 def test_each_of_several_clusters_has_a_host_of_its_name_and_the_only_one_that_of_always(tmp_path: Path) -> None:
-    cluster = ChosenCluster(tmp_path / "kubeconfig", None, None, tmp_path)
     for outputs, expected in ((TWO, ["blue", "green"]), (ONE, [ssh.HOST])):
-        ssh.write_config(tmp_path / "ssh_config", cluster, *up.logins_of(outputs))
+        write_config(tmp_path / "ssh_config", Access("kubeconfig"), *up.logins_of(outputs))
         assert ssh.hosts(tmp_path / "ssh_config") == expected
 
 
 def test_a_host_s_key_is_known_for_that_host_alone(tmp_path: Path) -> None:
-    cluster = ChosenCluster(tmp_path / "kubeconfig", None, None, tmp_path)
-    keys = [Login("u", namespace, f"ssh-ed25519 {namespace}", tmp_path, namespace) for namespace in ("a", "b")]
-    ssh.write_config(tmp_path / "ssh_config", cluster, *keys)
+    keys = [Login(namespace, namespace, "u", f"ssh-ed25519 {namespace}", tmp_path) for namespace in ("a", "b")]
+    write_config(tmp_path / "ssh_config", Access("kubeconfig"), *keys)
 
     assert (tmp_path / "ssh_config.known_hosts").read_text() == "login.a ssh-ed25519 a\nlogin.b ssh-ed25519 b\n"
 

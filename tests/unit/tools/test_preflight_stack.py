@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from soperator_pulumi.cli.preflight import EXIT_NOT_CHECKED
 from soperator_pulumi.platform import Platform
-from soperator_pulumi.preflight import EXIT_NOT_CHECKED
 from soperator_pulumi.testing import deploy
 from tools import preflight_stack
 

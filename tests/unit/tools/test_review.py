@@ -5,6 +5,7 @@ from itertools import permutations
 
 import pytest
 
+from soperator_pulumi.cli.review import page
 from tools import chosen_cluster, review
 from tools.console import UserError
 from tools.engine import DeployError, Failure, ResourceChange, StackChanges, StepOp
@@ -54,7 +55,7 @@ def test_the_page_has_the_changes_and_the_nodes_and_jobs_that_they_touch(
 
 def test_the_page_is_the_same_in_whatever_order_an_engine_makes_the_changes() -> None:
     made = replace(SHRUNK, name="hpc-gpu", operation=StepOp.CREATE, messages=("hpc/gpu: 0 -> 4 nodes.",))
-    pages = {review.page("prod", StackChanges(changes=each), []) for each in permutations((SHRUNK, made, SAME))}
+    pages = {page("prod", StackChanges(changes=each), []) for each in permutations((SHRUNK, made, SAME))}
     assert len(pages) == 1
     assert "`prod`: 1 to create, 1 to update\n" in pages.pop()
 
@@ -76,12 +77,12 @@ def test_a_refused_change_is_on_the_page_and_fails(
 
 
 def test_an_unchanged_stack_says_so() -> None:
-    assert review.page("dev", StackChanges(changes=(SAME,)), []) == "## Preview of `dev`: no change"
+    assert page("dev", StackChanges(changes=(SAME,)), []) == "## Preview of `dev`: no change"
 
 
 def test_the_name_of_a_job_ends_no_block_and_of_a_resource_no_cell() -> None:
     jobs = ("cpu-2  job 4711 (alice, ````)", "````", "<img src=x> @all", "a\x1b[31mb")
     hostile = replace(SHRUNK, name="a | `b` | <b> @all", messages=jobs)
-    page = review.page("dev", StackChanges(changes=(hostile,)), [])
-    assert "| `StatefulSet` `` a \\| `b` \\| <b> @all `` |" in page
-    assert page.endswith("`````text\ncpu-2  job 4711 (alice, ````)\n````\n<img src=x> @all\na?[31mb\n`````")
+    shown = page("dev", StackChanges(changes=(hostile,)), [])
+    assert "| `StatefulSet` `` a \\| `b` \\| <b> @all `` |" in shown
+    assert shown.endswith("`````text\ncpu-2  job 4711 (alice, ````)\n````\n<img src=x> @all\na?[31mb\n`````")

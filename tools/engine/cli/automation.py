@@ -11,6 +11,7 @@ import yaml
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
+from soperator_pulumi.cli.stack_changes import StackChanges
 from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
@@ -23,7 +24,7 @@ from tools.engine.cli.recovery import (
     restore_checkpoint,
 )
 from tools.engine.display import Display, Say, failed
-from tools.engine.protocol import HIDDEN, DeployError, ResourceState, Result, StackChanges, Target, protected_error
+from tools.engine.protocol import HIDDEN, DeployError, ResourceState, Result, Target, protected_error
 from tools.engine.values import SIGNATURE
 
 _BACKEND = "PULUMI_BACKEND_URL"

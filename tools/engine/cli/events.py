@@ -13,8 +13,9 @@ from pulumi.automation.events import (
     StepEventStateMetadata,
 )  # fmt: skip
 
+from soperator_pulumi.cli.stack_changes import StepOp
 from tools.engine.display import Display, last_words
-from tools.engine.protocol import STACK_TYPE, StepOp
+from tools.engine.protocol import STACK_TYPE
 
 _OPERATIONS = {
     OpType.SAME: StepOp.SAME,

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import replace
 
+from soperator_pulumi.cli.stack_changes import StepOp
 from tools.console import UserError
 from tools.engine.local import crud, steps
 from tools.engine.local.run_context import Run, is_managed, is_provider
 from tools.engine.local.state import Resource, provider_urn
-from tools.engine.protocol import StepOp
 from tools.engine.values import UNKNOWN, properties_of
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pulumi.runtime.proto import resource_pb2
 
+from soperator_pulumi.cli.stack_changes import StepOp
 from tools.console import UserError
 from tools.engine import property_paths
 from tools.engine.local import analyzers, child_process, construction, crud, deletion, other_stacks, reading, steps
@@ -20,7 +21,7 @@ from tools.engine.local.resource_registration import ResourceRegistration
 from tools.engine.local.run_context import Run
 from tools.engine.local.state import Resource
 from tools.engine.project import Project
-from tools.engine.protocol import StepOp, Target
+from tools.engine.protocol import Target
 from tools.engine.values import UNKNOWN, Properties, from_struct, has_unknown, plain_map
 
 _ERROR = 3  # LogSeverity of the protocol

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from soperator_pulumi.cli.stack_changes import StackChanges, StepOp
 from tools import locks
 from tools.console import UserError
 from tools.engine import encryption, project
@@ -19,17 +20,7 @@ from tools.engine.local.providers import Providers
 from tools.engine.local.run_context import Run, is_managed
 from tools.engine.local.state import Pending, Resource, State, state_file
 from tools.engine.project import Project
-from tools.engine.protocol import (
-    HIDDEN,
-    STACK_TYPE,
-    DeployError,
-    ResourceState,
-    Result,
-    StackChanges,
-    StepOp,
-    Target,
-    protected_error,
-)
+from tools.engine.protocol import HIDDEN, STACK_TYPE, DeployError, ResourceState, Result, Target, protected_error
 from tools.engine.values import plain_map
 
 _THREADS = 32

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from soperator_pulumi.cli.stack_changes import StepOp
 from tools.engine import property_paths
 from tools.engine.local.state import Resource
-from tools.engine.protocol import StepOp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soperator_pulumi.cli.stack_changes import StepOp
 from tools.engine.local import steps
 from tools.engine.local.state import Resource
 from tools.engine.local.steps import Diff
-from tools.engine.protocol import StepOp
 
 
 def a_resource(name: str, *, needs: tuple[str, ...] = (), parent: str = "", **fields: object) -> Resource:

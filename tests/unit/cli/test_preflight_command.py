@@ -1,4 +1,4 @@
-"""`python -m soperator_pulumi.preflight`: files that it reads, exit status, and the form of its report."""
+"""`soperator preflight`: files that it reads, exit status, and the form of its report."""
 
 import argparse
 import json
@@ -10,7 +10,9 @@ import pytest
 import yaml
 from pulumi_kubernetes.storage.v1 import StorageClass
 
-from soperator_pulumi import SlurmCluster, preflight
+from soperator_pulumi import SlurmCluster, cli
+from soperator_pulumi.cli import preflight
+from soperator_pulumi.cli.preflight_options import Options, add_options, options_of
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.operations.preflight import (
     access_rights,
@@ -29,7 +31,6 @@ from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_report import json_report, text_report
-from soperator_pulumi.preflight_options import Options, add_options, options_of
 from soperator_pulumi.stack.preflight_plan import clusters_of_file, planned_clusters
 from soperator_pulumi.testing import deploy
 from tests.fakes.shuffled_loop import shuffle_registrations
@@ -289,7 +290,7 @@ def test_a_kubernetes_that_is_not_reached_is_told_with_an_exit_status_of_its_own
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(a_file(tmp_path, HPC)), "--kubeconfig", str(tmp_path / "none")]
-    assert preflight.main(arguments) == preflight.EXIT_NOT_CHECKED
+    assert cli.main(["preflight", *arguments]) == preflight.EXIT_NOT_CHECKED
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("error: kubeconfig")
@@ -299,7 +300,7 @@ def test_the_json_of_checks_that_cannot_be_made_has_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(a_file(tmp_path, HPC)), "--json", "--kubeconfig", str(tmp_path / "none")]
-    assert preflight.main(arguments) == preflight.EXIT_NOT_CHECKED
+    assert cli.main(["preflight", *arguments]) == preflight.EXIT_NOT_CHECKED
     printed = json.loads(capsys.readouterr().out)
     assert (printed["refused"], printed["clusters"]) == (None, [])
     assert printed["error"].startswith("kubeconfig")
@@ -357,7 +358,6 @@ def test_the_page_has_a_row_for_each_check() -> None:
 def test_the_page_names_every_option() -> None:
     parser_options = {"--json", "--read-only", "--skip", "--accept", "--timeout", "--stack-output"}
     assert {*re.findall(r"(?m)^\| `(--[a-z-]+)", PAGE)} == parser_options
-    given = preflight.main
     with pytest.raises(SystemExit) as ended:
-        given(["--help"])
+        cli.main(["preflight", "--help"])
     assert ended.value.code == 0

@@ -1,10 +1,10 @@
-"""`python -m soperator_pulumi.convert`: its outputs, and errors that name place, finding and next step."""
+"""`soperator convert`: its outputs, and errors that name place, finding and next step."""
 
 from pathlib import Path
 
 import pytest
 
-from soperator_pulumi.convert.__main__ import main
+from soperator_pulumi import cli
 from tests.unit.convert.conversions import DATA, written
 
 FILE = str(DATA / "slinky" / "tpu-values.yaml")
@@ -26,9 +26,9 @@ metadata: {name: %s}
 def test_stack_and_report_go_where_the_command_line_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stack, report = tmp_path / "Pulumi.hpc.yaml", tmp_path / "report.txt"
 
-    assert main([FILE]) == 0
+    assert cli.main(["convert", FILE]) == 0
     shown = capsys.readouterr()
-    assert main([FILE, "--output", str(stack), "--report", str(report)]) == 0
+    assert cli.main(["convert", FILE, "--output", str(stack), "--report", str(report)]) == 0
 
     assert capsys.readouterr() == ("", "")
     assert (stack.read_text(), report.read_text()) == (shown.out, shown.err)
@@ -37,10 +37,10 @@ def test_stack_and_report_go_where_the_command_line_says(tmp_path: Path, capsys:
 def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stack = written(tmp_path, "mine", "Pulumi.hpc.yaml")
 
-    assert main([FILE, "--output", str(stack)]) == 1
+    assert cli.main(["convert", FILE, "--output", str(stack)]) == 1
     assert "--force" in capsys.readouterr().err
     assert stack.read_text() == "mine"
-    assert main([FILE, "--output", str(stack), "--force"]) == 0
+    assert cli.main(["convert", FILE, "--output", str(stack), "--force"]) == 0
     assert "soperator:cluster" in stack.read_text()
 
 
@@ -72,7 +72,7 @@ def test_files_that_exist_are_overwritten_by_force_alone(tmp_path: Path, capsys:
 def test_files_that_cannot_be_converted_are_refused_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: list[str]
 ) -> None:
-    assert main([str(written(tmp_path, text))]) == 1
+    assert cli.main(["convert", str(written(tmp_path, text))]) == 1
 
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -85,9 +85,9 @@ def test_files_that_cannot_be_converted_are_refused_in_words(
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
 
-    assert main([str(tmp_path / "missing.yaml")]) == 1
-    assert main([str(tmp_path / "binary")]) == 1
-    assert main([FILE, "--output", str(tmp_path / "no" / "Pulumi.x.yaml")]) == 1
+    assert cli.main(["convert", str(tmp_path / "missing.yaml")]) == 1
+    assert cli.main(["convert", str(tmp_path / "binary")]) == 1
+    assert cli.main(["convert", FILE, "--output", str(tmp_path / "no" / "Pulumi.x.yaml")]) == 1
 
     missing, binary, folder = capsys.readouterr().err.splitlines()
     assert "missing.yaml: No such file or directory. Give a file that can be read." in missing
@@ -98,5 +98,5 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: 
 def test_two_files_of_one_chart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(written(tmp_path, "slurmNodes: {}\n", name)) for name in ("a.yaml", "b.yaml")]
 
-    assert main(files) == 1
+    assert cli.main(["convert", *files]) == 1
     assert "Two files are values of soperator's Helm chart slurm-cluster" in capsys.readouterr().err

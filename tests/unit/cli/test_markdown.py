@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools import markdown
+from soperator_pulumi.cli import markdown
 
 TEXTS = st.text(alphabet=st.sampled_from("`|~<>@[]()!# \ta\n\r\x1b\u202e"), max_size=40)
 

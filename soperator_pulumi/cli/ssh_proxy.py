@@ -34,8 +34,7 @@ def main() -> int:
         sys.exit(str(error))
     if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace):
         return 0
-    print(f"no login pod in namespace {options.namespace} is ready; rerun `make up`", file=sys.stderr)
-    return 1
+    sys.exit(f"no login pod in namespace {options.namespace} is ready. Look at them: kubectl get pods, then rerun")
 
 
 def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str) -> bool:
@@ -65,7 +64,7 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kubeconfig", required=True)
+    parser.add_argument("--kubeconfig")
     parser.add_argument("--context")
     parser.add_argument("--namespace", required=True)
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""`python -m soperator_pulumi.convert FILE...`: writes a stack file from another project's description of a cluster."""
+"""`soperator convert FILE...`: writes a stack file from another project's description of a cluster."""
 
 import argparse
 import sys
@@ -6,28 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from soperator_pulumi.cli.any_command import Command
 from soperator_pulumi.convert import convert
 from soperator_pulumi.errors import ConversionError
 
-EXIT_REFUSED = 1
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Convert the files named on the command line, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m soperator_pulumi.convert",
-        description="Write a stack file from Helm values or custom resources of soperator (5.x) or Slinky (1.x).",
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="values or resources, in YAML")
     parser.add_argument("--output", metavar="Pulumi.NAME.yaml", type=Path, help="stack file (default: standard output)")
     parser.add_argument("--report", metavar="FILE", type=Path, help="file of the report (default: standard error)")
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
-    given = parser.parse_args(arguments)
-    try:
-        _convert(given.files, given.output, given.report, force=given.force)
-    except ConversionError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return EXIT_REFUSED
+
+
+def run(given: argparse.Namespace) -> int:
+    """Convert the files that the command line names."""
+    _convert(given.files, given.output, given.report, force=given.force)
     return 0
 
 
@@ -50,5 +44,10 @@ def _write(text: str, file: Path | None, otherwise: TextIO) -> None:
         raise ConversionError(f"{file}: {error.strerror}. Give a file that can be written.") from None
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+COMMAND = Command(
+    configure=configure,
+    run=run,
+    example="soperator convert values.yaml --output Pulumi.hpc.yaml --report report.txt",
+    statuses={0: "converted; the report says what is left to do", 1: "refused: the error says why", 2: "wrong use"},
+    on_error=1,
+)

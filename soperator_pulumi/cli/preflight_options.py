@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -48,25 +48,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=_seconds, default=PROBE_SECONDS, help="time for the pods (default: 120)"
     )
+    add_stack_outputs(parser)
+
+
+def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the option for values of other stacks, which are not read here."""
     parser.add_argument(
         "--stack-output",
         metavar="STACK:NAME=VALUE",
         action="append",
         default=[],
         type=_stack_output,
-        help="output of another stack, which a preflight does not read: organization/storage/prod:claim=data",
+        help="output of another stack, which is not read here: organization/storage/prod:claim=data",
     )
 
 
 def options_of(given: argparse.Namespace) -> Options:
     """Return the options of a command line."""
     probes = () if given.read_only else tuple(each for each in PROBES if each not in given.skip)
-    return Options(given.json, probes, tuple(given.accept), given.timeout, _by_stack(given.stack_output))
+    return Options(given.json, probes, tuple(given.accept), given.timeout, stack_outputs_in(given))
 
 
-def _by_stack(outputs: Sequence[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+def stack_outputs_in(given: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """Return the outputs on a command line, by stack and name."""
     found: dict[str, dict[str, str]] = {}
-    for stack, name, value in outputs:
+    for stack, name, value in given.stack_output:
         found.setdefault(stack, {})[name] = value
     return found
 

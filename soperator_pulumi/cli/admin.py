@@ -1,0 +1,101 @@
+"""`soperator admin`: root in the jail, in a pod that lives as long as the session."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from soperator_pulumi.cli import say
+from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
+from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.operations.access import Access
+
+START_TIMEOUT_SECONDS = 180
+"""Time to pull the small image and mount the jail on a machine that has done neither."""
+
+_STATEFUL_SET = "statefulset/admin"
+_CONTAINER = ("admin-0", "--container", "admin")
+_SHELL = "cd /root; if command -v bash >/dev/null; then exec bash -l; else exec sh -l; fi"
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl for one namespace."""
+
+    program: str
+    access: Access
+    namespace: str
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the whole command line."""
+        kubeconfig = ["--kubeconfig", self.access.kubeconfig] if self.access.kubeconfig else []
+        context = ["--context", self.access.context] if self.access.context else []
+        return [self.program, *kubeconfig, *context, "--namespace", self.namespace, *arguments]
+
+    def run(self, *arguments: str) -> str:
+        """Run a command and return its output.
+
+        Raises:
+            SoperatorError: kubectl failed, with its message.
+        """
+        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SoperatorError(f"kubectl {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+
+def session(kubectl: Kubectl, command: str) -> int:
+    """Start the pod, be its terminal, stop it, and return the shell's exit code.
+
+    Args:
+        kubectl: Of the cluster's namespace.
+        command: Line for the shell; empty for a shell to type in.
+
+    Raises:
+        SoperatorError: The pod does not start.
+    """
+    with _pod(kubectl):
+        terminal = ["--stdin", *(["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else [])]
+        shell = ["/bin/sh", "-lc", command or _SHELL]
+        return subprocess.run(kubectl.command("exec", *terminal, *_CONTAINER, "--", *shell), check=False).returncode
+
+
+@contextmanager
+def _pod(kubectl: Kubectl) -> Iterator[None]:
+    """Run the pod, as the cluster describes it now, while the body runs. A pod of another session stays."""
+    ours = kubectl.run("get", _STATEFUL_SET, "--output", "jsonpath={.spec.replicas}") == "0"
+    try:
+        say("Starting the admin shell" if ours else "Waiting for the admin shell")
+        if ours:
+            kubectl.run("scale", _STATEFUL_SET, "--replicas=1")
+        kubectl.run("rollout", "status", _STATEFUL_SET, f"--timeout={START_TIMEOUT_SECONDS}s")
+        yield
+    finally:
+        if ours:
+            kubectl.run("scale", _STATEFUL_SET, "--replicas=0")
+            say("The admin shell has ended. Changes in the jail stay.")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_cluster(parser)
+    parser.add_argument("line", metavar="COMMAND", nargs="?", default="", help="command; without one, a shell")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Be the terminal of a root shell in the jail."""
+    program = shutil.which("kubectl")
+    if program is None:
+        raise SoperatorError("kubectl is not on PATH, and the admin shell needs it. Install kubectl.")
+    return session(Kubectl(program, access_in(given), given.namespace), given.line)
+
+
+COMMAND = Command(
+    configure=configure,
+    run=run,
+    example="soperator admin -n hpc 'apt-get install -y jq'",
+    statuses={0: "done, or the status of the command there", 2: "wrong use, or the pod did not start"},
+)

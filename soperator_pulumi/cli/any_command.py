@@ -1,0 +1,56 @@
+"""Parts of a command, and the options that several have."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from soperator_pulumi.operations.access import Access
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One command of `soperator`."""
+
+    configure: Callable[[argparse.ArgumentParser], None]
+    """Adds the arguments to the command's parser."""
+    run: Callable[[argparse.Namespace], int]
+    """Carries the command out, and returns the exit status."""
+    example: str
+    """Line to type; `{name}` stands for the command's name."""
+    statuses: Mapping[int, str] = field(
+        default_factory=lambda: {0: "done", 2: "wrong use, or not done: the error says why"}
+    )
+    """Exit statuses and their meaning."""
+    on_error: int = 2
+    """Exit status of an error that a user can fix."""
+    interrupted: str = "interrupted: rerun the same command to continue"
+    """Message after Ctrl-C."""
+
+
+def add_access(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a Kubernetes."""
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig file (default: KUBECONFIG)")
+    parser.add_argument("--context", help="context in it (default: its current one)")
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a cluster."""
+    parser.add_argument("--namespace", "-n", required=True, help="namespace of the cluster")
+    add_access(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option for programs that read the answer."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def access_in(given: argparse.Namespace) -> Access:
+    """Return the Kubernetes that the command line chooses."""
+    return Access(given.kubeconfig, given.context)
+
+
+def print_json(value: object) -> None:
+    """Print a value for a program."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,118 @@
+"""`soperator ssh`: OpenSSH's client for a cluster, through the Kubernetes API: no route to the pods, no open port."""
+
+import argparse
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
+from soperator_pulumi.cli.pulumi_runs import become
+from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.operations.access import Access
+from soperator_pulumi.operations.kubeconfig import client_settings
+
+
+@dataclass(frozen=True)
+class Login:
+    """User and place of a log-in."""
+
+    namespace: str
+    host: str
+    """Host in the configuration."""
+    user: str | None = None
+    """Default: the user of this machine."""
+    host_key: str | None = None
+    """Public host key of the login pods, as a line of authorized_keys. Default: the one of the first log-in, which came
+    over the authenticated connection to the Kubernetes API."""
+    identity: Path | None = None
+    """File of the user's private key. Default: OpenSSH's own choice."""
+
+
+def write_config(file: Path, access: Access, *logins: Login) -> None:
+    """Write an OpenSSH configuration with a host for each log-in, and the known hosts in a file of their own."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    known_hosts = file.with_name(f"{file.name}.known_hosts")
+    if keys := [f"{_alias(login)} {login.host_key}\n" for login in logins if login.host_key]:
+        known_hosts.write_text("".join(keys))
+    file.write_text("\n".join(_host(login, access, known_hosts) for login in logins))
+
+
+def _host(login: Login, access: Access, known_hosts: Path) -> str:
+    lines = [
+        f"Host {login.host}",
+        f"HostName {_alias(login)}",
+        f"HostKeyAlias {_alias(login)}",
+        *([f"User {login.user}"] if login.user else []),
+        *([f"IdentityFile {login.identity}", "IdentitiesOnly yes"] if login.identity else []),
+        f"UserKnownHostsFile {known_hosts}",
+        f"StrictHostKeyChecking {'yes' if login.host_key else 'accept-new'}",
+        f"ProxyCommand {_proxy_command(access, login.namespace)}",
+    ]
+    return "\n    ".join(lines) + "\n"
+
+
+def _alias(login: Login) -> str:
+    return f"login.{login.namespace}"
+
+
+def _proxy_command(access: Access, namespace: str) -> str:
+    words = [sys.executable, "-P", "-m", "soperator_pulumi.cli.ssh_proxy", "--namespace", namespace]
+    if access.kubeconfig:
+        words += ["--kubeconfig", str(Path(access.kubeconfig).expanduser().absolute())]
+    if access.context:
+        words += ["--context", access.context]
+    # ssh_config(5): a percent sign starts a token.
+    return shlex.join(words).replace("%", "%%")
+
+
+def config_file(server: str, namespace: str) -> Path:
+    """Return the file of a cluster's configuration, in a folder of its own for each Kubernetes."""
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "soperator-pulumi" / "ssh" / hashlib.sha256(server.encode()).hexdigest()[:12] / namespace
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_cluster(parser)
+    parser.add_argument("--user", "-l", help="user of the cluster (default: the name of this machine's)")
+    parser.add_argument("--identity", "-i", metavar="FILE", type=Path, help="private key (default: OpenSSH's choice)")
+    parser.add_argument(
+        "--host-key",
+        metavar="LINE",
+        help="public host key, the stack's output login_host_key (default: the first seen)",
+    )
+    parser.add_argument(
+        "--print-config", action="store_true", help="print the configuration file for scp -F and rsync, and end"
+    )
+    parser.add_argument("words", nargs="*", metavar="COMMAND", help="command to run there; without one, a shell")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Become OpenSSH's client, which then owns terminal, signals and exit status."""
+    access = access_in(given)
+    file = config_file(client_settings(access).host, given.namespace)
+    identity = given.identity.expanduser().absolute() if given.identity else None
+    write_config(file, access, Login(given.namespace, given.namespace, given.user, given.host_key, identity))
+    if given.print_config:
+        sys.stdout.write(f"{file}\n")
+        return 0
+    program = shutil.which("ssh")
+    if program is None:
+        raise SoperatorError("there is no `ssh` on PATH. Install OpenSSH's client: apt-get install openssh-client")
+    return become([program, "-F", str(file), given.namespace, *given.words])
+
+
+COMMAND = Command(
+    configure=configure,
+    run=run,
+    example="soperator ssh -n hpc --user alice 'srun -N2 hostname'",
+    statuses={
+        0: "done, or the status of the command there",
+        2: "wrong use, or no Kubernetes",
+        255: "no log-in: OpenSSH says why",
+    },
+)

@@ -1,0 +1,121 @@
+"""`soperator status`: nodes, jobs, drains with their reasons, and failed checks of a cluster, on one screen."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from soperator_pulumi.cli.any_command import Command, add_cluster, add_json, print_json
+from soperator_pulumi.cli.live_cluster import LiveCluster, failed_check, is_down, jobs_on, node_record
+from soperator_pulumi.slurm.drain.formatting import counted, listed
+from soperator_pulumi.slurm.hostlist import compress, in_order
+from soperator_pulumi.slurm.models import Job, Node, Snapshot
+
+EXIT_FOUND = 1
+
+_MOST_ROWS = 15
+"""Reasons that fit on a screen with the rest."""
+
+_MOST_JOBS = 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_cluster(parser)
+    add_json(parser)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print the status of a cluster, and return 1 if nodes are drained or down."""
+    return show(LiveCluster.chosen(given), as_json=given.json)
+
+
+def show(cluster: LiveCluster, *, as_json: bool) -> int:
+    """Print the status of a cluster, and return the exit status."""
+    snapshot = cluster.slurm.snapshot()
+    if as_json:
+        print_json(record(cluster.namespace, snapshot))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in text(cluster.namespace, snapshot))
+    return EXIT_FOUND if any(node.drained or is_down(node) for node in snapshot.nodes.values()) else 0
+
+
+def text(name: str, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the lines of the screen."""
+    nodes = [snapshot.nodes[name] for name in in_order(snapshot.nodes)]
+    yield f"{name}: {counted(len(nodes), 'node')}, {counted(len(snapshot.jobs), 'job')}"
+    yield ""
+    yield from _table("NODES", Counter(_condition(node) for node in nodes))
+    yield from _table("JOBS", Counter(_state(job) for job in snapshot.jobs))
+    rows = [*_by_reason(nodes)]
+    if rows:
+        yield "DRAINED OR DOWN"
+        for names, reason in rows[:_MOST_ROWS]:
+            held = [job.reference for job in snapshot.jobs if job.active and job.node_names & {*names}]
+            jobs = f"; jobs {listed(held, _MOST_JOBS)}" if held else ""
+            yield f"  {compress(names)}: {reason or 'no reason given'}{jobs}"
+        if len(rows) > _MOST_ROWS:
+            yield f"  and {len(rows) - _MOST_ROWS} more reasons: --json has all"
+        yield ""
+        yield "Next: soperator nodes explain -n " + f"{name} {compress(rows[0][0])}"
+    else:
+        yield "All nodes take jobs."
+
+
+def record(name: str, snapshot: Snapshot) -> dict[str, Any]:
+    """Return the status as values for a program."""
+    nodes = [snapshot.nodes[name] for name in in_order(snapshot.nodes)]
+    return {
+        "cluster": name,
+        "nodes": [node_record(node, jobs_on(snapshot, node)) for node in nodes],
+        "jobs": dict(sorted(Counter(_state(job) for job in snapshot.jobs).items())),
+        "failed_checks": dict(sorted(Counter(filter(None, map(failed_check, nodes))).items())),
+        "reservations": [
+            {
+                "name": each.name,
+                "nodes": in_order(each.node_names),
+                "starts_at": each.starts_at,
+                "ends_at": each.ends_at,
+            }
+            for each in snapshot.reservations
+        ],
+    }
+
+
+def _table(title: str, counts: Counter[str]) -> Iterator[str]:
+    if counts:
+        yield title
+        yield from (f"  {state:12} {count:6}" for state, count in counts.most_common())
+        yield ""
+
+
+def _by_reason(nodes: list[Node]) -> Iterator[tuple[list[str], str]]:
+    """Yield the nodes that take no job by their reason, failed checks first."""
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.drained or is_down(node):
+            found.setdefault(node.reason or (node.condition if is_down(node) else ""), []).append(node)
+    for reason in sorted(found, key=lambda reason: not failed_check(found[reason][0])):
+        yield [node.name for node in found[reason]], reason
+
+
+def _condition(node: Node) -> str:
+    """Return the word for a node that matters first."""
+    if node.drained:
+        return "drained" if not node.busy_state else "draining"
+    return "down" if is_down(node) else next(iter(sorted(node.state & {"IDLE", "MIXED", "ALLOCATED"}))).lower()
+
+
+def _state(job: Job) -> str:
+    if "COMPLETING" in job.state:
+        return "completing"
+    return "pending" if job.pending else "suspended" if "SUSPENDED" in job.state else "running"
+
+
+COMMAND = Command(
+    configure=configure,
+    run=run,
+    example="soperator status -n hpc --json",
+    statuses={0: "all nodes take jobs", 1: "nodes are drained or down", 2: "slurmctld does not answer, or wrong use"},
+)

@@ -1,0 +1,15 @@
+"""A deployment of a stack's file against mocks, which create nothing."""
+
+from soperator_pulumi.stack import program
+from soperator_pulumi.stack.stack_file import StackFile
+from soperator_pulumi.testing import Deployment, deploy
+
+
+def dry_run(stack: StackFile) -> Deployment:
+    """Return the registrations of a stack's program.
+
+    Raises:
+        SoperatorError: The program refuses the configuration.
+        RunError: It does so in Pulumi's way.
+    """
+    return deploy(program.run, config=stack.texts(), project=stack.project, stack_name=stack.stack)

@@ -1,0 +1,108 @@
+"""`soperator ssh`, `admin`, `render` and `policy`: the programs that they become, and the files that they write."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from soperator_pulumi import cli
+from soperator_pulumi.policy.registry import POLICIES
+from tests.strategies import a_cluster
+
+KUBECONFIG = {
+    "current-context": "one",
+    "contexts": [{"name": name, "context": {"cluster": name, "user": "u"}} for name in ("one", "two")],
+    "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example"}} for name in ("one", "two")],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = tmp_path / "kube config"
+    file.write_text(yaml.safe_dump(KUBECONFIG))
+    return file
+
+
+def config_of(capsys: pytest.CaptureFixture[str], *words: str) -> Path:
+    """Return the file of OpenSSH's configuration for a command line."""
+    assert cli.main(["ssh", "--print-config", *words]) == 0
+    return Path(capsys.readouterr().out.strip())
+
+
+def test_clusters_of_one_namespace_in_two_kubernetes_have_a_configuration_each(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["-n", "hpc", "--kubeconfig", str(kubeconfig), "--context"]
+    one, two = (config_of(capsys, *words, context) for context in ("one", "two"))
+    assert one != two
+    assert "--context one" in one.read_text()
+    assert "--context two" in two.read_text()
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs OpenSSH's client")
+def test_openssh_understands_the_configuration(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-n", "hpc", "--kubeconfig", str(kubeconfig), "--user", "alice", "--host-key", "ssh-ed25519 AAAA"]
+    file = config_of(capsys, *words)
+    shown = subprocess.run(["ssh", "-G", "-F", file, "hpc"], capture_output=True, text=True, check=True).stdout
+    assert "user alice\n" in shown
+    assert "stricthostkeychecking true\n" in shown
+    assert f"'{kubeconfig}'" in shown
+
+
+def test_a_host_key_that_was_seen_is_kept(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-n", "hpc", "--kubeconfig", str(kubeconfig)]
+    file = config_of(capsys, *words)
+    known = file.with_name("hpc.known_hosts")
+    known.write_text("login.hpc ssh-ed25519 SEEN\n")
+    assert "StrictHostKeyChecking accept-new" in config_of(capsys, *words).read_text()
+    assert known.read_text() == "login.hpc ssh-ed25519 SEEN\n"
+
+
+def test_the_admin_s_pod_starts_for_the_session_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake = tmp_path / "kubectl"
+    fake.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/words\ncase "$*" in *" get "*) printf 0;; *exec*) exit 3;; esac\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert cli.main(["admin", "-n", "hpc", "--context", "one", "echo a\necho b"]) == 3
+    words = (tmp_path / "words").read_text()
+    assert [line.split()[4] for line in words.splitlines() if line.startswith("--context one --namespace")] == [
+        "get",
+        "scale",
+        "rollout",
+        "exec",
+        "scale",
+    ]
+    assert words.endswith("--replicas=0\n")
+    assert "-lc echo a\necho b\n" in words
+    assert "Changes in the jail stay." in capfd.readouterr().err
+
+
+def test_a_stack_s_file_is_rendered_by_the_package_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": {"soperator:cluster": a_cluster(name="hpc")}}))
+    assert cli.main(["render", "Pulumi.prod.yaml"]) == 0
+    assert Path("manifests/prod/001-namespace-hpc.yaml").exists()
+    assert "Secrets are left out" in capsys.readouterr().err
+    Path("manifests/prod/mine.txt").touch()
+    assert cli.main(["render", "Pulumi.prod.yaml"]) == 2
+    assert "holds other files: mine.txt" in capsys.readouterr().err
+
+
+def test_every_policy_is_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["policy", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in listed] == [each.name for each in POLICIES]
+    for policy in POLICIES:
+        assert cli.main(["policy", "explain", policy.name]) == 0
+        assert policy.cure in capsys.readouterr().out
