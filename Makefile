@@ -5,6 +5,13 @@ STACK ?= local
 unexport PYTHONDONTWRITEBYTECODE
 # Survives a new checkout in the same folder. Other checkouts have their own: mypy goes by path, size and second.
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/soperator-pulumi/mypy/$(subst /,-,$(CURDIR))
+# CMD as one word of the shell: a line of a recipe cannot hold the newlines of a command of several lines.
+define NEWLINE
+
+
+endef
+NL = nl="$$(printf '\n.')"; nl="$${nl%.}"
+COMMAND = '$(subst $(NEWLINE),'"$$nl"',$(subst ','\'',$(value CMD)))'
 .DEFAULT_GOAL := help
 .PHONY: help up preview preflight review rendered-review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs dist lock
 
@@ -42,10 +49,10 @@ env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env
 
 ssh: .venv/.installed  ## log in, or run one command: make ssh CMD='sinfo'
-	@$(PYTHON) -m tools.ssh $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
+	@$(NL); $(PYTHON) -m tools.ssh --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) $(COMMAND)
 
 admin: .venv/.installed  ## open a root shell in the jail, or run one command: make admin CMD='apt-get install -y jq'
-	@$(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) '$(subst ','\'',$(value CMD))'
+	@$(NL); $(PYTHON) -m tools.admin --stack $(STACK) $(if $(CLUSTER),--cluster $(CLUSTER)) $(COMMAND)
 
 dashboard: .venv/.installed  ## draw the dashboards into one page of HTML: make dashboard PROMETHEUS=http://localhost:9090 NAMESPACE=hpc
 	@$(PYTHON) -m tools.dashboard $(if $(PROMETHEUS),--prometheus $(PROMETHEUS)) $(if $(NAMESPACE),--namespace $(NAMESPACE)) $(if $(HOURS),--hours $(HOURS)) $(if $(OUTPUT),--output $(OUTPUT))

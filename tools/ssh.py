@@ -23,10 +23,15 @@ from tools.kube.debs import tool
 HOST = "slurm"
 """Host in the configuration for the only cluster of a stack. Each of several has its own name."""
 
+DEFAULT_STACK = "local"
+"""Stack of a `make` command that names none."""
 
-def config_file(cluster: ChosenCluster) -> Path:
-    """Return the path of the configuration for this cluster."""
-    return cluster.state_dir / "ssh_config"
+_CONFIG = "ssh_config"
+
+
+def config_file(cluster: ChosenCluster, stack: str) -> Path:
+    """Return the path of the configuration for a stack on this Kubernetes."""
+    return cluster.state_dir / (_CONFIG if stack == DEFAULT_STACK else f"{_CONFIG}.{stack}")
 
 
 def hosts(file: Path) -> list[str]:
@@ -57,12 +62,15 @@ def public_key() -> str:
 def main() -> int:
     """Become OpenSSH's client, which then owns terminal, signals and exit code."""
     parser = argparse.ArgumentParser(description="A shell on the login node, or one command there.")
+    parser.add_argument("--stack", default=DEFAULT_STACK, help="name of stacks/Pulumi.<stack>.yaml (default: local)")
     parser.add_argument("--cluster", help="name of one of several clusters of the stack")
     parser.add_argument("command", nargs="?", default="", help="command to run there; without one, a shell")
     arguments = parser.parse_args()
-    config = config_file(chosen_cluster.choose())
+    config = config_file(chosen_cluster.choose(), arguments.stack)
     if not config.exists():
-        raise UserError("There is no cluster to log in to. Start one: make up")
+        others = sorted({file.name.split(".")[1] for file in config.parent.glob(f"{_CONFIG}.*")} - {"known_hosts"})
+        deployed = f", or take one of another stack: make ssh STACK={' or '.join(others)}" if others else ""
+        raise UserError(f"There is no cluster to log in to. Start one: make up{deployed}")
     host = deployed_clusters.chosen(hosts(config), arguments.cluster, "make ssh")
     ssh = tool("ssh")
     words = ["ssh", "-F", str(config), host, *([arguments.command] if arguments.command else [])]

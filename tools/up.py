@@ -40,7 +40,7 @@ def main() -> None:
 
     outputs = deploy(stack, chosen)
     if logins := logins_of(outputs):
-        print_next_steps(chosen, logins)
+        print_next_steps(chosen, stack, logins)
 
 
 def parse_stack(description: str | None) -> str:
@@ -126,9 +126,10 @@ def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
     ]
 
 
-def print_next_steps(chosen: ChosenCluster, logins: Sequence[Login]) -> None:
+def print_next_steps(chosen: ChosenCluster, stack: str, logins: Sequence[Login]) -> None:
     """Log in once to each cluster, as proof, and print the nodes and the commands to type next."""
-    config = ssh.config_file(chosen)
+    config = ssh.config_file(chosen, stack)
+    of_stack = "" if stack == ssh.DEFAULT_STACK else f" STACK={stack}"
     write_config(config, Access(str(chosen.kubeconfig), chosen.context), *logins)
     for login in logins:
         with step(f"Logging in to {login.namespace} as a user"):
@@ -137,7 +138,7 @@ def print_next_steps(chosen: ChosenCluster, logins: Sequence[Login]) -> None:
                 timeout_seconds=FIRST_LOGIN_TIMEOUT_SECONDS,
                 what="logging in and asking for the nodes",
             )
-        one = "" if len(logins) == 1 else f" CLUSTER={login.host}"
+        one = of_stack if len(logins) == 1 else f"{of_stack} CLUSTER={login.host}"
         say(
             f"\n{nodes}\n"
             f"Log in     make ssh{one}               or  ssh -F {config} {login.host}\n"

@@ -15,7 +15,20 @@ _SOURCES_OF_IMAGES = ("images", "spank-plugin")
 _COMMANDS = ("admin", "build", "down", "drift", "env", "preview", "refresh", "review", "ssh", "up")
 _MAKE = ("Makefile", *(f"tools/{command}.py" for command in _COMMANDS))
 
+_CLI = "soperator_pulumi/cli"
+
 USED = {
+    # run commands, whose modules are imported by name
+    "tests/cluster/test_accounting.py": (f"{_CLI}/dumps.py",),
+    "tests/cluster/test_command_line.py": tuple(f"{_CLI}/{each}.py" for each in ("status", "nodes", "ssh", "admin")),
+    "tests/cluster/test_preflight.py": (f"{_CLI}/preflight.py",),
+    "tests/unit/cli/test_completion.py": (_CLI,),
+    "tests/unit/cli/test_convert_command.py": (f"{_CLI}/convert.py",),
+    "tests/unit/cli/test_logins.py": (_CLI,),
+    "tests/unit/cli/test_main.py": (_CLI,),
+    "tests/unit/cli/test_previews.py": (f"{_CLI}/drift.py", f"{_CLI}/review.py"),
+    "tests/unit/convert/test_convert_page.py": (f"{_CLI}/convert.py",),
+    "tests/unit/test_monitoring_page.py": (f"{_CLI}/alerts.py",),
     "tests/cluster/slurm.py": (*_PROGRAM, *_IN_PODS),  # deploys the program of the tree; pods run the images
     # types the commands of its pages
     "tests/cluster/test_readme.py": (*_MAKE, *_STACKS, *_IN_PODS, "policy", "docs/jail.md", "docs/operations.md"),

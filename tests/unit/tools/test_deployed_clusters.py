@@ -8,6 +8,7 @@ import pytest
 from soperator_pulumi.cli.ssh import Login, write_config
 from soperator_pulumi.operations.access import Access
 from tools import deployed_clusters, paths, ssh, up
+from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError
 
 ONE = {"namespace": "hpc", "login_user": "demo", "login_host_key": "ssh-ed25519 AAAA"}
@@ -57,6 +58,29 @@ def test_make_passes_the_choice_on(command: str) -> None:
     done = subprocess.run(planned, cwd=paths.ROOT, capture_output=True, text=True, check=True)
     assert f"tools.{command} " in done.stdout
     assert "--cluster blue '" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["ssh", "admin"])
+@pytest.mark.parametrize("line", ["echo a\necho \"b  $HOME\" 'c'", "", "true"])
+def test_make_passes_a_command_of_several_lines_on_unharmed(command: str, line: str) -> None:
+    python = r"PYTHON=printf '[%s]\n'"
+    typed = ["make", "--silent", "--old-file=.venv/.installed", command, f"CMD={line}", python]
+    done = subprocess.run(typed, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith(f"[local]\n[{line}]\n")
+
+
+def test_each_stack_on_a_kubernetes_has_an_ssh_configuration_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ChosenCluster(tmp_path / "kubeconfig", None, None, tmp_path)
+    files = {stack: ssh.config_file(chosen, stack) for stack in ("local", "dev")}
+    assert files["local"] != files["dev"]
+    for suffix in ("", ".known_hosts"):
+        Path(f"{files['dev']}{suffix}").touch()
+    monkeypatch.setattr("tools.chosen_cluster.choose", lambda: chosen)
+    monkeypatch.setattr("sys.argv", ["ssh"])
+    with pytest.raises(UserError, match=r"make up, or take one of another stack: make ssh STACK=dev$"):
+        ssh.main()
 
 
 def test_each_of_several_clusters_has_a_host_of_its_name_and_the_only_one_that_of_always(tmp_path: Path) -> None:
