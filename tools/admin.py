@@ -8,7 +8,7 @@ from soperator_pulumi.cli.admin import Kubectl, session
 from soperator_pulumi.operations.access import Access
 from tools import chosen_cluster, console, deployed_clusters, engine, paths
 from tools.chosen_cluster import ChosenCluster
-from tools.console import UserError
+from tools.console import UserError, step
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     chosen = chosen_cluster.choose()
     access = Access(str(chosen.kubeconfig), chosen.context)
     namespace = _namespace(arguments.stack, arguments.cluster, chosen)
-    return session(Kubectl(_program(chosen), access, namespace), arguments.command)
+    return session(Kubectl(_program(chosen), access, namespace), arguments.command, step)
 
 
 def _namespace(stack: str, cluster: str | None, chosen: ChosenCluster) -> str:

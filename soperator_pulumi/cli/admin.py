@@ -4,9 +4,10 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
@@ -19,6 +20,16 @@ START_TIMEOUT_SECONDS = 180
 _STATEFUL_SET = "statefulset/admin"
 _CONTAINER = ("admin-0", "--container", "admin")
 _SHELL = "cd /root; if command -v bash >/dev/null; then exec bash -l; else exec sh -l; fi"
+
+Step: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Prints a title, and is around what the title is about."""
+
+
+@contextmanager
+def titled(title: str) -> Iterator[None]:
+    """Print a step's title."""
+    say(title)
+    yield
 
 
 @dataclass(frozen=True)
@@ -47,31 +58,32 @@ class Kubectl:
         return done.stdout
 
 
-def session(kubectl: Kubectl, command: str) -> int:
+def session(kubectl: Kubectl, command: str, step: Step = titled) -> int:
     """Start the pod, be its terminal, stop it, and return the shell's exit code.
 
     Args:
         kubectl: Of the cluster's namespace.
         command: Line for the shell; empty for a shell to type in.
+        step: Shows that the pod starts.
 
     Raises:
         SoperatorError: The pod does not start.
     """
-    with _pod(kubectl):
+    with _pod(kubectl, step):
         terminal = ["--stdin", *(["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else [])]
         shell = ["/bin/sh", "-lc", command or _SHELL]
         return subprocess.run(kubectl.command("exec", *terminal, *_CONTAINER, "--", *shell), check=False).returncode
 
 
 @contextmanager
-def _pod(kubectl: Kubectl) -> Iterator[None]:
+def _pod(kubectl: Kubectl, step: Step) -> Iterator[None]:
     """Run the pod, as the cluster describes it now, while the body runs. A pod of another session stays."""
     ours = kubectl.run("get", _STATEFUL_SET, "--output", "jsonpath={.spec.replicas}") == "0"
     try:
-        say("Starting the admin shell" if ours else "Waiting for the admin shell")
-        if ours:
-            kubectl.run("scale", _STATEFUL_SET, "--replicas=1")
-        kubectl.run("rollout", "status", _STATEFUL_SET, f"--timeout={START_TIMEOUT_SECONDS}s")
+        with step("Starting the admin shell" if ours else "Waiting for the admin shell"):
+            if ours:
+                kubectl.run("scale", _STATEFUL_SET, "--replicas=1")
+            kubectl.run("rollout", "status", _STATEFUL_SET, f"--timeout={START_TIMEOUT_SECONDS}s")
         yield
     finally:
         if ours:

@@ -22,12 +22,12 @@ def run(given: argparse.Namespace) -> int:
     """Compare the program with the resources as they are, change and record nothing, and print the differences."""
     changes, failures = previewed(given.stack, "--refresh")
     if failures:
-        raise SoperatorError("\n".join(each.message for each in failures))
+        raise SoperatorError("\n".join(failure.message for failure in failures))
     drifted = changes.by_name().changed
     if given.json:
-        print_json([{"operation": each.operation, "urn": each.urn, "paths": each.paths} for each in drifted])
+        print_json([{"operation": change.operation, "urn": change.urn, "paths": change.paths} for change in drifted])
     else:
-        sys.stdout.writelines(f"{described(each)}\n" for each in drifted)
+        sys.stdout.writelines(f"{described(change)}\n" for change in drifted)
     say(f"{len(drifted)} differences." if drifted else "The cluster is what the stack describes.")
     return EXIT_DRIFTED if drifted else 0
 

@@ -38,9 +38,9 @@ def carry_out(given: argparse.Namespace, kube: Kube) -> int:
         case "list":
             listed = dumps.listed()
             if given.json:
-                print_json([{"name": each.name, "size_bytes": each.size_bytes} for each in listed])
+                print_json([{"name": dump.name, "size_bytes": dump.size_bytes} for dump in listed])
             else:
-                sys.stdout.writelines(f"{each.name}  {each.size_bytes} bytes\n" for each in listed)
+                sys.stdout.writelines(f"{dump.name}  {dump.size_bytes} bytes\n" for dump in listed)
         case "make":
             dumps.make()
         case "restore":

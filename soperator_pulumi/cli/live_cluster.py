@@ -55,7 +55,7 @@ def named_nodes(snapshot: Snapshot, expressions: Iterable[str]) -> list[Node]:
         SoperatorError: An expression is none, or names a node that slurmctld does not know.
     """
     try:
-        names = [*dict.fromkeys(name for each in expressions for name in expand(each))]
+        names = [*dict.fromkeys(name for expression in expressions for name in expand(expression))]
     except ValueError as error:
         raise SoperatorError(f"nodes: {error} Name nodes as Slurm does: gpu-[0-3],cpu-7.") from None
     if unknown := [name for name in names if name not in snapshot.nodes]:

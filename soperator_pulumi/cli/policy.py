@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = commands.add_parser("list", help="list all policies with their levels")
     listing.add_argument(
         "--environment",
-        choices=[str(each) for each in Environment],
+        choices=[str(environment) for environment in Environment],
         default=str(Environment.PROD),
         help="environment of the levels (default: prod)",
     )
@@ -43,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
 
 def explanation(policy: AnyPolicy) -> str:
     """Return all that a person needs who violates a policy."""
-    levels = ", ".join(f"{each} {policy.levels.in_(each)}" for each in Environment)
+    levels = ", ".join(f"{environment} {policy.levels.in_(environment)}" for environment in Environment)
     settings = [name for name in policy.settings.model_fields if name != "level"]
     lines = [
         f"{policy.name}: {policy.description}",
@@ -62,11 +62,11 @@ def explanation(policy: AnyPolicy) -> str:
 
 def _list(environment: Environment, *, as_json: bool) -> None:
     if as_json:
-        print_json([_described(each) for each in POLICIES])
+        print_json([_described(policy) for policy in POLICIES])
         return
-    names = max(len(each.name) for each in POLICIES)
-    for each in POLICIES:
-        sys.stdout.write(f"{each.name:{names}}  {each.levels.in_(environment):9}  {each.description}\n")
+    names = max(len(policy.name) for policy in POLICIES)
+    for policy in POLICIES:
+        sys.stdout.write(f"{policy.name:{names}}  {policy.levels.in_(environment):9}  {policy.description}\n")
 
 
 def _described(policy: AnyPolicy) -> dict[str, Any]:
@@ -76,14 +76,14 @@ def _described(policy: AnyPolicy) -> dict[str, Any]:
         "violated_by": policy.violated_by,
         "cure": policy.cure,
         "severity": str(policy.severity),
-        "levels": {str(each): str(policy.levels.in_(each)) for each in Environment},
+        "levels": {str(where): str(policy.levels.in_(where)) for where in Environment},
         "settings": [name for name in policy.settings.model_fields if name != "level"],
         "exceptable": policy.exceptable,
     }
 
 
 def _named(name: str) -> AnyPolicy:
-    policies = {each.name: each for each in POLICIES}
+    policies = {policy.name: policy for policy in POLICIES}
     if name not in policies:
         near = get_close_matches(name, policies, n=1)
         hint = f'Did you mean "{near[0]}"?' if near else "List them: soperator policy list."

@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
     options = options_of(given)
     try:
         planned = clusters_of_file(given.file, options.stack_outputs, access_in(given))
-        return check([(each, Cluster(access)) for each, access in planned], options, say)
+        return check([(cluster, Cluster(access)) for cluster, access in planned], options, say)
     except (SoperatorError, pulumi.RunError) as error:
         return not_checked(error, json=given.json)
 

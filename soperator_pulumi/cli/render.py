@@ -14,6 +14,9 @@ from soperator_pulumi.operations.access import Access
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_file import read_stack_file
 
+_NO_KUBERNETES = Access(kubeconfig="none")
+"""In place of the stack's kubeconfig, which may be encrypted or another stack's: no manifest depends on it."""
+
 _OWN = re.compile(r"\d{3}-.*\.yaml|README\.md|secrets\.md")
 
 
@@ -26,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Write the manifests of a stack's file."""
-    stack = read_stack_file(given.file, stack_outputs_in(given), Access())
+    stack = read_stack_file(given.file, stack_outputs_in(given), _NO_KUBERNETES)
     if stack is None:
         raise SpecError(str(given.file), [Problem("config", "is missing: this is no file of a stack. Name one.")])
     rendered = manifests_of(dry_run(stack))
@@ -46,13 +49,13 @@ def write(files: Mapping[str, str], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = sorted(folder.iterdir())
-        if others := [each.name for each in there if not _OWN.fullmatch(each.name)]:
+        if others := [file.name for file in there if not _OWN.fullmatch(file.name)]:
             raise SoperatorError(
                 f"{folder} holds other files: {', '.join(others[:3])}. Name an empty folder, or one of an earlier "
                 "rendering: make render STACK=... DIR=..., or soperator render FILE --output FOLDER"
             )
-        for each in there:
-            each.unlink()
+        for file in there:
+            file.unlink()
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:

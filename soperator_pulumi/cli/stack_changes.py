@@ -112,8 +112,8 @@ def previewed(stack: str | None, *words: str) -> tuple[StackChanges, list[Failur
     try:
         digest = json.loads(done.stdout)
         steps, notes = digest.get("steps") or [], digest.get("diagnostics") or []
-        changes = StackChanges(changes=tuple(_changes(steps)), messages=tuple(_messages(notes, failed=False)))
-        failures = [Failure(urn=str(each.get("urn") or ""), message=_text(each)) for each in notes if _failed(each)]
+        changes = StackChanges(changes=tuple(_changes(steps)), messages=tuple(_messages(notes)))
+        failures = [Failure(urn=str(note.get("urn") or ""), message=_text(note)) for note in notes if _failed(note)]
     except (ValueError, LookupError, AttributeError, TypeError):
         words_of_pulumi = done.stderr.strip() or done.stdout.strip() or "no answer"
         raise SoperatorError(f"pulumi preview: {words_of_pulumi}") from None
@@ -133,8 +133,8 @@ def _changes(steps: list[Mapping[str, Any]]) -> Iterator[ResourceChange]:
         yield ResourceChange(urn=step["urn"], type=kind, name=name, operation=operation, paths=paths)
 
 
-def _messages(notes: list[Mapping[str, Any]], *, failed: bool) -> Iterator[str]:
-    yield from (_text(each) for each in notes if _failed(each) is failed and each.get("severity") != "debug")
+def _messages(notes: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield from (_text(note) for note in notes if note.get("severity") not in {"error", "debug"})
 
 
 def _failed(note: Mapping[str, Any]) -> bool:

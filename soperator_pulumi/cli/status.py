@@ -73,12 +73,12 @@ def record(name: str, snapshot: Snapshot) -> dict[str, Any]:
         "failed_checks": dict(sorted(Counter(filter(None, map(failed_check, nodes))).items())),
         "reservations": [
             {
-                "name": each.name,
-                "nodes": in_order(each.node_names),
-                "starts_at": each.starts_at,
-                "ends_at": each.ends_at,
+                "name": kept.name,
+                "nodes": in_order(kept.node_names),
+                "starts_at": kept.starts_at,
+                "ends_at": kept.ends_at,
             }
-            for each in snapshot.reservations
+            for kept in snapshot.reservations
         ],
     }
 

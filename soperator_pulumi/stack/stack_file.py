@@ -118,7 +118,7 @@ def _declared(value: object) -> object:
 
 def _project_file(file: Path) -> Path | None:
     """Return the project of a stack's file: the nearest one in its folder or above it."""
-    return next((each / PROJECT for each in file.resolve().parents if (each / PROJECT).exists()), None)
+    return next((folder / PROJECT for folder in file.resolve().parents if (folder / PROJECT).exists()), None)
 
 
 def _from_folder(kubeconfig: object, folder: Path) -> object:

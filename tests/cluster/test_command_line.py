@@ -58,7 +58,7 @@ def test_a_node_is_drained_explained_and_undrained(soperator: Any, slurm: Slurm)
 def test_the_status_has_the_jobs_of_each_node(soperator: Any, slurm: Slurm) -> None:
     job = slurm.submit("sleep 600", options="-w cpu-0")
     slurm.wait_for_job(job, "RUNNING")
-    nodes = {each["name"]: each for each in json.loads(soperator("status", "--json"))["nodes"]}
+    nodes = {node["name"]: node for node in json.loads(soperator("status", "--json"))["nodes"]}
     slurm.ssh(f"scancel {job}")
     assert nodes["cpu-0"]["jobs"] == [str(job)]
     assert nodes["cpu-1"]["jobs"] == []

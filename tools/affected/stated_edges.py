@@ -20,7 +20,7 @@ _CLI = "soperator_pulumi/cli"
 USED = {
     # run commands, whose modules are imported by name
     "tests/cluster/test_accounting.py": (f"{_CLI}/dumps.py",),
-    "tests/cluster/test_command_line.py": tuple(f"{_CLI}/{each}.py" for each in ("status", "nodes", "ssh", "admin")),
+    "tests/cluster/test_command_line.py": tuple(f"{_CLI}/{name}.py" for name in ("status", "nodes", "ssh", "admin")),
     "tests/cluster/test_preflight.py": (f"{_CLI}/preflight.py",),
     "tests/unit/cli/test_completion.py": (_CLI,),
     "tests/unit/cli/test_convert_command.py": (f"{_CLI}/convert.py",),

@@ -66,7 +66,7 @@ def test_the_status_for_programs_has_the_failed_checks_and_the_jobs_of_nodes(
     status.show(LiveCluster.at(world, NAMESPACE), as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert found["failed_checks"] == {"gpu_count": 1}
-    assert [(each["name"], each["jobs"]) for each in found["nodes"] if each["jobs"]] == [("cpu-0", ["7"])]
+    assert [(node["name"], node["jobs"]) for node in found["nodes"] if node["jobs"]] == [("cpu-0", ["7"])]
 
 
 def test_a_drain_has_the_reason_that_is_given_and_names_the_jobs_that_are_left(

@@ -99,10 +99,17 @@ def test_a_stack_s_file_is_rendered_by_the_package_alone(
     assert "holds other files: mine.txt" in capsys.readouterr().err
 
 
+def test_manifests_need_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = {"soperator:cluster": a_cluster(name="hpc"), "soperator:kubeconfig": {"secure": "v1:x"}}
+    Path("Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": config}))
+    assert cli.main(["render", "Pulumi.prod.yaml"]) == 0
+
+
 def test_every_policy_is_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["policy", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [each["name"] for each in listed] == [each.name for each in POLICIES]
+    assert [policy["name"] for policy in listed] == [policy.name for policy in POLICIES]
     for policy in POLICIES:
         assert cli.main(["policy", "explain", policy.name]) == 0
         assert policy.cure in capsys.readouterr().out
