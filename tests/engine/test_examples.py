@@ -105,6 +105,19 @@ def test_the_minimal_example_deploys_from_an_environment_that_holds_the_built_pa
     assert deployer.preview(refresh=True).changed == ()
 
 
+def test_a_stack_file_deploys_by_the_built_package_alone(user: Callable[..., Deployed], tmp_path: Path) -> None:
+    made = user("hpc")
+    namespace = f"hpc-{made.stack}"
+    node_set = example("stack-file").config()["soperator:cluster"]["node_sets"][0]
+    described = made.description(
+        jail=a_jail(), name="hpc", namespace=namespace, node_sets=[{**node_set, "replicas": 1}]
+    )
+    deployer = made.deployer("stack-file", {"soperator:cluster": described}, installed.environment(tmp_path).folder)
+    deployer.up()
+    assert deployer.outputs()["namespace"] == namespace
+    assert made.nodes(namespace) == ["cpu-0 idle"]
+
+
 @pytest.mark.soak
 def test_two_clusters_run_beside_each_other(user: Callable[..., Deployed]) -> None:
     made = user("research", "teaching")
