@@ -18,12 +18,17 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
-CONNECTIONS = 2048
-"""Connections to slurmctld. slurmctld itself takes twice as many, by default 50, and accepts no further one: 24.11 ends
-none that stays silent (measured). So the image ends the oldest before (images/bounds/bounded_connections.c)."""
+CONNECTIONS = 512
+"""Connections to slurmctld, of which the image ends the oldest one when there are more
+(images/bounds/bounded_connections.c). Of 6,000 that come at once the last ones were answered after 10 s; with 2,048, as
+slurmctld looks at all for every new one, after 18 s (24.11, measured on two busy processors)."""
+
+_CONNECTIONS = "conmgr_max_connections=4096"
+"""Connections that slurmctld itself takes, by default 50, before it accepts no further one: 24.11 ends none that stays
+silent."""
 
 _MERGED = {
-    "SlurmctldParameters": f"enable_configless,conmgr_max_connections={2 * CONNECTIONS}",
+    "SlurmctldParameters": f"enable_configless,{_CONNECTIONS}",
     "SlurmdParameters": "",
     "JobSubmitPlugins": "lua",
 }

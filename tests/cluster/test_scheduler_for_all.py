@@ -3,13 +3,12 @@
 import pytest
 
 from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT
-from soperator_pulumi.render.slurm_conf import CONNECTIONS
 from tests.cluster.slurm import Slurm
 
 pytestmark = pytest.mark.cluster
 
-HELD = 2 * CONNECTIONS + 100
-"""More connections than slurmctld takes at a time."""
+HELD = 4200
+"""More connections than slurmctld itself takes at a time."""
 
 
 def test_a_step_that_names_more_hosts_than_slurm_can_have_is_refused_before_they_are_made(slurm: Slurm) -> None:
