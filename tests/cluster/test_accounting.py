@@ -50,6 +50,14 @@ PAGE = yaml.safe_load(_DESCRIBED)["config"]["soperator:cluster"]
 
 PYTHON = (*layout.JAIL_TOOLS[:2], "-c")
 
+HOLDER = f"""
+import socket, subprocess
+held = [socket.create_connection(("{layout.ACCOUNTING_HOST}", {layout.SLURMDBD_PORT}), timeout=10) for _ in range(150)]
+command = "SLURM_CONF_SERVER={layout.CONTROLLER_HOST} sacctmgr --noheader --parsable2 show cluster format=cluster"
+print(subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60).stdout.strip())
+"""
+"""Program that holds more connections than slurmdbd has threads, and asks slurmdbd meanwhile."""
+
 
 class Accounted(Slurm):
     """A cluster whose accounting was switched on while a job ran."""
@@ -142,6 +150,12 @@ def test_the_state_of_slurmctld_has_the_id_that_the_database_gives(slurm: Accoun
 
 def test_no_connection_to_the_database_waits_for_a_name_server(slurm: Accounted) -> None:
     assert sql(slurm, "SELECT @@skip_name_resolve").strip() == "1"
+
+
+def test_slurmdbd_answers_others_while_a_user_holds_connections_open(slurm: Accounted) -> None:
+    answer = slurm.exec("login-0", "sshd", "python3", "-c", HOLDER)
+
+    assert answer.strip() == slurm.cluster["name"]
 
 
 def test_users_of_the_spec_have_their_accounts(slurm: Accounted) -> None:

@@ -58,10 +58,10 @@ def test_an_address_of_documents_that_could_say_something_else_to_sshd_is_refuse
         a_spec(login={"docs": docs})
 
 
-def test_no_address_holds_so_many_connections_that_sshd_turns_others_away() -> None:
-    """From the first number of MaxStartups on sshd drops some, at the last one all."""
+def test_no_session_holds_so_many_connections_that_sshd_turns_others_away() -> None:
+    """It has the addresses of its loopback and of its pod, of two families. sshd drops some from the first number."""
     first, _, _ = SETTINGS["MaxStartups"].split(":")
-    assert 2 * int(SETTINGS["PerSourceMaxStartups"]) < int(first)
+    assert 4 * int(SETTINGS["PerSourceMaxStartups"]) < int(first)
 
 
 def test_no_port_needs_a_capability() -> None:
