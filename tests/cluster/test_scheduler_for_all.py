@@ -26,6 +26,14 @@ def test_a_job_that_names_too_many_hosts_is_refused_in_words(slurm: Slurm) -> No
     assert "--exclude: more than 4096 names" in told
 
 
+def test_a_job_with_an_environment_over_the_limit_is_refused_in_words(slurm: Slurm) -> None:
+    large = 'for number in $(seq 20); do printf "A$number=%0100000d\\0" 0; done > large'
+    told = slurm.ssh(f"{large}; sbatch -H -o /dev/null --export-file=large --wrap true 2>&1; rm large").stdout
+
+    assert "environment: 20" in told
+    assert "Allowed: 1048576 (slurm.max_environment_kib)" in told
+
+
 def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slurm) -> None:
     held = f"for _ in $(seq {HELD}); do exec {{held}}<>/dev/tcp/{CONTROLLER_HOST}/{SLURMCTLD_PORT}; done"
     with slurm.ssh_session(f"bash -c 'ulimit -n {HELD + 100}; {held}; echo held; sleep 60'") as session:
