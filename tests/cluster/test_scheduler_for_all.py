@@ -27,10 +27,10 @@ def test_a_job_that_names_too_many_hosts_is_refused_in_words(slurm: Slurm) -> No
 
 
 def test_a_job_with_an_environment_over_the_limit_is_refused_in_words(slurm: Slurm) -> None:
-    large = 'for number in $(seq 20); do printf "A$number=%0100000d\\0" 0; done > large'
-    told = slurm.ssh(f"{large}; sbatch -H -o /dev/null --export-file=large --wrap true 2>&1; rm large").stdout
+    large = "for number in $(seq 12); do export A$number=$(printf %0100000d 0); done"
+    told = slurm.ssh(f"{large}; sbatch -H -o /dev/null --wrap true 2>&1 || true").stdout
 
-    assert "environment: 20" in told
+    assert "environment: 12" in told
     assert "Allowed: 1048576 (slurm.max_environment_kib)" in told
 
 
