@@ -50,7 +50,7 @@ def test_the_exceptions_and_settings_are_valid() -> None:
 def test_the_named_run_is_taken() -> None:
     command = block("sh", "CONTROLLER_LOST")
     variables = dict(re.findall(r"(SOPERATOR_\w+)='?([^'\n]*?)'? (?=SOPERATOR|pulumi)", command))
-    both = re.search(r"between them: `(.*?)`", PAGE)
+    both = re.search(r"with a semicolon: `(.*?)`", PAGE)
     assert variables.keys() == {"SOPERATOR_CONTROLLER_LOST", SOPERATOR_EXCEPTION}
     assert both
 
