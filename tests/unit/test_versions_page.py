@@ -26,7 +26,7 @@ PAGE = (paths.ROOT / "docs" / "versions.md").read_text()
 
 
 def test_the_settings_that_26_05_alone_has_are_listed() -> None:
-    sentence = r"26\.05 alone has these settings of slurm\.conf: (.*?); and of partitions: (.*?)\."
+    sentence = r"Only 26\.05 has these settings of slurm\.conf: (.*?); and of partitions: (.*?)\."
     listed = re.search(sentence, PAGE, re.DOTALL)
     assert listed
     settings, options = (re.findall(r"\w+", text) for text in listed.groups())
