@@ -11,10 +11,7 @@ FILE = paths.ROOT / "docs" / "health-checks.md"
 
 _TABLE = re.compile(r"(?s)(<!-- (checks|recordings|faults|errors): written by `make docs` -->\n).*?(<!-- end -->)")
 
-_HEAD = (
-    "| check | reading, and **limit** | on | rounds | every | then | back | source |\n"
-    "|---|---|---|---|---|---|---|---|\n"
-)
+_HEAD = "| check | reads, **limit** | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
 
 
 def text() -> str:

@@ -83,7 +83,8 @@ def test_the_lowest_versions_are_those_that_are_checked() -> None:
 
 @pytest.mark.parametrize("chart", [*CHART_OF_PART.values()], ids=lambda each: each.name)
 def test_settings_and_images_on_the_page_are_keys_of_their_chart(chart: Chart) -> None:
-    found = [path for section in ("Built-in settings", "Without the internet") for path in paths_of(section, chart.name)]
+    sections = ("Built-in settings", "Without the internet")
+    found = [path for section in sections for path in paths_of(section, chart.name)]
     assert found
     for path in found:
         values: Any = {}
